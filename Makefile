@@ -37,7 +37,7 @@ bench-guard: install-dev  ## Measure the ratios that are committed in bench/rati
 # Without the project's configuration, so that no folder and no rule can be left out; a line says for itself why it may.
 SCAN := $(BIN)/python -m ruff check --isolated --select S --target-version py311 $(PACKAGES) manage.py scripts deploy
 
-check: install-dev  ## Lint, types, import contracts, migrations, module length, citations: the gate before a push
+check: install-dev  ## Lint, types, import contracts, migrations, module length, citations, words, docstrings: the gate before a push
 	$(BIN)/python -m ruff check .
 	$(SCAN)
 	$(BIN)/python -m ruff format --check .
@@ -47,8 +47,11 @@ check: install-dev  ## Lint, types, import contracts, migrations, module length,
 	@mkdir -p $(VENV)/home
 	PARLEY_HOME=$(VENV)/home $(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python scripts/module_length.py $(PACKAGES) scripts tests
+	$(BIN)/python scripts/complexity.py $(PACKAGES) scripts
 	$(BIN)/python scripts/protocol_table.py
 	$(BIN)/python scripts/citations.py
+	$(BIN)/python scripts/words.py
+	$(BIN)/python scripts/docstrings.py $(PACKAGES) manage.py scripts deploy
 
 test-fast: install-dev  ## Tests of pure code
 	$(BIN)/python -m pytest tests/unit

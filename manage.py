@@ -7,9 +7,9 @@
 import os
 import sys
 
-from controlplane.config import ConfigError
-from controlplane.home import HomeError
-from controlplane.log_capture import capture_begin, say_last
+from controlplane.config.home import HomeError
+from controlplane.config.loading import ConfigError
+from controlplane.logs.capture import capture_begin, say_last
 
 EXIT_CANNOT_START = 2
 

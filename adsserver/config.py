@@ -30,10 +30,10 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class AdsConfig:
-    """One ADS process. Addresses are `host:port`; port 0 takes a free one.
+    """The configuration of an ADS process. Addresses are `host:port`; port 0 takes a free one.
 
-    `repeat_errors` is PARLEY_REPEAT_ERRORS=full_state (decisions A3); `public_url` starts Explain links;
-    `home` is where several workers keep the files that their metrics are merged from.
+    `repeat_errors` is PARLEY_REPEAT_ERRORS=full_state (decisions A3); `public_url` starts Explain links; `home` is
+    where several workers keep the files that their metrics are merged from.
     """
 
     address: str
@@ -48,7 +48,7 @@ class AdsConfig:
     limits: Limits = field(default_factory=Limits)
 
     def check(self) -> None:
-        """Refuse what this process cannot keep safe. Raises AdsConfigError."""
+        """Refuse a configuration with which this process would not be safe. Raises AdsConfigError."""
         if self.auth is AuthMode.MTLS:
             if self.tls is None or self.tls.client_ca is None:
                 raise AdsConfigError(
@@ -61,7 +61,7 @@ class AdsConfig:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """`127.0.0.1:18000` or `[::1]:18000` as host and port. Raises AdsConfigError."""
+    """The host and port of an address like `127.0.0.1:18000` or `[::1]:18000`. Raises AdsConfigError."""
     host, separator, port = address.rpartition(":")
     if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise AdsConfigError(f"'{address}' is not an address; write it as host:port, for example 127.0.0.1:18000.")

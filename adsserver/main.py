@@ -7,24 +7,26 @@ import asyncio
 import sys
 
 from adsserver.config import AdsConfig, AdsConfigError
-from adsserver.opener import StoreOpener
-from adsserver.workers import EXIT_CONFIG, supervise
+from adsserver.running.opener import StoreOpener
+from adsserver.running.workers import EXIT_CONFIG, supervise
 from xdscore.status_http import StatusAddressError
 
 __all__ = ["AdsConfig", "serve"]
 
 
 def serve(config: AdsConfig, open_store: StoreOpener) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status: 0 after a clean end, 2 with one sentence when it cannot start.
+    """Serve until SIGTERM or SIGINT; returns the exit status: 0 after a clean end, 2 with one sentence when it cannot
+    start.
 
-    `open_store` is called with what takes each new directory. With several workers it is sent to other processes.
+    `open_store` is called with the function that takes each new directory. With several workers it is sent to other
+    processes.
     """
     try:
         config.check()
         if config.workers > 1:
             return asyncio.run(supervise(config, open_store))
         # Not at the top: this import loads grpc, which a parent of workers must not have.
-        from adsserver.process import serve_here  # noqa: PLC0415
+        from adsserver.running.process import serve_here  # noqa: PLC0415
 
         asyncio.run(serve_here(config, open_store))
     except (AdsConfigError, StatusAddressError) as error:

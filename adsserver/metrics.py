@@ -30,7 +30,8 @@ _LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 class Tally:
-    """A counter of the hot path, on the event loop: counting is an addition, and `settle` tells Prometheus.
+    """A counter of the hot path, on the event loop: counting is an addition, and `settle` passes the sum on to
+    Prometheus.
 
     `Counter.inc` takes a lock, or writes to a file that workers share: four for each response were a tenth of its cost.
     """
@@ -42,28 +43,28 @@ class Tally:
         self._untold = 0
 
     def inc(self, amount: int = 1) -> None:
-        """Count."""
+        """Add `amount` to the count."""
         self._untold += amount
 
     def settle(self) -> None:
-        """Tell Prometheus what was counted."""
+        """Pass what was counted since the last call on to the Prometheus counter."""
         if self._untold:
             self._counter.inc(self._untold)
             self._untold = 0
 
 
 class _Settled(Collector):
-    """Stands first in a registry, so that whoever reads it finds tallies settled."""
+    """The first collector of a registry, which settles all tallies before the other collectors are read."""
 
     def __init__(self, metrics: "Metrics") -> None:
         self._metrics = metrics
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing: it has no metrics of its own."""
+        """No metrics: this collector has none of its own."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Nothing, having settled."""
+        """Settle all tallies; yields no metrics of its own."""
         self._metrics.settle()
         return iter(())
 
@@ -156,7 +157,7 @@ class Metrics:
         requests = Counter("parley_ads_requests", "Requests that were read.", ["variant", "type"], registry=registry)
         responses = Counter("parley_ads_responses", "Responses that were sent.", ["variant", "type"], registry=registry)
         acks = Counter("parley_ads_acks", "Responses that clients acknowledged.", ["type"], registry=registry)
-        nacks = Counter("parley_ads_nacks", "Responses that clients rejected.", ["type"], registry=registry)
+        nacks = Counter("parley_ads_nacks", "Responses that clients refused.", ["type"], registry=registry)
         heals = Counter(
             "parley_ads_heals",
             "NACKs after which a client was sent again what it may have dropped.",
@@ -165,7 +166,7 @@ class Metrics:
         )
         unblamed = Counter(
             "parley_ads_nacks_without_content",
-            "Responses without any resource that clients rejected: the fault is this server's.",
+            "Responses without any resource that clients refused: the fault is this server's.",
             ["type"],
             registry=registry,
         )
@@ -189,6 +190,6 @@ class Metrics:
         self.nacks_without_content = {kind: unblamed.labels(kind) for kind in _TYPES}
 
     def settle(self) -> None:
-        """Tell Prometheus what tallies counted; whoever reads the registry of this process has it done."""
+        """Settle all tallies. Reading the registry of this process does it, too."""
         for tally in self._tallies:
             tally.settle()

@@ -45,8 +45,8 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """Who a stream is, fixed at its first request. `id` is unique among all replicas; `identity` is empty when nothing
-    is verified.
+    """The identity of a stream, fixed at its first request. `id` is unique among all replicas; `identity` is empty when
+    nothing is verified.
     """
 
     id: str
@@ -61,7 +61,7 @@ class StreamInfo:
 
 
 class Contents(Protocol):
-    """Content bytes by address."""
+    """The bytes of contents, by address."""
 
     def any_bytes(self, content: Content) -> bytes:
         """The serialised google.protobuf.Any of this content; a secret's is decrypted here, at send time, and never
@@ -71,38 +71,40 @@ class Contents(Protocol):
 
 
 class ContentKeeper(Contents, Protocol):
-    """Contents that come and go with the snapshots that hold them."""
+    """The bytes of contents, which come and go with the snapshots that hold them."""
 
     def hold(self, addresses: frozenset[bytes]) -> None:
-        """From now on keep these, of what was here, also when no snapshot has them any more: a stream may be sent again
-        what it acknowledged (protocol.md F17, F17a).
+        """Keep these contents from now on, as far as they are here, also when no snapshot has them any more: a stream
+        may be sent again what it acknowledged (protocol.md F17, F17a).
         """
         ...
 
 
 class Facts(Protocol):
-    """Where facts go. Every call returns at once and never raises: the stream path does not wait for a database."""
+    """A receiver of facts about streams. Every call returns at once and never raises: the stream path does not wait for
+    a database.
+    """
 
     def opened(self, stream: StreamInfo) -> None:
-        """A stream got its first request."""
+        """Note that a stream received its first request."""
         ...
 
     def sent(self, stream: StreamInfo, response: Respond) -> None:
-        """A response was handed to the transport."""
+        """Note that a response was handed to the transport."""
         ...
 
     def learnt(self, stream: StreamInfo, fact: Fact) -> None:
-        """The engine learnt something from a request."""
+        """Note what the engine learnt from a request."""
         ...
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
-        """The stream ended, with the reason as an operator reads it."""
+        """Note that the stream ended, with the reason as an operator reads it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody who may read the status of the clients of these environments, and of no others."""
+    """Someone who may read the status of the clients of these environments, and of no others."""
 
     name: str
     environments: frozenset[str]
@@ -110,7 +112,9 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class FleetClient:
-    """A client that is connected to any server of the fleet. `id` is its public id, `environment` a key."""
+    """A client that is connected to any server of the fleet. `id` is its public id, `environment` the key of its
+    environment.
+    """
 
     id: str
     environment: str
@@ -133,11 +137,11 @@ class SyncState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceStatus:
-    """One resource of one client. `details` says why it is not in sync, as far as anything is known.
+    """The status of one resource of one client. `details` says why it is not in sync, as far as anything is known.
 
     `version` and `config` (a serialised Any without secrets) are those of the content that is published, and in state
     ERROR of the rejected one, which is the same. Both are empty where nothing is published; `config` also where it was
-    not asked for. `updated_at` is when the client was sent, or said, what the state rests on.
+    not asked for. `updated_at` is the time of the response or request on which the state rests.
     """
 
     kind: ResourceType
@@ -154,20 +158,20 @@ class FleetUnavailableError(Exception):
 
 
 class FleetStatus(Protocol):
-    """What the clients of all servers were sent, at most two seconds old (decisions U16).
+    """The status of the clients of all servers, at most two seconds old (decisions U16).
 
     Calls but `knows` wait for the database: they are made from a thread, never on the event loop, and one at a time.
     Each raises FleetUnavailableError.
     """
 
     def knows(self, token: str) -> bool:
-        """Whether there was such an API token when they were last read, some two seconds ago at most. At once, from
-        memory, on any thread; whether it still is good, and for what, is said by `reader`.
+        """Whether there was such an API token when the tokens were last read, some two seconds ago at most. At once,
+        from memory, on any thread; whether it still is good, and for what, is said by `reader`.
         """
         ...
 
     def reader(self, token: str) -> Reader | None:
-        """Whoever this API token speaks for; None when it is unknown, expired or revoked."""
+        """The reader for whom this API token speaks; None when it is unknown, expired or revoked."""
         ...
 
     def clients(self) -> Sequence[FleetClient]:
@@ -177,5 +181,5 @@ class FleetStatus(Protocol):
     def resources(
         self, clients: Sequence[FleetClient], *, contents: bool
     ) -> Iterator[tuple[FleetClient, tuple[ResourceStatus, ...]]]:
-        """The resources of each of these clients, by type and name; without `contents`, only what is said of them."""
+        """The resources of each of these clients, by type and name; without `contents`, only their status."""
         ...

@@ -22,7 +22,7 @@ _INSIDE = "--inside"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status."""
+    """Run the scenarios that the arguments name and write the results; returns the exit status."""
     scenarios = load_scenarios()
     if arguments[:1] == [_INSIDE]:
         return _measure(scenarios[arguments[2]], json.loads(arguments[3]), Path(arguments[1]))
@@ -63,7 +63,7 @@ def _read(arguments: Sequence[str], scenarios: Mapping[str, Scenario]) -> tuple[
 
 
 def run_apart(chosen: Scenario, parameters: Parameters) -> Result:
-    """The result of a scenario that ran in a process of its own."""
+    """Run a scenario in a process of its own and return its result."""
     with tempfile.TemporaryDirectory(prefix="parley-bench-") as folder:
         out = Path(folder) / "result.json"
         command = [sys.executable, "-m", "bench", _INSIDE, str(out), chosen.name, json.dumps(dict(parameters))]
@@ -78,7 +78,9 @@ def run_apart(chosen: Scenario, parameters: Parameters) -> Result:
 
 
 def _measure(chosen: Scenario, parameters: Parameters, out: Path) -> int:
-    """Run a scenario here and leave the result in `out`; what was measured before a failure is kept."""
+    """Run a scenario in this process and leave the result in `out`; what was measured before a failure is kept. Returns
+    the exit status.
+    """
     measurements: list[Measurement] = []
     error = ""
     began = time.monotonic()

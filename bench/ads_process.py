@@ -36,13 +36,13 @@ class AdsProcess:
 
     @property
     def process(self) -> psutil.Process:
-        """The process that runs now."""
+        """The running process, for figures about it."""
         if self._running is None:
             raise RuntimeError("ADS is not running")
         return psutil.Process(self._running.pid)
 
     def start(self) -> None:
-        """Start it, and return once it is ready. Raises RuntimeError when it is not in time."""
+        """Start the server, and return once it is ready. Raises RuntimeError when it is not in time."""
         with self._log.open("ab") as output:
             self._running = subprocess.Popen(  # noqa: S603 - our own program
                 self._command, cwd=_ROOT, env=self._environment, stdout=output, stderr=output
@@ -51,14 +51,14 @@ class AdsProcess:
             raise RuntimeError(f"ADS did not become ready; it said:\n{self.said()[-2000:]}")
 
     def kill(self) -> None:
-        """End it as the kernel would."""
+        """End the server with SIGKILL, as the kernel does."""
         if self._running is not None:
             self._running.kill()
             self._running.wait(_STOP_S)
             self._running = None
 
     def stop(self) -> None:
-        """End it in good order; nothing when it does not run."""
+        """End the server in good order; without effect when it does not run."""
         if self._running is None:
             return
         self._running.terminate()
@@ -69,25 +69,25 @@ class AdsProcess:
         self._running = None
 
     def cpu_s(self) -> float:
-        """Processor time it has used so far."""
+        """The processor time that the server has used so far, in seconds."""
         return cpu_s(self.process)
 
     def resident_mib(self) -> float:
-        """Its memory."""
+        """The memory of the server in MiB."""
         return float(self.process.memory_info().rss / _MIB)
 
     def metrics(self) -> dict[str, float]:
-        """Its metrics, by name with labels."""
+        """The server's metrics, by name with labels."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._telling}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
     def said(self) -> str:
-        """What it wrote so far."""
+        """The text that the server has printed so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def told(self, word: str) -> list[str]:
-        """What follows `word` in each line that it wrote of it so far."""
+        """What follows `word` in each line that the server has printed so far and that begins with it."""
         return after_word(word, self.said())
 
     def _is_ready(self, process: "subprocess.Popen[bytes]") -> bool:
@@ -100,7 +100,7 @@ class AdsProcess:
 
 
 def after_word(word: str, said: str) -> list[str]:
-    """The rest of each whole line that begins with `word`: the last one may just be written."""
+    """What follows `word` in each whole line that begins with it. The last line may be incomplete and is left out."""
     lines = said.splitlines(keepends=True)
     return [line.removeprefix(word).strip() for line in lines if line.startswith(word) and line.endswith("\n")]
 
@@ -120,7 +120,7 @@ def ads_process(command: Sequence[str] = PRODUCT, **variables: str) -> Iterator[
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Processor time that a process and its children have used so far."""
+    """The processor time that a process and its children have used so far, in seconds."""
     total = 0.0
     for each in (process, *process.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
@@ -130,7 +130,7 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 def is_ready(port: int) -> bool:
-    """Whether a process that tells of itself at this port says that it can serve."""
+    """Whether the process whose status server is at this port says that it is ready."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
             return True

@@ -22,8 +22,8 @@ KEPT, LOST = "kept", "lost"
 
 
 class _SwitchedFacts:
-    """Facts as they are, or as if nobody wanted them (adsserver.ports.Facts). Its calls are those of one of the two,
-    so that being switched costs them nothing.
+    """Facts (adsserver.ports.Facts) that can be switched off and on. Its methods are replaced when it is switched, so
+    that the switch costs nothing in a call.
     """
 
     def __init__(self, facts: "Facts") -> None:
@@ -32,7 +32,7 @@ class _SwitchedFacts:
         self.switch()
 
     def switch(self) -> None:
-        """Keep them from now on, or no longer."""
+        """Keep facts from now on if they were lost so far, or the other way round."""
         self._kept = not self._kept
         for name in ("opened", "sent", "learnt", "closed"):
             setattr(self, name, getattr(self._facts, name) if self._kept else _forget)
@@ -40,17 +40,17 @@ class _SwitchedFacts:
 
 
 def _forget(*_learnt: object) -> None:
-    """What nobody wants to know."""
+    """Take any fact and do nothing."""
 
 
 async def _serve() -> None:
     # The settings of the process are named before anything of the product is imported.
     from django.conf import settings  # noqa: PLC0415
 
-    from adsserver.opener import Store  # noqa: PLC0415
     from adsserver.ports import Directory  # noqa: PLC0415
-    from adsserver.process import serve_here  # noqa: PLC0415
-    from controlplane.home import home_create  # noqa: PLC0415
+    from adsserver.running.opener import Store  # noqa: PLC0415
+    from adsserver.running.process import serve_here  # noqa: PLC0415
+    from controlplane.config.home import home_create  # noqa: PLC0415
     from controlplane.ops.management.commands.ads import ads_config, open_store  # noqa: PLC0415
 
     loop = asyncio.get_running_loop()

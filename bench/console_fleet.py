@@ -56,7 +56,9 @@ _REFUSERS_OF_FIRST: Final = 500  # one incident is that of a whole fleet
 
 
 def resources_write(*, resources: int, changes: int) -> None:
-    """So many resources in one change, then changes of one resource each; every one is built."""
+    """Write this number of resources in one change, then this number of changes of one resource each; every change is
+    built.
+    """
     put(list(fleet(resources)))
     _build()
     for number in range(changes):
@@ -65,7 +67,7 @@ def resources_write(*, resources: int, changes: int) -> None:
 
 
 def clients_report(*, clients: int, resources: int) -> None:
-    """So many clients with an open stream each; a few refuse or owe an answer."""
+    """Report this number of clients with an open stream each; a few of them sent a NACK or owe an answer."""
     clusters = max(resources // 6, 1)
     for numbers in _batches(range(clients), MAX_BATCH_KEYS // 8):
         sets = {number: _names_of(number, clusters) for number in numbers}
@@ -83,7 +85,9 @@ def clients_report(*, clients: int, resources: int) -> None:
 
 
 def incidents_make(*, incidents: int, clients: int) -> None:
-    """So many incidents, each in words of its own; the first is that of a large part of the fleet."""
+    """Make this number of incidents, each with a NACK text of its own; the first is that of a large part
+    of the fleet.
+    """
     rows = resource_list(environment_key=ENVIRONMENT, kind=CLUSTER).values_list("name", "head__version")
     contents = tuple((name, version) for name, version in rows)
     nacks = [
@@ -109,7 +113,9 @@ def incidents_make(*, incidents: int, clients: int) -> None:
 
 
 def people_act(*, count: int, first: int = 0) -> None:
-    """So many tokens, users, groups, rules and kept cases from this number on, which also fills the audit log."""
+    """Make this number of tokens, users, groups, rules and kept cases, numbered from `first`, which also fills the
+    audit log.
+    """
     for number in range(first, first + count):
         api_token_create(name=f"pipeline-{number}", scopes=(Scope(Role.EDITOR, ENVIRONMENT),), actor=SYSTEM)
         client_token_create(subject=f"workload-{number}", environment=ENVIRONMENT, actor=SYSTEM)
@@ -128,12 +134,12 @@ def people_act(*, count: int, first: int = 0) -> None:
 
 
 def heartbeat() -> None:
-    """The ADS process is still there; after a minute without a word its clients would count as gone."""
+    """Report that the ADS process is alive; after a minute without a report its clients would count as gone."""
     facts_write(batch=FactBatch(_replica()))
 
 
 def client_of(number: int) -> str:
-    """The public id of a client."""
+    """The public id of the client with this number."""
     return _id(number)
 
 
@@ -160,12 +166,8 @@ def _client(number: int) -> ClientFact:
     )
 
 
-def _stream(number: int) -> StreamFact:
-    return StreamFact(f"{number:032x}", _id(number), "sotw", "ipv4:10.0.0.1:4000", 60.0)
-
-
 def _names_of(number: int, clusters: int) -> tuple[Interned, Interned]:
-    """(endpoints, routes) that a client asks for."""
+    """The names of endpoints and of routes that the client with this number subscribes to."""
     first = number // _PER_SET * 17
     numbers = [(first + each) % clusters for each in range(_NAMES)]
     return intern_names(map(cluster_name, numbers)), intern_names(route_name(each, 0) for each in numbers[::2])

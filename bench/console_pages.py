@@ -19,7 +19,7 @@ from controlplane.incidents.models import Incident
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What stands in the paths."""
+    """The names and ids that stand in the addresses of pages."""
 
     env: str
     epoch: int
@@ -84,7 +84,7 @@ PAGES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def subject_now() -> Subject:
-    """What the pages are asked about: the newest change, the incident with the most clients."""
+    """The subject of the measured pages: the newest change, the incident with the most clients."""
     incident = Incident.objects.order_by("-nacked", "pk").values_list("public_id", flat=True).first()
     change = change_list(environment_key=ENVIRONMENT)[0]
     user = User.objects.order_by("pk").values_list("pk", flat=True)[0]
@@ -93,7 +93,7 @@ def subject_now() -> Subject:
 
 
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:
-    """(as it stands in the table, the address) of each."""
+    """The addresses of all pages, each as (its entry in the table, the address with the subject's values)."""
     given = asdict(subject)
     for templates in PAGES.values():
         for template in templates:

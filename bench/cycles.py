@@ -26,15 +26,16 @@ _EXIT_S = 90.0
 
 
 class Counted(Protocol):
-    """How many cycles were completed so far."""
+    """The number of cycles that were completed so far."""
 
     value: int
 
 
 @contextmanager
 def cycles(address: str, *, at_once: int, also: tuple[str, ...]) -> Iterator[Counted]:
-    """So many clients at a time come and go; each asks for everything and `also` these names. At the block's end the
-    last ones leave. Raises RuntimeError when one was not served.
+    """Clients that connect and leave, `at_once` of them at a time, for as long as the block runs; each asks for
+    everything and for the names in `also`. At the block's end the last ones leave. Raises RuntimeError when one was not
+    served.
     """
     spawn = multiprocessing.get_context("spawn")
     done, leave = spawn.Value("L", 0), spawn.Event()
@@ -70,7 +71,9 @@ async def _run(address: str, at_once: int, also: tuple[str, ...], done: Any, lea
 
 
 async def _cycle(address: str, number: int, also: tuple[str, ...]) -> None:
-    """One client's whole life. Raises ConnectionError when it is not told what it must be told."""
+    """One client's whole life: connect, receive and leave. Raises ConnectionError when it does not receive what it
+    must.
+    """
     delta = number % 2 == 0
     asks = Asks(delta=delta, also=also)
     kind: Any = discovery_pb2.DeltaDiscoveryResponse if delta else discovery_pb2.DiscoveryResponse

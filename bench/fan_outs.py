@@ -1,4 +1,4 @@
-"""What it costs a server to bring a change to many clients. Several servers, or fleets, are measured in turn, so that a
+"""What a server spends to bring a change to many clients. Several servers, or fleets, are measured in turn, so that a
 busy moment of the machine meets all of them.
 """
 
@@ -36,30 +36,31 @@ PER_CLUSTER = 6
 
 
 class Server(Protocol):
-    """A server in a process of its own, which may be started anew."""
+    """A server in a process of its own, which can be started again."""
 
     address: str
 
     @property
     def process(self) -> psutil.Process:
-        """The process that runs now."""
+        """The running process, for figures about it."""
         ...
 
     def start(self) -> None:
-        """Start it, and return once it serves."""
+        """Start the server, and return once it serves."""
         ...
 
     def stop(self) -> None:
-        """End it."""
+        """End the server."""
         ...
 
 
 @dataclass
 class Side:
-    """One server with one fleet: how it is reached and changed, and what it took; seconds unless a name says more.
+    """One server with one fleet of clients: how it is reached and changed, and the samples measured of it, in seconds
+    unless a name says otherwise.
 
-    `change` makes its first cluster another one. `per_s`: so many clients connect in a second; 0: at once. `its_turn`
-    makes the server what it is for this side, where `measure_beside` has several sides of one server.
+    `change` changes the server's first cluster. `per_s`: the number of clients that connect in a second; 0: all at
+    once. `its_turn` prepares the server for this side, where `measure_beside` has several sides of one server.
     """
 
     name: str
@@ -76,12 +77,12 @@ class Side:
     stream_kib: list[float] = field(default_factory=list)
 
     def measurement(self, name: str, unit: str, samples: Sequence[float], at_most: float | None = None) -> Measurement:
-        """One quantity of this side."""
+        """One quantity of this side, from its samples."""
         return Measurement(f"{self.name}: {name}" if self.name else name, unit, tuple(samples), at_most)
 
 
 def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes: int) -> None:
-    """In each round every side has its fleet connect, and so many changes.
+    """Measure all sides in each of the rounds: connect the side's fleet, then make this number of changes.
 
     Two processes of one program differ by up to a tenth in all that they do, so each round has new ones; and the first
     side of one round is the last of the next.
@@ -95,8 +96,8 @@ def measure_in_turn(sides: Sequence[Side], *, rounds: int, clients: int, changes
 
 
 def measure_beside(sides: Sequence[Side], *, rounds: int, clients: int, changes: int) -> None:
-    """As `measure_in_turn`, but all fleets are there at once, and the sides take turns every few changes, so that
-    the same moments meet both. No side's change may reach another's fleet.
+    """Measure all sides with all their fleets connected at once: the sides take turns every few changes, so that the
+    same moments meet both. No side's change may reach another's fleet.
 
     Connecting is measured afterwards, of one fleet at a time and four times for each side: what a process does but once
     in its life is then in none of them. Its processor time, and that of a change, which is that of four of them, is
@@ -133,7 +134,7 @@ def _rounds(sides: Sequence[Side], rounds: int) -> Iterator[Sequence[Side]]:
 
 @contextmanager
 def _fleet_of(side: Side, clients: int) -> Iterator[Receivers]:
-    """The clients of one of several sides, connected; they come and go in its turn."""
+    """The connected clients of one of several sides; they connect and leave while it is the side's turn."""
     side.its_turn()
     with _receivers(side, clients) as fleet:
         fleet.next_response(within_s=ANSWER_S)
@@ -162,7 +163,9 @@ def _receivers(side: Side, clients: int) -> AbstractContextManager[Receivers]:
 
 
 def _until_quiet(process: psutil.Process) -> None:
-    """Wait until a server has cleared away after its clients, so that the next side has the machine."""
+    """Wait until a server has finished its work after its clients left, so that the next side has the machine to
+    itself.
+    """
     ends = time.monotonic() + _SETTLES_S
     before = cpu_s(process)
     while time.monotonic() < ends:
@@ -174,15 +177,17 @@ def _until_quiet(process: psutil.Process) -> None:
 
 
 def one_change(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
-    """A change, until all clients have it, or `by` so many, with its processor time."""
+    """Make one change, wait until all clients have it (or `by` of them), and take samples of its times and processor
+    time.
+    """
     used_s = cpu_s(side.server.process)
     _fan_out(side, fleet, by=by)
     side.cpu_ms.append((cpu_s(side.server.process) - used_s) * 1000)
 
 
 def _fan_out(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
-    """From the first client that has the change to the last one: how long a change takes to become a snapshot is
-    another scenario's.
+    """Make a change and take the time from the first client that has it to the last one: how long a change takes to
+    become a snapshot is measured by another scenario.
     """
     side.change()
     times = fleet.next_response(within_s=ANSWER_S, by=by)
@@ -191,7 +196,7 @@ def _fan_out(side: Side, fleet: Receivers, *, by: int | None = None) -> None:
 
 
 def product(ads: AdsProcess, asks: Asks, *, name: str = "", environment: str = "default", per_s: int = 0) -> Side:
-    """The product, over a filled installation of this process."""
+    """The side of the product, over a filled installation of this process."""
     build = builder(environment)
 
     def change() -> None:
@@ -202,12 +207,12 @@ def product(ads: AdsProcess, asks: Asks, *, name: str = "", environment: str = "
 
 
 def floor(server: FloorProcess, asks: Asks) -> Side:
-    """The least that the same work costs."""
+    """The side of the floor server, which does the least work that the same traffic needs."""
     return Side("floor", server, server.change, asks)
 
 
 def builder(environment: str = "default") -> Callable[[], None]:
-    """What a worker does when it is told that an environment changed."""
+    """A function that builds the environment, as a worker does when it is told of a change."""
     from controlplane.builder.services import build  # noqa: PLC0415
     from controlplane.catalog.selectors import environment_get  # noqa: PLC0415
 
@@ -216,9 +221,9 @@ def builder(environment: str = "default") -> Callable[[], None]:
 
 
 def rules(number_of: int, environment: str = "default") -> None:
-    """Access rules that are asked about every name and decide none of those that are there.
+    """Add access rules that are asked about every name and decide none of those that are there.
 
-    Written at once: each rule that somebody writes is tried against all others, which is not what is measured.
+    They are written at once: each rule that somebody writes is tried against all others, which is not what is measured.
     """
     from django.db.models import Max  # noqa: PLC0415
 

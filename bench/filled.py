@@ -16,8 +16,8 @@ _Argument = TypeVar("_Argument")
 
 @contextmanager
 def filled(resources: int) -> Iterator[str]:
-    """Django, set up over an environment that holds so many resources; yields a token. Writing them took another
-    process, whose memory is not this one's.
+    """Set up Django over an environment that holds this number of resources; yields a token. The resources are written
+    by another process, whose memory is not this one's.
     """
     with installation() as home:
         apart(_fill, resources)
@@ -43,7 +43,7 @@ def _fill(resources: int) -> None:
     start_django(migrate=True)
     from django.conf import settings  # noqa: PLC0415
 
-    from controlplane.home import Home  # noqa: PLC0415
+    from controlplane.config.home import Home  # noqa: PLC0415
     from controlplane.ops.installation import installation_prepare  # noqa: PLC0415
 
     installation_prepare(config=settings.PARLEY, home=Home(settings.PARLEY.home))
@@ -53,7 +53,7 @@ def _fill(resources: int) -> None:
 
 
 def put(manifests: list[dict[str, object]], *, environment: str = "default") -> None:
-    """Write them as one change, past REST."""
+    """Write these manifests as one change, past REST."""
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
     from controlplane.catalog.services import change_apply  # noqa: PLC0415
     from controlplane.catalog.values import Put  # noqa: PLC0415

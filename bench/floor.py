@@ -24,7 +24,7 @@ _OPTIONS = (("grpc.max_concurrent_streams", 10_000), ("grpc.server.max_pending_r
 
 
 class Floor:
-    """What streams are sent, and when."""
+    """The least server: the responses that streams are sent, prepared once, and an event that sends them."""
 
     def __init__(self, resources: int) -> None:
         self._clusters = [_any(number, 1) for number in range(resources)]
@@ -33,7 +33,7 @@ class Floor:
         self._encode()
 
     def change(self) -> None:
-        """The first cluster is another one."""
+        """Change the first cluster and wake every stream."""
         self._version += 1
         self._clusters[0] = _any(0, self._version)
         self._encode()
@@ -41,19 +41,19 @@ class Floor:
         changed.set()
 
     async def sotw(self, requests: AsyncIterator[bytes], _context: Any) -> AsyncIterator[bytes]:
-        """A stream of state-of-the-world."""
+        """Serve a SotW stream: yields the bytes of each response."""
         async for nonce in self._wakes(requests):
             yield self._whole + nonce
 
     async def delta(self, requests: AsyncIterator[bytes], _context: Any) -> AsyncIterator[bytes]:
-        """A delta stream."""
+        """Serve a delta stream: yields the bytes of each response."""
         first = True
         async for nonce in self._wakes(requests):
             yield (self._all if first else self._difference) + nonce
             first = False
 
     async def _wakes(self, requests: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The encoded nonce of each response, when it is time to send it."""
+        """Yields the encoded nonce of each response, when it is time to send it."""
         await anext(requests)
         reading = asyncio.create_task(_drain(requests))
         number = 0

@@ -10,7 +10,7 @@ import psutil
 
 
 class FloorProcess:
-    """A floor server of so many clusters."""
+    """A floor server of a given number of clusters, in a process of its own."""
 
     def __init__(self, clusters: int) -> None:
         self.address = ""
@@ -19,11 +19,11 @@ class FloorProcess:
 
     @property
     def process(self) -> psutil.Process:
-        """The process that runs now."""
+        """The running process, for figures about it."""
         return psutil.Process(self._now.pid)
 
     def start(self) -> None:
-        """Start it, and return once it serves, at a port of its own."""
+        """Start the server, and return once it serves, at a port of its own."""
         command = [sys.executable, "-m", "bench.floor", str(self._clusters)]
         self._running = subprocess.Popen(  # noqa: S603 - ourselves
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -31,14 +31,14 @@ class FloorProcess:
         self.address = f"127.0.0.1:{cast(IO[str], self._running.stdout).readline().strip()}"
 
     def stop(self) -> None:
-        """End it; nothing when it does not run."""
+        """End the server; without effect when it does not run."""
         if self._running is not None:
             self._running.kill()
             self._running.communicate()
             self._running = None
 
     def change(self) -> None:
-        """Its first cluster is another one."""
+        """Change the server's first cluster."""
         commands = cast(IO[str], self._now.stdin)
         commands.write("\n")
         commands.flush()

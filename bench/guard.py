@@ -23,7 +23,9 @@ Ratios = Mapping[str, Mapping[str, float]]
 
 
 def ratios_of(document: Mapping[str, object]) -> dict[str, dict[str, float]]:
-    """The ratios that a run measured, from the file it left. A scenario that failed has those from before."""
+    """The ratios that a run measured, by scenario and name, from the file it left. A scenario that failed has those
+    from before.
+    """
     scenarios = document["scenarios"]
     if not isinstance(scenarios, list):
         raise TypeError("not the file of a run")
@@ -50,7 +52,7 @@ def worse(measured: Ratios, committed: Ratios, *, tolerance: float = TOLERANCE) 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status."""
+    """Compare the ratios of the last run with the committed ones; returns the exit status."""
     measured = ratios_of(json.loads(OUT.read_text(encoding="utf-8")))
     committed = json.loads(COMMITTED.read_text(encoding="utf-8")) if COMMITTED.exists() else {}
     if arguments == ["--write"]:

@@ -13,7 +13,8 @@ _FOREIGN = ("DATABASE_URL", "REDIS_URL")
 
 @contextmanager
 def installation(**variables: str) -> Iterator[Path]:
-    """Names a fresh home in this process's environment, and so in that of its children; yields it, and removes it.
+    """Set a fresh home in this process's environment, and so in that of its children; yields its path, and removes it
+    at the end.
 
     `variables` are set beside it (`DATABASE_URL=…`). Nothing of Django is loaded: `start_django` does that.
     """
@@ -36,7 +37,7 @@ def start_django(*, migrate: bool) -> None:
     from django.conf import settings  # noqa: PLC0415
     from django.core.management import call_command  # noqa: PLC0415
 
-    from controlplane.home import home_create  # noqa: PLC0415
+    from controlplane.config.home import home_create  # noqa: PLC0415
 
     django.setup()
     logging.disable(logging.WARNING)  # what is logged per build belongs into no table, and hints find no broker

@@ -47,11 +47,11 @@ _COUNT, _TAKE = "count", "take"
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """What the clients of a fleet ask for, and as whom.
+    """The subscriptions and node of a fleet's clients.
 
-    Everything of a type, and `also` some names; or, when `each` is not 0, so many names of the `of` that there are,
-    each client its own. `workloads`: the clients' node.cluster, in turn. `errors`: whether they are told why they do
-    not have what they ask for.
+    Everything of a type, and the names in `also`; or, when `each` is not 0, that number of names out of `of`, each
+    client its own. `workloads`: the clients' node.cluster, in turn. `errors`: whether they ask why they do not have a
+    resource.
     """
 
     delta: bool = False
@@ -63,11 +63,11 @@ class Asks:
     errors: bool = True
 
     def wants(self, client: int, number: int) -> bool:
-        """Whether a client asks for this one by name."""
+        """Whether this client subscribes by name to the resource with this number."""
         return (number - client * _STRIDE) % self.of < self.each
 
     def first(self, client: int) -> bytes:
-        """The first request of a client."""
+        """The bytes of a client's first request."""
         names = self._names(client)
         request: Any
         if self.delta:
@@ -82,7 +82,9 @@ class Asks:
         return encoded
 
     def ack_before_nonce(self, client: int) -> bytes:
-        """An answer up to its nonce's length: `response_nonce` is field 6 of a delta request and 5 of a SotW one."""
+        """The bytes of a client's ACK up to the length of its nonce: `response_nonce` is field 6 of a delta request and
+        5 of a SotW one.
+        """
         if self.delta:
             encoded: bytes = discovery_pb2.DeltaDiscoveryRequest(type_url=self.type_url).SerializeToString()
             return encoded + b"\x32"
@@ -102,21 +104,25 @@ class Asks:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What came to the clients since it was last asked: when each that got something last did, and how much it was."""
+    """The responses that clients received since the last look: for each client that got any, the time of the last; and
+    their number.
+    """
 
     times: tuple[float, ...]
     responses: int
 
 
 class Receivers:
-    """The clients, from the scenario's side."""
+    """A fleet of receiving clients in other processes, as the scenario controls it."""
 
     def __init__(self, pipes: list[Connection], count: int) -> None:
         self._pipes = pipes
         self._count = count
 
     def next_response(self, *, within_s: float, by: int | None = None) -> list[float]:
-        """When each client received a response, once all have, or `by` so many. Raises TimeoutError."""
+        """The times at which clients received a response, once all of them have, or `by` of them. Raises
+        TimeoutError.
+        """
         want = self._count if by is None else by
         deadline = time.monotonic() + within_s
         while (have := sum(self._ask(_COUNT))) < want:
@@ -126,7 +132,7 @@ class Receivers:
         return list(self.take().times)
 
     def take(self) -> Received:
-        """What came since the last call of this or of `next_response`."""
+        """The responses since the last call of this or of `next_response`."""
         parts: list[Received] = self._ask(_TAKE)
         times = tuple(moment for part in parts for moment in part.times)
         return Received(times, sum(part.responses for part in parts))
@@ -141,7 +147,7 @@ class Receivers:
 def receivers(
     address: str, *, clients: int, asks: Asks, processes: int = 2, per_s: int = 0, stays: bool = False
 ) -> Iterator[Receivers]:
-    """So many clients of the server at `address`. They connect at once, or `per_s` of them each second.
+    """Connected clients of the server at `address`. They connect at once, or `per_s` of them each second.
 
     With `stays` a client whose stream ended connects again; otherwise that is a failure. Raises RuntimeError when the
     system gives a process too few files.
@@ -168,7 +174,7 @@ def receivers(
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
-    """The clients of one process."""
+    """The part of a fleet whose clients live in one process."""
 
     address: str
     numbers: range
@@ -223,7 +229,7 @@ class _Clients:
             await asyncio.sleep(_PAUSE_S)
 
     async def _stream(self, channel: Any, number: int) -> str:
-        """One stream; how it ended."""
+        """Serve one stream until it ends; return how it ended."""
         asks = self._fleet.asks
         call = channel.stream_stream(DELTA if asks.delta else SOTW)()
         await call.write(asks.first(number))
@@ -237,7 +243,7 @@ class _Clients:
 
 
 def _name(type_url: str, number: int) -> str:
-    """The name of an endpoint assignment is its cluster's."""
+    """The name of the resource with this number; an endpoint assignment has its cluster's."""
     return route_name(number, 0) if type_url == ROUTE.url else cluster_name(number)
 
 
@@ -254,7 +260,7 @@ class Nonces:
         self._in_front = b""
 
     def of(self, response: bytes) -> bytes:
-        """The nonce of this response."""
+        """The nonce of a response, given its bytes."""
         at = response.rfind(self._in_front) if self._in_front else -1
         if at < 0:
             return self._parsed(response)

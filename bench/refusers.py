@@ -28,24 +28,24 @@ _REFUSE, _COUNT, _LEAVE = "refuse", "count", "leave"
 
 
 class Refusers:
-    """The clients, from the scenario's side."""
+    """A fleet of clients that refuse responses, as the scenario controls it."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
 
     def accepted(self, *, within_s: float) -> None:
-        """Return once each has accepted a first response. Raises TimeoutError."""
+        """Return once each client has accepted a first response. Raises TimeoutError."""
         if not self._pipe.poll(within_s):
             raise TimeoutError("the clients were not served")
         self._pipe.recv()
 
     def refuse(self) -> None:
-        """From now on every response is refused."""
+        """Let every client refuse every response from now on."""
         self._pipe.send(_REFUSE)
         self._pipe.recv()
 
     def refused(self) -> Counter[int]:
-        """How many responses each has refused, by its number."""
+        """The number of responses that each client has refused, by the client's number."""
         self._pipe.send(_COUNT)
         counted: Counter[int] = self._pipe.recv()
         return counted
@@ -53,7 +53,9 @@ class Refusers:
 
 @contextmanager
 def refusers(address: str, *, clients: int, text: str) -> Iterator[Refusers]:
-    """So many clients of the server at `address`; `text` is what they refuse with."""
+    """Connected clients of the server at `address`, for as long as the block runs; `text` is the text of
+    their NACKs.
+    """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=_main, args=(theirs, address, clients, text), daemon=True)
@@ -72,7 +74,7 @@ def _main(pipe: Connection, address: str, clients: int, text: str) -> None:
 
 
 class _Clients:
-    """The clients, in their process."""
+    """The refusing clients, in the process that runs them."""
 
     def __init__(self, pipe: Connection, address: str, clients: int, text: str) -> None:
         self._pipe = pipe

@@ -21,11 +21,11 @@ Parameters = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One quantity, measured as often as there are samples; the median is what counts.
+    """One measured quantity and its samples; the median is what counts.
 
-    `at_most` is its target (performance.md, "Targets"), None where it is only of interest. Missing a target is a
-    result and not a failure: a benchmark is never a timed test. `line` and `x` say where it lies in the scenario's
-    picture: on the line of that name.
+    `at_most` is its target (performance.md, "Targets"), None where it is only of interest. Missing a target is a result
+    and not a failure: a benchmark is never a timed test. `line` and `x` say where it lies in the scenario's picture: on
+    the line of that name.
     """
 
     name: str
@@ -37,24 +37,24 @@ class Measurement:
 
     @property
     def median(self) -> float:
-        """The middle of the samples."""
+        """The median of the samples."""
         return statistics.median(self.samples)
 
     @property
     def met(self) -> bool | None:
-        """Whether the median keeps the target; None without one."""
+        """Whether the median keeps the target; None without a target."""
         return None if self.at_most is None else self.median <= self.at_most
 
 
 def ratio(name: str, product: Measurement, floor: Measurement, *, at_most: float | None = None) -> Measurement:
-    """How many times the floor's cost the product's is, by the medians of two measurements of one run."""
+    """The ratio of the product's median to the floor's, of two measurements of one run."""
     return Measurement(name, "times", (product.median / floor.median,), at_most)
 
 
 def ratio_by_round(
     name: str, costly: Measurement, cheap: Measurement, *, rounds: int, at_most: float | None = None
 ) -> Measurement:
-    """How many times the cheap one's cost the other's is, in the middle one of so many rounds: the same hour and the
+    """The ratio of the costly measurement to the cheap one, in the round with the median ratio: the same hour and the
     same clients meet both sides of a round, so that what differs between rounds is in none of the ratios.
 
     Both have the same number of samples of each round, in the order of the rounds.
@@ -69,14 +69,14 @@ def _means(measurement: Measurement, rounds: int) -> list[float]:
 
 
 def percentile(samples: Sequence[float], percent: int) -> float:
-    """The smallest sample that so many percent of all do not exceed (nearest rank)."""
+    """The smallest sample that is at least as large as `percent` percent of all (nearest rank)."""
     return sorted(samples)[-(-len(samples) * percent // 100) - 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A registered scenario. `parameters` holds their defaults, and so says which there are. One `by_name` takes long
-    or much, and runs only when it is named.
+    """A registered scenario. `parameters` holds the defaults, and so says which parameters there are. One with
+    `by_name` takes long or much, and runs only when it is named.
     """
 
     name: str
@@ -98,7 +98,7 @@ Run = Callable[[Parameters], Iterable[Measurement]]
 def scenario(
     name: str, summary: str, *, parameters: Parameters | None = None, by_name: bool = False
 ) -> Callable[[Run], Run]:
-    """Register the decorated function under `name`."""
+    """A decorator that registers a function as the scenario `name`."""
 
     def register(run: Run) -> Run:
         if name in SCENARIOS:

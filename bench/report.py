@@ -19,7 +19,7 @@ _PACKAGES = ("django", "grpcio", "protobuf", "psycopg")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One scenario as it was run. `error` is empty, or says why there are no (or too few) measurements."""
+    """The result of one run of a scenario. `error` is empty, or says why there are no (or too few) measurements."""
 
     name: str
     parameters: Parameters
@@ -29,7 +29,7 @@ class Result:
 
 
 def result_to_json(result: Result) -> dict[str, object]:
-    """A result as the file has it."""
+    """A result in the form of the report's file."""
     return {
         "name": result.name,
         "parameters": dict(result.parameters),
@@ -40,7 +40,7 @@ def result_to_json(result: Result) -> dict[str, object]:
 
 
 def measurement_from_json(data: Mapping[str, object]) -> Measurement:
-    """The inverse of what `result_to_json` writes of a measurement."""
+    """The measurement that `result_to_json` wrote in this form."""
     samples, at_most = data["samples"], data["at_most"]
     if not isinstance(samples, list) or not isinstance(at_most, float | int | None):
         raise TypeError(f"not a measurement: {data}")
@@ -60,7 +60,7 @@ def document(results: Sequence[Result]) -> dict[str, object]:
 
 
 def machine() -> dict[str, object]:
-    """Where it ran, and with which versions."""
+    """The machine on which the run took place, and the versions of what it ran."""
     return {
         "cores": cpu_count(),
         "architecture": platform.machine(),
@@ -95,7 +95,7 @@ def write(path: Path, results: Sequence[Result]) -> None:
 
 
 def lines_of(result: Result) -> dict[str, list[tuple[float, float]]]:
-    """The medians of a result that lie on lines, by the names of those."""
+    """The points of each line in a result's picture, by the line's name: x and median."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for each in result.measurements:
         if each.line:
@@ -104,7 +104,7 @@ def lines_of(result: Result) -> dict[str, list[tuple[float, float]]]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """One line per measurement: median, spread, target."""
+    """The measurements as a text table, one to a line: median, spread, target."""
     rows = [("scenario", "measurement", "median", "min … max", "target", "")]
     for result in results:
         rows.extend(_row(result.name, each) for each in result.measurements)

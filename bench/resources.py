@@ -10,7 +10,9 @@ _PER_CLUSTER = 6
 
 
 def fleet(resources: int) -> Iterator[dict[str, object]]:
-    """So many manifests: for each cluster its endpoints, and four routes that lead to it and to its neighbour."""
+    """The manifests of this number of resources: for each cluster its endpoints, and four routes that lead to it and to
+    its neighbour.
+    """
     clusters = max(resources // _PER_CLUSTER, 1)
     made = 0
     for number in range(clusters + 1):
@@ -29,7 +31,7 @@ def fleet(resources: int) -> Iterator[dict[str, object]]:
 
 
 def cluster(number: int, *, timeout_s: int = 1) -> dict[str, object]:
-    """A cluster whose endpoints come over ADS."""
+    """The manifest of a cluster whose endpoints come over ADS."""
     return {
         "@type": _TYPE + "envoy.config.cluster.v3.Cluster",
         "name": cluster_name(number),
@@ -41,12 +43,12 @@ def cluster(number: int, *, timeout_s: int = 1) -> dict[str, object]:
 
 
 def cluster_name(number: int) -> str:
-    """The name of a cluster."""
+    """The name of the cluster with this number."""
     return f"service-{number:06}"
 
 
 def endpoints(number: int, *, extra: bool = False) -> dict[str, object]:
-    """The endpoints of a cluster; `extra` names others, which nobody asks for."""
+    """The manifest of a cluster's endpoints; `extra` gives the assignment a name that no client subscribes to."""
     hosts = [
         {"endpoint": {"address": {"socket_address": {"address": f"10.0.{part}.{number % 250}", "port_value": 8080}}}}
         for part in range(3)
@@ -59,12 +61,12 @@ def endpoints(number: int, *, extra: bool = False) -> dict[str, object]:
 
 
 def route_name(number: int, part: int) -> str:
-    """The name of a route configuration."""
+    """The name of one of the route configurations of the cluster with this number."""
     return f"routes-{number:06}-{part}"
 
 
 def route(number: int, part: int, clusters: tuple[int, int]) -> dict[str, object]:
-    """A route configuration with one virtual host that splits between two clusters by path."""
+    """The manifest of a route configuration with one virtual host that splits between two clusters by path."""
     first, second = (cluster_name(each) for each in clusters)
     return {
         "@type": _TYPE + "envoy.config.route.v3.RouteConfiguration",

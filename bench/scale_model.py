@@ -14,8 +14,8 @@ _MS_PER_S: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Of one ADS process: memory when empty (MiB), of a resource and of a stream (KiB); processor time of a change
-    itself and of one client's response to it (ms).
+    """The costs of one ADS process: memory when empty (MiB), of a resource and of a stream (KiB); processor time of a
+    change itself and of one client's response to it (ms).
     """
 
     base_mib: float
@@ -27,7 +27,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """What one replica may take: streams (PARLEY_LIMIT_STREAMS_PER_REPLICA), memory (MiB), and the seconds of one core
+    """The bounds of one replica: streams (PARLEY_LIMIT_STREAMS_PER_REPLICA), memory (MiB), and the seconds of one core
     in which a change should have reached its last client.
     """
 
@@ -37,18 +37,18 @@ class Replica:
 
 
 def memory_mib(costs: Costs, *, clients: float, resources: float) -> float:
-    """Memory of a process with so many clients in an environment of so many resources."""
+    """The memory in MiB of a process with this number of clients in an environment of this number of resources."""
     return costs.base_mib + (resources * costs.resource_kib + clients * costs.stream_kib) / _KIB_PER_MIB
 
 
 def change_s(costs: Costs, *, clients: float) -> float:
-    """Processor time until a change has reached so many clients of one process."""
+    """The processor time in seconds until a change has reached this number of clients of one process."""
     return (costs.change_ms + clients * costs.response_ms) / _MS_PER_S
 
 
 def replicas(costs: Costs, replica: Replica, *, clients: int, resources: int) -> int:
-    """So many processes keep all three bounds. Raises ValueError when the resources alone need more memory, or a
-    change without clients more time, than one may take.
+    """The number of processes that keep all three bounds. Raises ValueError when the resources alone need more memory,
+    or a change without clients more time, than one may take.
     """
     free_mib = replica.memory_mib - memory_mib(costs, clients=0, resources=resources)
     free_s = replica.change_s - change_s(costs, clients=0)
@@ -63,6 +63,6 @@ def replicas(costs: Costs, replica: Replica, *, clients: int, resources: int) ->
 
 
 def fit(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
-    """(value at 0, slope) of the line through two points."""
+    """The line through two points, as (value at 0, slope)."""
     slope = (second[1] - first[1]) / (second[0] - first[0])
     return first[1] - first[0] * slope, slope

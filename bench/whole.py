@@ -24,22 +24,22 @@ _PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """How it is reached."""
+    """A running installation with all its processes: how to reach it."""
 
     web: str
     ads_address: str
     token: str
 
     def put(self, kind: str, name: str, manifest: dict[str, object]) -> str:
-        """Write a resource over REST; the change's id. Raises RuntimeError when it is refused."""
+        """Write a resource over REST; returns the change's id. Raises RuntimeError when it is refused."""
         return self._call("PUT", f"/environments/default/resources/{kind}/{name}", manifest)
 
     def apply(self, manifests: list[dict[str, object]]) -> str:
-        """Write many at once; the change's id."""
+        """Write many resources as one change over REST; returns the change's id."""
         return self.post("/environments/default/apply", {"resources": manifests})
 
     def post(self, path: str, body: object) -> str:
-        """Make something below /api/v1; its id. Raises RuntimeError when it is refused."""
+        """POST to a path below /api/v1; returns the id of what was made. Raises RuntimeError when it is refused."""
         return self._call("POST", path, body)
 
     def published(self, change: str) -> None:

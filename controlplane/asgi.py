@@ -5,13 +5,13 @@
 import os
 from typing import TYPE_CHECKING
 
-from controlplane.log_capture import capture_begin
+from controlplane.logs.capture import capture_begin
 
 capture_begin()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
-from controlplane.process import open_files_raise, unknown_variables_tell
-from controlplane.starting import cannot_start, config_ready
+from controlplane.ops.process import open_files_raise, unknown_variables_tell
+from controlplane.ops.starting import cannot_start, config_ready
 
 if TYPE_CHECKING:
     from controlplane.ops.web_status import WebStatus
@@ -21,7 +21,7 @@ def _begin() -> "WebStatus":
     open_files_raise()
     config_ready()
     # Not at the top: it reads settings, which may be such that nothing can start.
-    from controlplane.web import application as ready  # noqa: PLC0415
+    from controlplane.ops.web import application as ready  # noqa: PLC0415
 
     unknown_variables_tell()  # now that there is a log
     from controlplane.fitness.watch import FIRST_LOOK_S, Watch  # noqa: PLC0415  needs Django, which is set up now

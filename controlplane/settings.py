@@ -2,11 +2,11 @@
 
 from urllib.parse import urlsplit
 
-from controlplane import home
-from controlplane.databases import databases
+from controlplane.config import home
+from controlplane.config.values import MailSecurity
+from controlplane.database.aliases import databases
 from controlplane.settings_base import *  # noqa: F403  a settings module is a namespace
 from controlplane.settings_base import BASE_DIR, PARLEY, ROOMS_OF_ADS
-from controlplane.values import MailSecurity
 
 INSTALLED_APPS = [
     "controlplane.console.admin_apps.ParleyAdminConfig",
@@ -35,7 +35,7 @@ MIDDLEWARE = [
     "controlplane.api.hosts.HostCheck",
     "controlplane.api.turns.TurnsMiddleware",  # before whatever takes a thread or a connection
     "django.middleware.security.SecurityMiddleware",
-    "controlplane.static_files.StaticFilesMiddleware",
+    "controlplane.http.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -1,6 +1,6 @@
 """The slim settings of the ADS process: no DRF, no Celery, no web (decisions D5a)."""
 
-from controlplane.databases import databases
+from controlplane.database.aliases import databases
 from controlplane.settings_base import *  # noqa: F403  a settings module is a namespace
 from controlplane.settings_base import PARLEY, ROOMS_OF_ADS
 

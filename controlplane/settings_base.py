@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-from controlplane import home
-from controlplane.config import load
-from controlplane.logs import configure_events, logging_config
+from controlplane.config import home
+from controlplane.config.loading import load
+from controlplane.logs.setup import configure_events, logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 

@@ -59,7 +59,7 @@ UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A line of a lock."""
+    """One package with its version, as a lock file has it."""
 
     name: str
     version: str
@@ -67,7 +67,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look found: lines to print, whether something is wrong, and whether something could not be seen."""
+    """The result of one check: lines to print, whether something is wrong, and whether something could not be seen."""
 
     lines: tuple[str, ...]
     wrong: bool
@@ -75,7 +75,7 @@ class Found:
 
 
 def locked(locks: Iterable[Path]) -> tuple[Package, ...]:
-    """Every package of the locks, by name."""
+    """Every package of the lock files, by name."""
     found = {
         Package(*pair)
         for lock in locks
@@ -103,8 +103,8 @@ def licence_of(name: str) -> str | None:
 
 
 def is_allowed(expression: str) -> bool:
-    """Whether one of the alternatives is allowed, in all its parts. Nothing that parentheses group is: somebody has to
-    read it.
+    """Whether at least one alternative of a licence expression consists of allowed licences. False for an expression
+    with parentheses, which somebody has to read.
     """
     if expression.startswith("(") and expression.endswith(")"):
         expression = expression[1:-1]
@@ -116,7 +116,7 @@ def is_allowed(expression: str) -> bool:
 
 
 def licences(packages: Sequence[Package], stated: Mapping[str, str | None]) -> Found:
-    """A table, and what is not allowed."""
+    """The check of licences: a table of them, and the packages whose licence is not allowed."""
     lines, refused, absent = [], [], []
     for each in packages:
         licence = stated[each.name]
@@ -132,7 +132,7 @@ def licences(packages: Sequence[Package], stated: Mapping[str, str | None]) -> F
 
 
 def vulnerabilities(packages: Sequence[Package], url: str = OSV) -> Found:
-    """What is known of these versions; says so when nobody can be asked."""
+    """The check for known vulnerabilities of these versions; says so when nobody can be asked."""
     asked = {
         "queries": [{"package": {"name": each.name, "ecosystem": "PyPI"}, "version": each.version} for each in packages]
     }
@@ -165,7 +165,7 @@ def vulnerabilities(packages: Sequence[Package], url: str = OSV) -> Found:
 
 
 def status(found: Iterable[Found]) -> int:
-    """The exit status. What is wrong counts for more than what was not seen."""
+    """The exit status for these results. What is wrong counts for more than what was not seen."""
     every = list(found)
     if any(each.wrong for each in every):
         return 1
@@ -173,7 +173,7 @@ def status(found: Iterable[Found]) -> int:
 
 
 def main(locks: Sequence[str]) -> int:
-    """Print the report; the exit status."""
+    """Check the packages in these lock files and print the report; returns the exit status."""
     packages = locked(Path(each) for each in locks or LOCKS)
     found = (
         licences(packages, {each.name: licence_of(each.name) for each in packages}),

@@ -15,7 +15,7 @@ class ChangelogError(ValueError):
 
 
 def unreleased(text: str) -> str:
-    """What stands under "Unreleased". Raises ChangelogError where there are none or several, or nothing is in it."""
+    """The text under "Unreleased". Raises ChangelogError where there are none or several, or nothing is in it."""
     sections = [found["body"].strip() for found in _UNRELEASED.finditer(text)]
     if len(sections) != 1:
         raise ChangelogError(f"CHANGELOG.md has {len(sections)} sections '{UNRELEASED}'; it must have one.")

@@ -89,7 +89,7 @@ _EVIDENCE = re.compile(r"\b(?P<kind>code|tests?):\s+(?P<names>`[^`]+`(?:,\s+`[^`
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """What is cited. `document`: empty for a bare id. `key`: empty for the document as a whole. `listed`: stands behind
+    """One citation. `document`: empty for a bare id. `key`: empty for the document as a whole. `listed`: stands behind
     another one, where an id may be of this document or a bare one.
     """
 
@@ -99,7 +99,7 @@ class Citation:
     listed: bool = False
 
     def __str__(self) -> str:
-        """As people write it."""
+        """The citation as people write it."""
         document = "" if self.key.startswith(self.document) else self.document
         title = " ".join(self.title.split())
         return " ".join(part for part in (document, self.key, title and f'"{title}"') if part)
@@ -111,7 +111,9 @@ _Read = tuple[int, list[tuple[int, Citation]]]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong at a place. `document` is where the missing entry would have to be."""
+    """A citation that leads nowhere, or an entry without evidence, at its place. `document` is where the missing entry
+    would have to be.
+    """
 
     place: str
     text: str
@@ -120,13 +122,13 @@ class Problem:
 
 @dataclass(slots=True)
 class Entries:
-    """What can be cited."""
+    """The keys and texts that citations can lead to, by document."""
 
     keys: dict[str, set[str]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
     def holds(self, cited: Citation) -> bool:
-        """Whether this leads somewhere."""
+        """Whether this citation leads to an entry."""
         if cited.listed and cited.key in self.keys.get(cited.document, ()):
             return True
         if cited.listed or not cited.document:
@@ -139,7 +141,9 @@ class Entries:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status: 1 when something is cited that is not there, or a rule has nothing that shows it."""
+    """Print the problems in the tree; the exit status is 1 when something is cited that is not there, or a rule has
+    nothing that shows it.
+    """
     problems = sorted(problems_of(Path()), key=lambda problem: (problem.document, problem.place))
     if "--counts" in arguments:
         for document, count in sorted(Counter(problem.document for problem in problems).items()):
@@ -151,7 +155,7 @@ def main(arguments: list[str]) -> int:
 
 
 def problems_of(root: Path) -> Iterator[Problem]:
-    """All that is wrong in the tree."""
+    """All citations in the tree that lead nowhere, and all entries without evidence."""
     entries = entries_of(root)
     for path in files_of(root):
         text, name = path.read_text(encoding="utf-8"), path.relative_to(root)
@@ -170,7 +174,7 @@ def problems_of(root: Path) -> Iterator[Problem]:
 
 
 def files_of(root: Path) -> Iterator[Path]:
-    """What may cite: text that people wrote."""
+    """The files that may contain citations: text that people wrote."""
     found = [file for file in root.iterdir() if file.is_file()]
     found += [file for folder in FOLDERS for file in (root / folder).rglob("*") if file.is_file()]
     for file in sorted(found):
@@ -180,7 +184,7 @@ def files_of(root: Path) -> Iterator[Path]:
 
 
 def citations_of(text: str, suffix: str, *, design: bool = False) -> Iterator[tuple[int, Citation]]:
-    """The citations in a file, with where they begin. `design`: in docs/design bare ids are read everywhere."""
+    """The citations in a file's text, each with its offset. `design`: in docs/design bare ids are read everywhere."""
     if suffix == ".py":
         yield from _cited_in(_prose(text), bare=True)
     elif suffix == ".md":
@@ -190,7 +194,9 @@ def citations_of(text: str, suffix: str, *, design: bool = False) -> Iterator[tu
 
 
 def pages_of(source: str) -> Iterator[tuple[int, str]]:
-    """The pages that the prose of a module names by their path; those of `SOURCES` have names of their own."""
+    """The pages that the prose of a module names by their path, each with its offset; those of `SOURCES` have names of
+    their own.
+    """
     for match in _PATH.finditer(_prose(source)):
         known = _DOCUMENT.fullmatch(match[0])
         if not (known and _ALIASES.get(known["file"], known["file"]) in SOURCES):
@@ -198,7 +204,7 @@ def pages_of(source: str) -> Iterator[tuple[int, str]]:
 
 
 def entries_of(root: Path) -> Entries:
-    """What the documents hold."""
+    """The entries of all documents that can be cited."""
     entries = Entries()
     for document, places in SOURCES.items():
         texts = [(root / place).read_text(encoding="utf-8") for place in places if (root / place).is_file()]
@@ -215,7 +221,9 @@ def keys_of(text: str, *, numbers: bool = False) -> Iterator[str]:
 
 
 def rule_problems(text: str, name: str, root: Path) -> Iterator[Problem]:
-    """What is wrong with the entries of a document of docs/design: said twice, or without true evidence."""
+    """The problems with the entries of a document of docs/design: a key that is there twice, or evidence that is
+    missing or untrue.
+    """
     must = MUST_NAME in text
     starts = list(_starts(text))
     seen: set[str] = set()
@@ -284,7 +292,9 @@ def _cited_in(text: str, *, bare: bool) -> Iterator[tuple[int, Citation]]:
 
 
 def _of_document(text: str, head: re.Match[str]) -> _Read:
-    """What is cited behind the name of a document. "reliability" and "decisions" are words, too."""
+    """The citations that follow the name of a document, and where reading goes on. "reliability" and "decisions" are
+    words, too.
+    """
     name = (head["file"] or head["name"]).lower()
     document = _ALIASES.get(name, name)
     if document not in SOURCES:
@@ -300,7 +310,7 @@ def _of_document(text: str, head: re.Match[str]) -> _Read:
 
 
 def _of_kind(text: str, head: re.Match[str]) -> _Read:
-    """Laws and threats need no document."""
+    """The citations that follow a word such as "law" or "threat", which need no document, and where reading goes on."""
     item = _ITEM.match(text, head.end())
     kind = head["word"].lower().rstrip("s")
     if item is None or kind not in {"law", "threat"} or not item["key"].isdigit():
@@ -327,7 +337,7 @@ def _list_of(text: str, document: str, item: re.Match[str] | None, start: int, w
 
 
 def _meant(document: str, word: str, key: str) -> tuple[str, str]:
-    """The document and its key: "architecture.md law 2" is a law, "reliability threat 3" a threat."""
+    """The document and key that are meant: "architecture.md law 2" is a law, "reliability threat 3" a threat."""
     if word == "threat":
         return "threat", key
     if word == "law" and document != "performance":

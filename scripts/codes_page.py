@@ -26,7 +26,7 @@ Words in braces are filled in where the code is said.
 
 
 def page() -> str:
-    """The page as it must be."""
+    """The text of the reference page of codes."""
     return "\n".join(_lines()) + "\n"
 
 

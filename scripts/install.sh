@@ -33,6 +33,9 @@ command -v "$python" >/dev/null 2>&1 || fail "PYTHON '$python' is not a program:
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "PYTHON '$python' is older than Python 3.11: run make with PYTHON=python3.11 or later."
 "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "PYTHON '$python' cannot make virtual environments: on Debian, apt install python3-venv."
 
+# A worktree may borrow the environment of another checkout, and must not empty it.
+[ -L "$venv" ] && fail "$venv is a link, and does not hold what $lock lists: remove the link, and run make again."
+
 echo "Installing $lock into $venv ..."
 rm -f "$stamp"
 "$python" -m venv --clear "$venv"

@@ -8,7 +8,7 @@ GENERATED = {"migrations"}  # written by Django
 
 
 def main(folders: list[str]) -> int:
-    """The exit status: 1 when a module is too long."""
+    """Print the modules that are too long; the exit status is 1 when there are any."""
     modules = [file for folder in folders for file in Path(folder).rglob("*.py") if not GENERATED & set(file.parts)]
     lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in modules}
     long = {file: lines for file, lines in lengths.items() if lines > LINES_MAX}

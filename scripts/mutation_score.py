@@ -12,7 +12,9 @@ STATS = Path("mutants/mutmut-cicd-stats.json")
 
 
 def main(least_percent: float) -> int:
-    """The exit status: 1 when too few were killed."""
+    """Print the mutation score; the exit status is 1 when fewer than `least_percent` percent of the mutants were
+    killed.
+    """
     mutmut = Path(sys.executable).with_name("mutmut")
     subprocess.run([mutmut, "export-cicd-stats"], check=True, stdout=subprocess.DEVNULL)  # noqa: S603  our own tool
     stats: dict[str, int] = json.loads(STATS.read_text(encoding="utf-8"))

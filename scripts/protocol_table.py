@@ -21,7 +21,7 @@ _QUOTED = re.compile(r"`([^`]+)`")
 
 
 def main() -> int:
-    """The exit status: 1 when the table is not true."""
+    """Print what is wrong with the table of rules; the exit status is 1 when anything is."""
     problems = sorted(problems_of(TABLE.read_text(encoding="utf-8"), Path()))
     for problem in problems:
         sys.stderr.write(f"{TABLE}: {problem}\n")
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def problems_of(text: str, root: Path) -> Iterator[str]:
-    """What is wrong with this table, as sentences."""
+    """The problems with this table, as sentences."""
     rows = {row["rule"]: row for row in _ROW.finditer(text)}
     yield from (f"Rule {rule} has no row." for rule in RULES if rule not in rows)
     for rule, row in rows.items():
@@ -43,7 +43,7 @@ def problems_of(text: str, root: Path) -> Iterator[str]:
 
 
 def is_code(root: Path, dotted: str) -> bool:
-    """Whether this module, class, function, method or constant is in the tree."""
+    """Whether this dotted name is a module, class, function, method or constant in the tree."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         module = root.joinpath(*parts[:length])
@@ -54,7 +54,7 @@ def is_code(root: Path, dotted: str) -> bool:
 
 
 def is_test(root: Path, named: str) -> bool:
-    """Whether `file.py::name` is in the tree."""
+    """Whether a test named `file.py::name` is in the tree."""
     path, _, name = named.partition("::")
     return path.endswith(".py") and bool(name) and (root / path).is_file() and _defines(root / path, [name])
 

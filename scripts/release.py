@@ -48,12 +48,14 @@ _OF_MAKE: Final = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
 
 
 class ReleaseError(Exception):
-    """A step failed; what it said. Nothing was released."""
+    """A step of a release failed, for the reason in the text. Nothing was released."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What is asked for, and what there is already."""
+    """A release that is asked for: its version, the commit that is checked out, and the commit of its tag, empty while
+    there is none.
+    """
 
     version: Version
     head: str
@@ -61,22 +63,22 @@ class Release:
 
     @property
     def tag(self) -> str:
-        """Its tag."""
+        """The name of the release's git tag."""
         return f"v{self.version}"
 
     @property
     def folder(self) -> Path:
-        """Where its files go."""
+        """The folder for the release's files."""
         return _ROOT / "dist" / str(self.version)
 
     @property
     def context(self) -> str:
-        """The file of the image's context."""
+        """The name of the archive with the image's build context."""
         return f"parley-{self.version}-context.tar.gz"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Release; the exit status."""
+    """Release the version in the arguments; returns the exit status."""
     parser = argparse.ArgumentParser(prog="release.py", description="Release a version from this checkout.")
     parser.add_argument("version", help="three numbers, such as 0.2.0")
     parser.add_argument("--dry-run", action="store_true", help="look and build, and leave everything as it is")
@@ -131,7 +133,9 @@ def _make(release: Release, *, dry: bool) -> int:
 
 
 def _finish(release: Release, *, dry: bool) -> int:
-    """What is left to do of a release that has its tag: main may not have its commits yet, its files may be lost."""
+    """Do the remaining steps of a release that has its tag: main may not have its commits yet, its files may be lost.
+    Returns the exit status.
+    """
     merged = _is_ancestor(release.tagged, release.head)
     if not merged and not _is_ancestor(release.head, release.tagged):
         raise ReleaseError(f"The tag {release.tag} is there already, and {BRANCH} goes another way than it.")
@@ -164,7 +168,7 @@ def _told(release: Release) -> int:
 
 
 def _against(version: Version) -> Iterator[str]:
-    """A sentence for each thing."""
+    """The reasons against releasing this version now, a sentence each."""
     if _branch() != BRANCH:
         yield f"'{_branch() or 'no branch'}' is checked out; releases are made from '{BRANCH}'."
     changed = _git("status", "--porcelain").splitlines()
@@ -238,7 +242,9 @@ def _with_version(commit: str, path: str, version: Version) -> str:
 
 
 def _commit(parent: str, files: Mapping[str, str], message: str) -> str:
-    """A commit on top of this one with these files changed; no branch, no work tree and no index knows of it yet."""
+    """Make a commit on top of `parent` with these files changed and return its id; no branch, no work tree and no index
+    is changed.
+    """
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         _git("read-tree", parent, variables=index)
@@ -280,13 +286,13 @@ def _tidy() -> None:
 
 
 def _context_make(commit: str, target: Path) -> None:
-    """What `docker build` needs: the Dockerfile, and what .dockerignore lets in."""
+    """Write an archive with the build context of a commit: the Dockerfile, and what .dockerignore lets in."""
     let_in = [line[1:] for line in _text(commit, _DOCKERIGNORE).splitlines() if line.startswith("!")]
     _git("archive", "--format=tar.gz", f"--output={target}", commit, _DOCKERFILE, _DOCKERIGNORE, *let_in)
 
 
 def _wheel_make(commit: str, source: Path, target: Path) -> None:
-    """From the commit's own files, of which an archive knows the commit (xdscore/build.py)."""
+    """Build the wheel from the files of a commit, whose archive names the commit (xdscore/build.py)."""
     source.mkdir()
     archive = source.with_suffix(".tar")
     _git("archive", f"--output={archive}", commit, "xdsctl", "xdsclient", "xdscore")
@@ -296,7 +302,7 @@ def _wheel_make(commit: str, source: Path, target: Path) -> None:
 
 
 def _keep(folder: Path, target: Path) -> None:
-    """Move the files where they are looked for, in place of what an attempt before left there."""
+    """Move the files of a release to their folder, in place of those that an earlier attempt left there."""
     shutil.rmtree(target, ignore_errors=True)
     folder.rename(target)
 
@@ -317,13 +323,15 @@ def _is_ancestor(one: str, other: str) -> bool:
 
 
 def _asked(*arguments: str) -> str:
-    """What git answers; empty when it answers no."""
+    """The output of a git command; empty when it fails."""
     answer = _run(["git", *arguments])
     return answer.stdout.strip() if answer.returncode == 0 else ""
 
 
 def _git(*arguments: str, stdin: str = "", variables: Mapping[str, str] | None = None, whole: bool = False) -> str:
-    """What git says, without the spaces around it unless the `whole` is asked for. Raises ReleaseError."""
+    """The output of a git command, without the spaces around it unless the `whole` is asked for. Raises
+    ReleaseError.
+    """
     said = _checked(["git", *arguments], stdin=stdin, variables=variables)
     return said if whole else said.strip()
 
@@ -331,7 +339,7 @@ def _git(*arguments: str, stdin: str = "", variables: Mapping[str, str] | None =
 def _checked(
     command: Sequence[str], *, folder: Path = _ROOT, stdin: str = "", variables: Mapping[str, str] | None = None
 ) -> str:
-    """What a program says that must succeed. Raises ReleaseError."""
+    """The output of a program, which must succeed. Raises ReleaseError."""
     answer = _run(command, folder=folder, stdin=stdin, variables=variables)
     if answer.returncode:
         raise ReleaseError(f"`{' '.join(command[:4])} ...` fails:\n{_end_of(answer)}")

@@ -68,7 +68,7 @@ EMPTY: Final = ("resources", "changes", "snapshots", "builds", "incidents", "cli
 
 
 def main(base: str, password: str, out: Path) -> int:
-    """All of them; how many pages could not be shown."""
+    """Take the pictures of all pages; returns the number of pages that could not be shown."""
     out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
@@ -87,7 +87,7 @@ def main(base: str, password: str, out: Path) -> int:
 
 
 def _pictures(browser: Browser, base: str, password: str, out: Path, width: int, theme: str) -> Iterator[str]:
-    """Takes one set; yields a line for each page that failed or is wider than the window."""
+    """Take the pictures of one width and theme; yields a line for each page that failed or is wider than the window."""
     context = browser.new_context(viewport={"width": width, "height": _HEIGHT}, color_scheme=theme)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto(f"{base}/login")
@@ -108,7 +108,7 @@ def _pictures(browser: Browser, base: str, password: str, out: Path, width: int,
 
 
 def _empty(page: Page, base: str) -> list[tuple[str, str]]:
-    """The lists of an environment that holds nothing, which is made once."""
+    """The lists of an environment that holds nothing, as (name of the picture, path); the environment is made once."""
     page.goto(f"{base}/environments")
     if page.get_by_role("link", name="empty", exact=True).count() == 0:
         page.get_by_label("Key", exact=True).fill("empty")
@@ -118,7 +118,7 @@ def _empty(page: Page, base: str) -> list[tuple[str, str]]:
 
 
 def _open(page: Page, base: str, path: str) -> bool:
-    """Go there, by a link of a list where the path says so."""
+    """Go to the page at this path; by a link of a list where the path says so. Returns whether it could be opened."""
     start, _, link = path.partition(" -> ")
     answer = page.goto(base + start)
     if link:

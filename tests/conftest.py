@@ -32,8 +32,8 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 os.environ["PARLEY_HOME"] = _HOME
 os.environ["DJANGO_SETTINGS_MODULE"] = "controlplane.settings"
 
-from controlplane.config import load  # noqa: E402  the environment comes first
-from controlplane.home import home_create  # noqa: E402
+from controlplane.config.home import home_create  # noqa: E402
+from controlplane.config.loading import load  # noqa: E402  the environment comes first
 
 home_create(load(os.environ, directory=Path(_HOME)))
 

@@ -39,12 +39,14 @@ class BootstrapError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Insecure:
-    """No TLS."""
+    """Channel credentials without TLS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS; with a certificate and key, mutual TLS. Empty paths: the machine's own authorities, no certificate."""
+    """Channel credentials with TLS; with a certificate and key, mutual TLS. Empty paths: the machine's own authorities,
+    no certificate.
+    """
 
     ca_certificate_file: str = ""
     certificate_file: str = ""
@@ -53,9 +55,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One xDS server. `token_file`: its content goes as a bearer token with every stream; empty means none.
+    """One xDS server of a bootstrap. The content of `token_file` is sent as a bearer token with every stream; empty
+    means none.
 
-    `notes` says what of its description was ignored, one sentence each.
+    `notes` says which parts of the server's description were ignored, one sentence each.
     """
 
     uri: str
@@ -67,7 +70,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """Where the client runs."""
+    """The region, zone and sub-zone in which the client runs."""
 
     region: str = ""
     zone: str = ""
@@ -76,7 +79,7 @@ class Locality:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Who the client says it is."""
+    """The client's description of itself, which it sends to servers."""
 
     id: str
     cluster: str = ""
@@ -86,7 +89,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Where the names of one xdstp authority come from; no servers of its own means the bootstrap's."""
+    """How a client treats one xdstp authority: the servers to ask for its names (none: the bootstrap's own) and its
+    template for names of listeners.
+    """
 
     servers: tuple[Server, ...] = ()
     client_listener_template: str = ""
@@ -94,14 +99,18 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class FromEnvironment:
-    """A bootstrap is where `GRPC_XDS_BOOTSTRAP` or `GRPC_XDS_BOOTSTRAP_CONFIG` say; the file goes first (A27)."""
+    """Tells `Bootstrap.load` to read the bootstrap that `GRPC_XDS_BOOTSTRAP` or `GRPC_XDS_BOOTSTRAP_CONFIG` give; the
+    file goes first (A27).
+    """
 
     variables: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """`servers` are tried in order (A71). `client_listener_template` makes a listener's name of a target (A47)."""
+    """The configuration with which a client starts. `servers` are tried in order (A71). `client_listener_template`
+    makes a listener's name of a target (A47).
+    """
 
     servers: tuple[Server, ...]
     node: Node
@@ -136,7 +145,7 @@ class Bootstrap:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was ignored, over all servers."""
+        """The parts of the bootstrap that were ignored, over all servers, one sentence each."""
         lists = (self.servers, *(authority.servers for authority in self.authorities.values()))
         return tuple(note for servers in lists for server in servers for note in server.notes)
 
@@ -196,7 +205,7 @@ def _server(server: Reader) -> Server:
 
 
 def _credentials(server: Reader, notes: list[str]) -> Insecure | Tls:
-    """The first kind that is supported (A27)."""
+    """The channel credentials of the first kind listed that is supported (A27)."""
     offered = server.members("channel_creds")
     for each in offered:
         match each.text("type"):
@@ -220,7 +229,7 @@ def _credentials(server: Reader, notes: list[str]) -> Insecure | Tls:
 
 
 def _token_file(server: Reader, uri: str, notes: list[str]) -> str:
-    """A97: call credentials; unknown types are ignored."""
+    """The token file of the first supported call credentials (A97), else an empty text; unknown types are ignored."""
     for each in server.members("call_creds"):
         if each.text("type") == "jwt_token_file":
             config = each.member("config")

@@ -7,7 +7,9 @@ from typing import TypeGuard
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A value that should be an object, at `place`. Whatever is not there reads as empty."""
+    """Reads one JSON value that should be an object, at `place` in the bootstrap. Members that are missing read as
+    empty.
+    """
 
     value: object
     place: str
@@ -19,19 +21,19 @@ class Reader:
 
     @property
     def tree(self) -> Mapping[str, object]:
-        """The object; empty where the value is none."""
+        """The members of the object; empty when the value is not an object."""
         return self.value if isinstance(self.value, dict) else {}
 
     def names(self) -> Iterator[str]:
-        """The names of its members."""
+        """The names of the object's members."""
         yield from self.tree
 
     def wrong(self, name: str, sentence_end: str) -> None:
-        """Write a mistake down: what is wrong with the member."""
+        """Note a problem with the member `name`; the sentence begins with the place of the member."""
         self.problems.append(f"{self.place}/{name} {sentence_end}")
 
     def text(self, name: str) -> str:
-        """A string."""
+        """The string in the member `name`; empty when it is missing, or is no string, which is noted as a problem."""
         value = self.tree.get(name, "")
         if isinstance(value, str):
             return value
@@ -39,15 +41,17 @@ class Reader:
         return ""
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings. gRPC takes no offence at other values in a list of features; neither does this."""
+        """The strings of the list in the member `name`. Other values in the list are skipped, as gRPC does in a list of
+        features.
+        """
         return tuple(filter(_is_text, self._list(name)))
 
     def member(self, name: str) -> "Reader":
-        """An object."""
+        """A reader for the object in the member `name`."""
         return Reader(self.tree.get(name, {}), f"{self.place}/{name}", self.problems)
 
     def members(self, name: str) -> "tuple[Reader, ...]":
-        """A list of objects."""
+        """A reader for each object of the list in the member `name`."""
         return tuple(
             Reader(each, f"{self.place}/{name}/{index}", self.problems) for index, each in enumerate(self._list(name))
         )

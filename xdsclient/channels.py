@@ -30,7 +30,7 @@ def open_channel(server: Server) -> grpc.aio.Channel:
 
 
 def call_metadata(server: Server) -> Metadata:
-    """What goes with every stream: the token, if there is one. Raises CredentialsError."""
+    """The metadata for every stream to this server: its bearer token, if there is one. Raises CredentialsError."""
     if not server.token_file:
         return ()
     # A token on an open wire is everybody's (interfaces.md: off loopback only over TLS).

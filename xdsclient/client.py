@@ -46,7 +46,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class _Watching:
-    """Whom a watch tells, and over which link it hears; without one its name cannot be asked for."""
+    """One watch: the watcher, the function that tells it news, and the link over which news comes; no link when the
+    name cannot be asked for.
+    """
 
     watcher: object
     tell: Callable[[News], None]
@@ -54,7 +56,7 @@ class _Watching:
 
 
 class DataErrorHandling(Enum):
-    """Whether A88 is on: its guard GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING decides unless the caller does."""
+    """Whether gRFC A88 is on: the variable GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING decides unless the caller does."""
 
     FROM_ENVIRONMENT = "from_environment"
     ON = "on"
@@ -62,10 +64,11 @@ class DataErrorHandling(Enum):
 
 
 class XdsClient:
-    """Watches resources of any number of servers; an `async with` block is its life. Not for use by several threads.
+    """Watches resources of any number of servers, for as long as its `async with` block lasts. Not for use by several
+    threads.
 
-    `target` is what the client is for, in metrics and CSDS; "#server" is A78's word for what has no data plane target.
-    Equal watches share one subscription; a stream is open while something is watched.
+    `target` is what the client is for, in metrics and CSDS; "#server" is A78's word for a client without a data plane
+    target. Equal watches share one subscription; a stream is open while something is watched.
     """
 
     def __init__(
@@ -103,8 +106,8 @@ class XdsClient:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Ends every stream, once the server has what was said of its responses, and every watch; nobody is told, and
-        whoever iterates over news comes to their end.
+        """Ends every stream, once the server has read the last ACK or NACK of its responses, and every watch. No
+        watcher is told; iterators over news end.
         """
         await asyncio.gather(*(link.finish() for link in self._links.values()))
         for watching in list(self._watches.values()):
@@ -161,19 +164,21 @@ class XdsClient:
         return _Watch(self, number)
 
     def follow(self, kind: ClientType[R], name: str) -> Following[R]:
-        """The same as an asynchronous iterator: `async with client.follow(CLUSTERS, "pay") as news:`."""
+        """The news of one resource as an asynchronous iterator: `async with client.follow(CLUSTERS,
+        "pay") as news:`.
+        """
         following: Following[R] = Following()
         following.begin(self.watch(kind, name, following))
         return following
 
     def follow_collection(self, kind: ClientType[R], name: str) -> FollowingCollection[R]:
-        """`watch_collection` as an asynchronous iterator."""
+        """The news of a collection, as `watch_collection` gives them, as an asynchronous iterator."""
         following: FollowingCollection[R] = FollowingCollection()
         following.begin(self.watch_collection(kind, name, following))
         return following
 
     def stop(self, number: int) -> None:
-        """End a watch; `Watch.cancel` calls it."""
+        """End the watch of this number; `Watch.cancel` calls it."""
         watching = self._watches.pop(number, None)
         if watching is not None and watching.link is not None:
             watching.link.send(WatchStopped(number))
@@ -212,7 +217,7 @@ class XdsClient:
             self._loop.call_soon(self._tell)
 
     def _tell(self) -> None:
-        """Everything there is to tell; what watchers do meanwhile is told in the same go."""
+        """Tell watchers all news that wait, and those that arrive while watchers are called."""
         try:
             while self._news:
                 effect = self._news.popleft()
@@ -227,20 +232,21 @@ class XdsClient:
     def cache(self) -> tuple[CacheEntry, ...]:
         """Every watched resource at one moment, in the order of types and names.
 
-        Members of collections are among them; a collection itself is while nobody answered, or it is in error.
+        Members of collections are included. A collection itself is included only while the server has not answered for
+        it, or while it is in error.
         """
         entries = (entry for link in self._links.values() for entry in link.engine.entries().values())
         return tuple(sorted(entries, key=lambda entry: (entry.key.kind.url, entry.key.name)))
 
     def servers(self) -> Mapping[tuple[str, ...], str]:
-        """The server in use of each list of servers, by their addresses."""
+        """The address of the server in use, by the addresses of the list of servers that it is from."""
         return {
             tuple(each.uri for each in servers): servers[link.engine.server].uri
             for servers, link in self._links.items()
         }
 
     def resource_counts(self) -> Mapping[ResourceLabels, int]:
-        """`grpc.xds_client.resources` (A78, A88) at one moment."""
+        """The number of watched resources by labels: the gauge `grpc.xds_client.resources` (A78, A88) at one moment."""
         return Counter(
             ResourceLabels(
                 self.target,
@@ -253,7 +259,7 @@ class XdsClient:
 
 
 class _Watch:
-    """See `Watch`."""
+    """The watch that `XdsClient.watch` returns, known by its number."""
 
     __slots__ = ("_client", "_number")
 
@@ -266,7 +272,9 @@ class _Watch:
 
 
 def _call(watching: _Watching, effect: News) -> None:
-    """One call. What goes wrong in one watcher is that watcher's: the others are told all the same."""
+    """Tell one watcher one piece of news. An exception in it is logged, so that the other watchers are told all the
+    same.
+    """
     try:
         watching.tell(effect)
     except Exception:

@@ -20,7 +20,9 @@ from xdscore.schema import redact, secret_values
 _SERVICE = "envoy.service.status.v3.ClientStatusDiscoveryService"
 
 # In place of words of which nobody can say that they quote no secret.
-_WITHHELD = "what is wrong is withheld, for the content cannot be read, or its secrets cannot be taken out of the error"
+_NOT_SHOWN = (
+    "what is wrong is not shown, for the content cannot be read, or its secrets cannot be taken out of the error"
+)
 
 # Generated messages; their fields are known by descriptor only.
 ClientConfig = Any
@@ -29,11 +31,13 @@ Context = Any
 
 
 class UnsupportedMatcherError(ValueError):
-    """The request wants to choose among nodes, and a client is only itself."""
+    """The request chooses among nodes, but a client can answer only for itself."""
 
 
 def client_config(client: XdsClient, *, contents: bool = True) -> ClientConfig:
-    """Everything the client knows at this moment; secrets are redacted. Call it on the client's event loop."""
+    """The answer of a client to CSDS: every resource it knows at this moment, with secrets redacted. Call it on the
+    client's event loop.
+    """
     config = csds_pb2.ClientConfig(client_scope=client.target)
     config.node.CopyFrom(node_message(client.bootstrap.node))
     # Entries keep the loop's time, which does not know what day it is.
@@ -56,7 +60,7 @@ def client_status(request: bytes, *clients: XdsClient) -> bytes:
 
 
 def add_client_status_service(server: grpc.aio.Server, *clients: XdsClient) -> None:
-    """Let a grpc.aio server on the clients' event loop answer for them."""
+    """Register CSDS with a grpc.aio server that runs on the event loop of these clients."""
 
     async def answer(request: bytes, context: Context) -> bytes:
         try:
@@ -76,7 +80,9 @@ def add_client_status_service(server: grpc.aio.Server, *clients: XdsClient) -> N
 
 
 def _generic(entry: CacheEntry, clock_offset_s: float, *, contents: bool) -> GenericXdsConfig:
-    """A88: the entry's resource, if any, and its most recent error, if any; its state is the number of CSDS."""
+    """One cache entry as CSDS shows it: its resource, if any, and its most recent error, if any (A88); the number of
+    its state is the one in CSDS.
+    """
     kind = entry.key.kind
     config = csds_pb2.ClientConfig.GenericXdsConfig(type_url=kind.url, name=entry.key.name)
     config.client_status = entry.state.value
@@ -96,7 +102,9 @@ def _generic(entry: CacheEntry, clock_offset_s: float, *, contents: bool) -> Gen
 
 
 def _details(entry: CacheEntry) -> str:
-    """The error in its own words, which may quote the content, without the secrets of what is there and was refused."""
+    """The text of the entry's error. It may quote content, so the secrets of the accepted and of the refused content
+    are taken out.
+    """
     url = entry.key.kind.url
     raws = [entry.rejected, entry.resource.raw if isinstance(entry.resource, Resource) else b""]
     anys = (AnyMessage(type_url=url, value=raw).SerializeToString() for raw in raws if raw)
@@ -106,11 +114,11 @@ def _details(entry: CacheEntry) -> str:
         secrets = None
     if secrets is not None:
         return without_secrets(entry.error.message, secrets, names=(entry.key.name,))
-    return f"{INVALID}: {_WITHHELD}" if entry.rejected else _WITHHELD
+    return f"{INVALID}: {_NOT_SHOWN}" if entry.rejected else _NOT_SHOWN
 
 
 def _shown(kind: ResourceType, raw: bytes) -> AnyMessage:
-    """The content without its secrets; only its type where it cannot be read, and so not be redacted."""
+    """The content with its secrets redacted; of content that cannot be read, and so not be redacted, only the type."""
     try:
         shown: Any = redact(AnyMessage(type_url=kind.url, value=raw))
     except (DecodeError, TypeError, ValueError, RecursionError):

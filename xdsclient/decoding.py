@@ -23,24 +23,28 @@ _SHOWN_PROBLEMS = 8
 
 
 class InvalidResourceError(ValueError):
-    """The content cannot be used; the text says why and becomes part of the NACK."""
+    """The content of a resource cannot be used; the text says why and becomes part of the NACK."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientType(Generic[R_co]):
-    """One resource type of a client. `read` makes a value of a serialised message, or raises InvalidResourceError."""
+    """One resource type as a client reads it. `read` makes a value of a serialised message, or raises
+    InvalidResourceError.
+    """
 
     kind: ResourceType
     read: Callable[[bytes], R_co]
 
 
 def load_descriptors() -> None:
-    """Load what decoding needs, once in a process: half a second and more that the first response need not wait for."""
+    """Load the message descriptors that decoding needs, once in a process, so that the first response need not wait
+    half a second and more for it.
+    """
     descriptors()
 
 
 def standard_type(kind: ResourceType) -> ClientType[Message]:
-    """The type whose values are the messages themselves, checked by the field rules of the API."""
+    """The client type of `kind` whose values are protobuf messages, checked by the field rules of the API."""
 
     def read(data: bytes) -> Message:
         return _checked(kind, data)

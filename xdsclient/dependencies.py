@@ -43,7 +43,7 @@ _TYPES = {each.kind.url: each for each in (LISTENERS, ROUTES, CLUSTERS, ENDPOINT
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one resource: what a watcher was told."""
+    """The watch of one resource, and the last that it told: a resource or why there is none, and the ambient error."""
 
     changed: Callable[[], None]
     news: Message | Status | Absent = ABSENT
@@ -65,7 +65,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Resolved:
-    """What DNS says of one host and port, asked again and again."""
+    """The last answer of DNS for one host and port, which a task asks for repeatedly."""
 
     task: asyncio.Task[None]
     answer: Message | Status | Absent = ABSENT
@@ -73,7 +73,7 @@ class _Resolved:
 
 @dataclass(slots=True)
 class _Walk:
-    """One way down the tree: what it needed, and whether all of it was there."""
+    """One pass down the tree of resources: which resources and hosts it needed, and whether all of them were there."""
 
     resources: set[ResourceKey] = field(default_factory=set)
     hosts: set[tuple[str, int]] = field(default_factory=set)
@@ -82,7 +82,8 @@ class _Walk:
 
 
 class DependencyManager:
-    """Tells `listener` of every new configuration of `target`, as an XdsConfig or as why there is none.
+    """Tells `listener` of every new configuration of `target`, as an XdsConfig or as a Status that says why there is
+    none.
 
     `target` is what stands after `xds:` in a channel's target, such as `///pay.example:80` or `//authority/pay`, or
     simply the service's name. Statuses are fit for RPCs (A54). Use it inside the client's `async with`.
@@ -120,7 +121,7 @@ class DependencyManager:
     # When something changes.
 
     def _changed(self) -> None:
-        """Any number of changes of a moment are one update."""
+        """Schedule one update for all changes that happen before it runs."""
         if self._scheduled is None and not self._closed:
             self._scheduled = self._loop.call_soon(self._update)
 
@@ -136,7 +137,7 @@ class DependencyManager:
             self._listener(found)
 
     def _keep(self, walk: _Walk) -> None:
-        """Watch and resolve what the walk needs."""
+        """Watch the resources and resolve the hosts that the walk needs and that are not watched or resolved yet."""
         for key in walk.resources - self._known.keys():
             known = self._known[key] = _Known(self._changed)
             known.watch = self._client.watch(self._type_of(key), key.name, known)
@@ -144,7 +145,9 @@ class DependencyManager:
             self._hosts[host] = _Resolved(self._loop.create_task(self._resolve_on(host)))
 
     def _let_go_of_all_but(self, walk: _Walk) -> None:
-        """Only of a complete tree is it known what is not in it: until then the old one's resources may be its, too."""
+        """Stop watching and resolving what a complete walk did not need. An incomplete one stops nothing: the resources
+        of the old tree may turn out to be needed.
+        """
         for key in self._known.keys() - walk.resources:
             self._known.pop(key).let_go()
         for host in self._hosts.keys() - walk.hosts:
@@ -189,7 +192,9 @@ class DependencyManager:
         return XdsConfig(listener, route, virtual_host, walk.clusters)
 
     def _resource(self, walk: _Walk, key: ResourceKey) -> Message | Status | Absent:
-        """What is known of a resource, errors as RPCs may have them; the walk is incomplete while nothing is."""
+        """The resource, or why there is none as a status that RPCs may have; ABSENT while nothing is known, and the
+        walk is then incomplete.
+        """
         walk.resources.add(key)
         known = self._known.get(key)
         news = known.news if known is not None else ABSENT
@@ -201,7 +206,7 @@ class DependencyManager:
         return failure_of(key, Status(StatusCode.UNAVAILABLE, why), self._node_id)
 
     def _cluster(self, walk: _Walk, name: str, above: tuple[ResourceKey, ...], depth: int) -> tuple[str, ...]:
-        """Take a cluster and what is below it into the walk; its leaves."""
+        """Add a cluster and the clusters below it to the walk; return the names of its leaves."""
         key = ResourceKey(CLUSTERS.kind, name)
         if name in walk.clusters:
             return self._leaves_of(walk, name)
@@ -235,7 +240,7 @@ class DependencyManager:
         return config.children
 
     def _endpoints(self, walk: _Walk, cluster: Message, above: tuple[ResourceKey, ...]) -> EndpointConfig:
-        """A leaf's endpoints, with what is wrong with its own resources and with all above (A88)."""
+        """The endpoints of a leaf cluster, with the errors of its own resources and of those above it (A88)."""
         eds_name = eds_name_of(cluster)
         host = dns_name_of(cluster)
         if eds_name:

@@ -14,7 +14,9 @@ Resolve = Callable[[str, int], Awaitable[Message | Status]]
 
 
 async def resolve_by_system(host: str, port: int) -> Message | Status:
-    """What the machine's resolver says: every address in one locality."""
+    """The addresses that the machine's resolver gives for a host, as a ClusterLoadAssignment with one locality; else
+    why there are none.
+    """
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:

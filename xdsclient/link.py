@@ -53,7 +53,7 @@ Call = Any
 
 
 class Link:
-    """The stream to one of a list of servers, and the cache of what came from them."""
+    """The stream to one server of a list, and the cache of resources that came from these servers."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Link:
         self._timer_is_checked = False
 
     def send(self, event: Event) -> None:
-        """Hand an event to the engine and carry out what it wants."""
+        """Hand an event to the engine and carry out its effects."""
         for effect in self.engine.handle(event, self._loop.time()):
             self._carry_out(effect)
         self._moved.set()
@@ -93,8 +93,8 @@ class Link:
             self._loop.call_soon(self._set_timer)
 
     async def finish(self) -> None:
-        """Say what is still to be said, and let the server read it: a call that is cancelled may lose its last ACK or
-        NACK. From here on, what the server sends is news to nobody.
+        """Write the requests that are due and let the server read them: a call that is cancelled may lose its last ACK
+        or NACK. Responses that arrive after this are ignored.
         """
         attempt = self._attempt
         if attempt is not None and self._is_talking:
@@ -142,7 +142,7 @@ class Link:
     # The timer.
 
     def _set_timer(self) -> None:
-        """One timer for the earliest deadline; looked at once for any number of events of a moment."""
+        """Set the one timer to the engine's earliest deadline; done once for all events of a moment."""
         self._timer_is_checked = False
         deadline = self.engine.deadline()
         if self._timer is not None:
@@ -170,7 +170,9 @@ class Link:
             attempt.cancel()
 
     def _send_from(self, attempt: "asyncio.Task[None] | None", event: Event) -> bool:
-        """Hand over what an attempt saw, unless it is over already; whether it still counts."""
+        """Send an event that an attempt observed, unless another attempt replaced it; return whether the attempt is
+        still the current one.
+        """
         if attempt is not self._attempt:
             return False
         self.send(event)
@@ -201,7 +203,7 @@ class Link:
     async def _converse(
         self, channel: grpc.aio.Channel, metadata: object, me: "asyncio.Task[None] | None"
     ) -> ChannelFailed | StreamClosed:
-        """Connect, and read and write until it ends; how it ended."""
+        """Connect, then read and write until the stream ends; return the event that says how it ended."""
         state = channel.get_state(try_to_connect=True)
         while state not in _CONNECTED:
             await channel.wait_for_state_change(state)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class ResourceLabels:
-    """Which resources are counted together by `grpc.xds_client.resources`."""
+    """The labels by which `grpc.xds_client.resources` counts resources."""
 
     target: str
     authority: str
@@ -15,20 +15,24 @@ class ResourceLabels:
 
 
 class Metrics(Protocol):
-    """Told of everything that happens; what is there at a moment is `XdsClient.resource_counts`."""
+    """The counters that a client calls when something happens; the gauge of its resources is
+    `XdsClient.resource_counts`.
+    """
 
     def connected(self, *, target: str, server: str, value: bool) -> None:
-        """`grpc.xds_client.connected`: whether there is a working stream to the server changed."""
+        """`grpc.xds_client.connected`: the client gained or lost a working stream to the server."""
 
     def server_failure(self, *, target: str, server: str) -> None:
         """`grpc.xds_client.server_failure`: a server could not be reached, or a stream ended without a response."""
 
     def updates(self, *, target: str, server: str, resource_type: str, valid: int, invalid: int) -> None:
-        """`grpc.xds_client.resource_updates_valid` and `…_invalid`: so many resources came in a response."""
+        """`grpc.xds_client.resource_updates_valid` and `…_invalid`: a response with these numbers of resources was
+        read.
+        """
 
 
 class _Nobody:
-    """Counts nothing."""
+    """Metrics that count nothing."""
 
     def connected(self, *, target: str, server: str, value: bool) -> None:
         pass

@@ -18,14 +18,14 @@ class UnwatchableNameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class WatchedName:
-    """A name in the form in which it is asked for, and its authority."""
+    """A name as requests contain it, and its authority."""
 
     text: str
     authority: str
 
 
 def watched_name(name: str, kind: ResourceType) -> WatchedName:
-    """The name as it is asked for: an xdstp name has its context parameters sorted (xRFC TP1).
+    """The name as requests contain it: an xdstp name has its context parameters sorted (xRFC TP1).
 
     Raises UnwatchableNameError.
     """
@@ -36,7 +36,11 @@ def watched_name(name: str, kind: ResourceType) -> WatchedName:
 
 
 def watched_collection(name: str, kind: ResourceType) -> WatchedName:
-    """The same for a glob collection (xRFC TP1) or a wildcard, which is of the servers of old-style names."""
+    """The name of a glob collection (xRFC TP1) or a wildcard as requests contain it; a wildcard has the authority of
+    old-style names.
+
+    Raises UnwatchableNameError.
+    """
     if name == WILDCARD and kind.wildcard:
         return WatchedName(name, OLD_STYLE_AUTHORITY)
     if name == WILDCARD:

@@ -19,7 +19,7 @@ _RESOURCES = ("grpc_target", "grpc_xds_authority", "grpc_xds_cache_state", "grpc
 
 
 class PrometheusMetrics(Collector):
-    """Counts for any number of clients, each made with `metrics=` this and given to `observe`."""
+    """Prometheus metrics of any number of clients, each made with `metrics=` this and given to `observe`."""
 
     def __init__(self) -> None:
         self._connected: dict[tuple[str, ...], bool] = {}
@@ -29,11 +29,11 @@ class PrometheusMetrics(Collector):
         self._clients: list[XdsClient] = []
 
     def observe(self, client: XdsClient) -> None:
-        """Count what this client knows whenever somebody asks."""
+        """Include the resource counts of this client in the text from now on."""
         self._clients.append(client)
 
     def text(self) -> str:
-        """Everything, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         registry = CollectorRegistry()
         registry.register(self)
         return generate_latest(registry).decode()

@@ -14,61 +14,64 @@ R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class ResourceWatcher(Protocol[R_contra]):
-    """Told of one resource: in order, on the client's event loop, never from within a call of its own (A88)."""
+    """Receives news of one resource: in order, on the client's event loop, never from within a call of
+    its own (A88).
+    """
 
     def on_resource_changed(self, resource: R_contra | Status) -> None:
-        """A new version; or a Status: there is none, and an earlier one must not be used any more."""
+        """A new version of the resource; or a Status: there is none, and an earlier one must not be used any more."""
 
     def on_ambient_error(self, error: Status) -> None:
-        """Something is wrong, and the resource stays in use; a status that is OK ends the last such error."""
+        """An error while the resource stays in use; a status that is OK ends the last such error."""
 
 
 class CollectionWatcher(Protocol[R_contra]):
-    """Told of the members of a collection, each by its own name, and of the collection as a whole; otherwise like
-    ResourceWatcher.
+    """Receives news of the members of a collection, each by its own name, and of the collection as a whole; otherwise
+    like ResourceWatcher.
     """
 
     def on_member_changed(self, name: str, member: R_contra | Status) -> None:
-        """A member came, or a new version of it; or a Status: it is there and cannot be had, and an earlier version
-        must not be used any more.
+        """A new member, or a new version of one; or a Status: the member exists but cannot be had, and an earlier
+        version must not be used any more.
         """
 
     def on_member_ambient_error(self, name: str, error: Status) -> None:
-        """Something is wrong, and the member stays in use; a status that is OK ends the last such error."""
+        """An error while the member stays in use; a status that is OK ends the last such error."""
 
     def on_member_gone(self, name: str, reason: Status) -> None:
-        """It is no member any more and must not be used as one. No fault: members come and go."""
+        """The resource is no member any more and must not be used as one. No fault: members come and go."""
 
     def on_collection_status(self, status: Status) -> None:
-        """OK: the server answered, even if there are no members; more of them may come at any time. Otherwise what is
-        wrong with the whole. Members stay in use unless they are said to be gone, which comes first.
+        """The status of the collection as a whole. OK: the server answered, even if there are no members; more of them
+        may come at any time. Otherwise the error. Members stay in use unless they are said to be gone, which comes
+        first.
         """
 
 
 class Watch(Protocol):
-    """The right to end a watch."""
+    """A running watch, which can be ended."""
 
     def cancel(self) -> None:
-        """Hear no more; takes effect at once, and a second time does nothing."""
+        """End the watch at once; ending it again does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed(Generic[R]):
-    """`on_resource_changed` as a value."""
+    """The news of a call of `on_resource_changed`, as a value."""
 
     resource: R | Status
 
 
 @dataclass(frozen=True, slots=True)
 class AmbientError:
-    """`on_ambient_error` as a value."""
+    """The news of a call of `on_ambient_error`, as a value."""
 
     error: Status
 
 
 @dataclass(frozen=True, slots=True)
 class MemberChanged(Generic[R]):
-    """`on_member_changed` as a value."""
+    """The news of a call of `on_member_changed`, as a value."""
 
     name: str
     member: R | Status
@@ -76,7 +79,7 @@ class MemberChanged(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class MemberAmbientError:
-    """`on_member_ambient_error` as a value."""
+    """The news of a call of `on_member_ambient_error`, as a value."""
 
     name: str
     error: Status
@@ -84,7 +87,7 @@ class MemberAmbientError:
 
 @dataclass(frozen=True, slots=True)
 class MemberGone:
-    """`on_member_gone` as a value."""
+    """The news of a call of `on_member_gone`, as a value."""
 
     name: str
     reason: Status
@@ -92,15 +95,15 @@ class MemberGone:
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
-    """`on_collection_status` as a value."""
+    """The news of a call of `on_collection_status`, as a value."""
 
     status: Status
 
 
 class NewsReader(ABC, Generic[N]):
-    """What a watch hears, to be read with `async for` in an `async with`.
+    """The news of a watch, to be read with `async for` in an `async with`.
 
-    Whoever reads slowly sees the newest state and not every step to it, so a slow reader costs no memory.
+    A slow reader sees the newest state and not every step to it, so it costs no memory.
     """
 
     def __init__(self) -> None:
@@ -109,15 +112,15 @@ class NewsReader(ABC, Generic[N]):
         self._closed = False
 
     def begin(self, watch: Watch) -> None:
-        """The watch that this follows; the client calls it once."""
+        """Take the watch whose news this reader gets and which it ends; the client calls it once."""
         self._watch = watch
 
     @abstractmethod
     def _next(self) -> N | None:
-        """The oldest news that is still new; None when there is none."""
+        """Take the oldest piece of news that was not read or replaced; None when there is none."""
 
     def close(self) -> None:
-        """End the watch and whatever waits for its news."""
+        """End the watch, and iteration over its news."""
         self._closed = True
         self._arrived.set()
         if self._watch is not None:
@@ -172,7 +175,9 @@ CollectionNews = MemberChanged[R] | MemberAmbientError | MemberGone | Collection
 
 
 class FollowingCollection(NewsReader[CollectionNews[R]]):
-    """The news of a collection; of each member at most two wait to be read, and of the whole its last status."""
+    """The news of a collection; at most two pieces wait to be read for each member, and the last status
+    of the whole.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,7 +215,7 @@ class FollowingCollection(NewsReader[CollectionNews[R]]):
 
 
 def tell_resource(watcher: ResourceWatcher[Any], effect: events.News) -> None:
-    """Call the watcher of a resource."""
+    """Call the method of a resource's watcher that this news is for."""
     match effect:
         case events.Ambient():
             watcher.on_ambient_error(effect.error)
@@ -219,7 +224,7 @@ def tell_resource(watcher: ResourceWatcher[Any], effect: events.News) -> None:
 
 
 def tell_collection(watcher: CollectionWatcher[Any], collection: str, effect: events.News) -> None:
-    """Call the watcher of the collection of this name."""
+    """Call the method of a collection's watcher that this news is for; `collection` is the collection's own name."""
     match effect:
         case events.Gone():
             watcher.on_member_gone(effect.name, effect.reason)

@@ -46,11 +46,11 @@ AnyProto = Any
 
 
 class MalformedResponseError(ValueError):
-    """What came is no discovery response at all."""
+    """The bytes received are no discovery response."""
 
 
 class Wire:
-    """Reads and writes for one client: its node and its resource types."""
+    """Encodes requests and decodes responses of one client, with its node and its resource types."""
 
     def __init__(self, node: Node, variant: Variant, types: Iterable[ClientType[object]]) -> None:
         self._node = node_message(node)
@@ -133,7 +133,7 @@ class Wire:
 
 
 def node_message(node: Node) -> base_pb2.Node:
-    """The node as it stands in requests and in CSDS."""
+    """The node as protobuf, for requests and for CSDS."""
     message = base_pb2.Node(id=node.id, cluster=node.cluster, user_agent_name=_USER_AGENT)
     message.user_agent_version = _USER_AGENT_VERSION
     message.client_features.extend(_FEATURES)
@@ -162,19 +162,21 @@ def _delta(request: DeltaRequest) -> AnyProto:
 
 
 def _error(entry: AnyProto) -> ReportedError:
-    """clients.md 1: only the name counts; an entry without a status has the code OK, which the engine refuses."""
+    """One entry of resource_errors. Only the name in it counts (clients.md 1); an entry without a status has the code
+    OK, which the engine refuses.
+    """
     return ReportedError(
         canonical(entry.resource_name.name), Status(entry.error_detail.code, entry.error_detail.message)
     )
 
 
 def _name_in(message: AnyProto, kind: ClientType[object]) -> str:
-    """The name that a message has by itself."""
+    """The name that a resource's message itself contains."""
     return canonical(str(getattr(message, kind.kind.name_field)))
 
 
 def _readable(packed: AnyMessage, kind: ClientType[object]) -> AnyProto:
-    """The message, or an empty one when it cannot be decoded."""
+    """The message in an Any; an empty message when it cannot be decoded."""
     message: AnyProto = new_message(kind.kind.message)
     try:
         message.ParseFromString(packed.value)

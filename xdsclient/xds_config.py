@@ -18,7 +18,7 @@ AnyMessage = Any
 
 @dataclass(frozen=True, slots=True)
 class EndpointConfig:
-    """A leaf's endpoints, a ClusterLoadAssignment also where they come from DNS.
+    """The endpoints of a leaf cluster, as a ClusterLoadAssignment also where they come from DNS.
 
     `resolution_note` says why there are none, or what else goes wrong, or just who this client is (A88, "Handling
     Ambient Errors").
@@ -47,23 +47,25 @@ class XdsConfig:
 
 
 def rpc_status(status: Status) -> Status:
-    """What a data plane RPC may fail with: A54 and A88, "Propagating Status to Data Plane RPCs" leave UNAVAILABLE."""
+    """The status with which data plane RPCs fail for this status of a resource: always UNAVAILABLE (A54 and A88,
+    "Propagating Status to Data Plane RPCs").
+    """
     return Status(StatusCode.UNAVAILABLE, status.message)
 
 
 def failure_of(key: ResourceKey, status: Status, node_id: str) -> Status:
-    """Why RPCs fail because of a resource, in gRPC's words."""
+    """The status of RPCs that fail because of a resource, in gRPC's words."""
     return rpc_status(Status(status.code, f"{said_of(key, status)} (node ID:{node_id})"))
 
 
 def resolution_note(troubles: Iterable[str], node_id: str) -> str:
-    """What is wrong with the resources of a cluster, or the node ID where nothing is (A88)."""
+    """The errors of a cluster's resources as one text, or the node ID where there are none (A88)."""
     said = "; ".join(troubles)
     return f"{said} (node ID:{node_id})" if said else f"xDS node ID:{node_id}"
 
 
 def said_of(key: ResourceKey, status: Status) -> str:
-    """An error of a resource as it stands in texts of RPCs."""
+    """The text about an error of a resource, as statuses of RPCs contain it."""
     return f"{key.kind.short} resource {key.name}: {status.message}"
 
 
@@ -90,7 +92,7 @@ def virtual_host_for(route: AnyMessage, authority: str) -> Message | None:
 
 
 def _rank(domain: str, authority: str) -> tuple[int, int]:
-    """How well a domain fits; (0, 0) when it does not."""
+    """How well a domain of a virtual host matches the authority, higher is better; (0, 0) when it does not match."""
     if domain == authority:
         return (4, 0)
     if domain == "*":

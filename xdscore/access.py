@@ -39,7 +39,7 @@ _Value = TypeVar("_Value")
 
 
 class Effect(Enum):
-    """What a rule, or an environment's default, says about a name."""
+    """What an access rule, or the default of an environment, lets a client do with a name."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -48,13 +48,14 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The client groups a stream belongs to, as far as rules mention them. Streams of one audience share every view and
-    its bytes.
+    """The client groups that the client of a stream belongs to, as far as access rules mention them. Streams of one
+    audience share every view and its bytes.
 
-    `verified`: declared groups do not let this audience read secrets, because it could prove who it is (decisions
-    C15). Groups are keys, so that an audience stays the same whatever becomes of the rules. `kind` is that of its
-    clients where something is withheld from it, else empty; `probes` are the (type word, name, version) that it is let
-    have although they are withheld from everybody, to find out whether it takes them. Neither concerns access.
+    `verified`: declared groups do not let this audience read secrets, because it could prove who it is (decisions C15).
+    Groups are keys, so that an audience stays the same whatever becomes of the rules. `kind` is the kind of its clients
+    where content is withheld from that kind, else empty. `probes` are the (type word, name, version) that this audience
+    gets although they are withheld from everybody, to find out whether its clients accept them. Neither of the two
+    concerns access.
     """
 
     environment: str
@@ -66,8 +67,8 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One access rule. `number` is what people call it by, 1 or more; without groups it speaks of every client, without
-    types of every type.
+    """One access rule. `number` is what people call it by, 1 or more; a rule without groups is about every client, one
+    without types about every type.
     """
 
     number: int
@@ -78,7 +79,7 @@ class Rule:
     message: str = ""
 
     def covers(self, kind: ResourceType) -> bool:
-        """Whether it speaks of this type. Secrets are allowed only by a rule that names them, a right apart
+        """Whether the rule is about this type. Secrets are allowed only by a rule that names their type, a right apart
         (reliability threat 5).
         """
         if self.types:
@@ -88,8 +89,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The effect for one name, the number of the rule that said so (0: the environment's default) and the rule's words
-    for clients.
+    """The effect for one name, the number of the rule that decided it (0: the environment's default) and the rule's
+    words for clients.
     """
 
     effect: Effect
@@ -98,7 +99,9 @@ class Verdict:
 
     @cached_property
     def refusal(self) -> Missing | Denied | None:
-        """What that is to a client; None where the name is allowed. Made once, for decisions are many."""
+        """The decision for the client when the name is denied or hidden; None when it is allowed. Computed once, for
+        decisions are many.
+        """
         match self.effect:
             case Effect.DENY:
                 return Denied(self.rule, self.message)
@@ -123,8 +126,9 @@ class RuleStep:
 class AccessTable:
     """The access rules of one environment, in order. Equal tables decide alike.
 
-    `default_covers_secrets`: of a snapshot that a version built in which a default that allows did. Whoever was served
-    by it is served on until the next build, which is due once a rule stands in the default's place.
+    `default_covers_secrets`: true in a snapshot built by an earlier version, in which a default of allow also allowed
+    secrets. Clients that were served secrets by it are served on until the next build, which is due once a rule stands
+    in the default's place.
 
     Raises ValueError for two groups with one key, two rules with one number, and a rule that mentions a group that is
     not there.
@@ -140,21 +144,23 @@ class AccessTable:
         object.__setattr__(self, "_compiled", _Compiled(self.groups, self.rules))
 
     def audience(self, environment: str, client: ClientFacts) -> Audience:
-        """The audience of a client: the groups that some rule mentions and that have this client (decisions D16)."""
+        """The audience of a client: the groups that some rule mentions and to which this client belongs (decisions
+        D16).
+        """
         compiled = self._compiled
         groups = frozenset(group.key for group in compiled.mentioned if group.has(client))
         return Audience(environment, groups, client.verified and compiled.secrets_by_declared_groups)
 
     @property
     def groups_mentioned(self) -> tuple[ClientGroup, ...]:
-        """The groups that some rule speaks of: all that tells one client from another here."""
+        """The client groups that some rule mentions; two clients that belong to the same ones are treated alike."""
         return self._compiled.mentioned
 
     def row(self, kind: ResourceType, name: str) -> tuple[int, ...]:
-        """The numbers of the rules that match this name of this type, in order.
+        """The numbers of the rules whose pattern and types match this name of this type, in order.
 
-        It ends with the first rule that speaks of every client, for no rule behind that one is ever asked; where there
-        is none, that of a secret ends with `CLOSED` if the default allows everything else.
+        The row ends with the first rule that is about every client, because no rule behind that one is ever asked.
+        Where there is no such rule, the row of a secret ends with `CLOSED` if the default allows everything else.
         """
         found = []
         rules = self.rules
@@ -169,26 +175,26 @@ class AccessTable:
         return tuple(found)
 
     def matching(self, name: str) -> Iterator[Rule]:
-        """The rules whose pattern matches this name, in order, whatever type and clients they speak of."""
+        """The rules whose pattern matches this name, in order, whatever types and clients they are about."""
         return (self.rules[position] for position in self._compiled.index.matching(name))
 
     @property
     def closed(self) -> bool:
-        """Whether the default allows everything but secrets."""
+        """Whether the environment's default allows everything except secrets."""
         return self.default is Effect.ALLOW and not self.default_covers_secrets
 
     def by_default(self, kind: ResourceType) -> Verdict:
-        """What is said of names of this type that no rule speaks of."""
+        """The verdict for names of this type that no rule matches."""
         return _BY_DEFAULT[Effect.DENY if self._closed_to(kind) else self.default]
 
     def only(self, numbers: Collection[int]) -> "AccessTable":
-        """The same without any other rules: it says the same of names that no others match, and only the groups of
-        these rules tell one client from another.
+        """A copy of this table with the rules of these numbers alone. It decides alike for names that no other rule
+        matches, and its audiences are told apart by the groups of these rules alone.
         """
         return replace(self, rules=tuple(rule for rule in self.rules if rule.number in numbers))
 
     def knows(self, numbers: Iterable[int]) -> bool:
-        """Whether all of these are numbers of its rules, or of its default."""
+        """Whether every number is that of a rule in this table, or `CLOSED` where the default is closed to secrets."""
         return all(number in self._compiled.by_number or (number == CLOSED and self.closed) for number in numbers)
 
     def verdict(self, audience: Audience, kind: ResourceType, name: str) -> Verdict:
@@ -196,7 +202,9 @@ class AccessTable:
         return self.permissions(audience, kind).verdict(name) if self.rules else self.by_default(kind)
 
     def permissions(self, audience: Audience, kind: ResourceType) -> "Permissions":
-        """What this audience may do with names of this type; one object for each, as long as the table."""
+        """The permissions of this audience for names of this type. The same object each time, as long as it is
+        remembered.
+        """
         key = (audience, kind.word)
         known = self._compiled.permissions.get(key)
         if known is None:
@@ -212,11 +220,15 @@ class AccessTable:
         return tuple(steps[: last + 1])
 
     def heard_by(self, audience: Audience, kind: ResourceType) -> Mapping[int, Verdict]:
-        """What the rules that speak of this audience say of this type, by their numbers and in their order."""
+        """The verdicts of the rules that are about this audience and this type, by rule number, in the order of the
+        rules.
+        """
         return self._compiled.heard_by(audience, kind)
 
     def decides_alike(self, audience: Audience, other: "AccessTable", for_audience: Audience) -> bool:
-        """Whether no name can be decided differently for this audience here and for that one by the other table."""
+        """Whether this table decides every name for `audience` as the table `other` does for `for_audience`. False
+        where that is not certain.
+        """
         if self is other and audience == for_audience:
             return True
         if audience.verified != for_audience.verified:
@@ -226,19 +238,19 @@ class AccessTable:
         return self.spoken_to(audience) == other.spoken_to(for_audience)
 
     def spoken_to(self, audience: Audience) -> tuple[Rule, ...]:
-        """The rules that speak of this audience, in order."""
+        """The rules that are about this audience: those without groups and those with a group of it, in order."""
         return self._compiled.spoken_to(audience)
 
     def unrestricted(self, audience: Audience, kind: ResourceType) -> bool:
-        """Whether no name of this type can be refused to this audience; its view may then be the snapshot's own
-        mapping.
+        """Whether no name of this type can be denied to this audience or hidden from it; its view may then be the
+        snapshot's own mapping.
         """
         if self.by_default(kind).effect is not Effect.ALLOW:
             return False
         return all(verdict.effect is Effect.ALLOW for verdict in self.heard_by(audience, kind).values())
 
     def refuses_all(self, audience: Audience, kind: ResourceType) -> bool:
-        """Whether the first rule that speaks of this audience and type refuses it every name."""
+        """Whether the first rule about this audience and this type denies or hides every name."""
         first = next(iter(self.heard_by(audience, kind)), None)
         rule = self._compiled.by_number.get(first) if first is not None else None
         return rule is not None and rule.pattern == "*" and rule.effect is not Effect.ALLOW
@@ -248,8 +260,8 @@ class AccessTable:
 
 
 class Permissions:
-    """What one audience may do with names of one type. Names that were asked for are remembered: by audience, because
-    what one audience asked for must not be answered faster to another (reliability T11).
+    """What one audience may do with names of one type. Verdicts are remembered by audience, because a name that one
+    audience asked for must not be answered faster to another (reliability T11).
     """
 
     __slots__ = ("_by_default", "_heard", "_kind", "_names", "_table")
@@ -262,7 +274,7 @@ class Permissions:
         self._names: dict[str, Verdict] = {}
 
     def of_row(self, numbers: tuple[int, ...]) -> Verdict:
-        """What it may do with the names that these rules match, and no others."""
+        """The verdict for a name that is matched by the rules with these numbers and by no others."""
         heard = self._heard
         for number in numbers:
             if number in heard:
@@ -270,7 +282,7 @@ class Permissions:
         return self._by_default
 
     def verdict(self, name: str) -> Verdict:
-        """What it may do with this name, whether or not it exists."""
+        """The verdict for this name, whether or not a resource of that name exists."""
         known = self._names.get(name)
         if known is None:
             known = _remember(self._names, name, self.of_row(self._table.row(self._kind, name)), _MAX_VERDICTS)
@@ -278,7 +290,7 @@ class Permissions:
 
 
 def _remember(memory: dict[_Key, _Value], key: _Key, value: _Value, at_most: int) -> _Value:
-    """Keep a value that can be computed again; a memory that is full starts anew."""
+    """Put `value` into `memory` and return it; a memory that holds `at_most` values is emptied first."""
     if len(memory) >= at_most:
         memory.clear()
     memory[key] = value
@@ -286,7 +298,9 @@ def _remember(memory: dict[_Key, _Value], key: _Key, value: _Value, at_most: int
 
 
 class _Compiled:
-    """What a table computes once, and what it remembers; nothing of it can be seen from outside."""
+    """What an access table computes once, and the results it remembers. Two tables with equal rules stay equal whatever
+    is in here.
+    """
 
     def __init__(self, groups: Sequence[ClientGroup], rules: Sequence[Rule]) -> None:
         self.by_number = {rule.number: rule for rule in rules}
@@ -308,7 +322,9 @@ class _Compiled:
 
     @cached_property
     def index(self) -> PatternIndex:
-        """Made when the first pattern is matched: a process that only reads stored rows never needs it."""
+        """The index of all rules' patterns. Made when the first name is matched, because a process that only reads
+        stored rows never needs it.
+        """
         return PatternIndex([rule.pattern for rule in self._rules])
 
     def spoken_to(self, audience: Audience) -> tuple[Rule, ...]:

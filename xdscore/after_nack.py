@@ -10,7 +10,9 @@ from xdscore.resource_types import ResourceType
 
 
 class AfterNack(Enum):
-    """What became of the content that a client had acknowledged; the value is how sentences say it."""
+    """What became of the content that a client had acknowledged before it refused an update. The value is the wording
+    that sentences use.
+    """
 
     KEEPS = "goes on with what it had"
     KEEPS_WHERE_IN_USE = "goes on with what it had where that is in use, and refuses what newly refers to it"
@@ -33,23 +35,23 @@ def after_nack(family: ClientFamily, kind: ResourceType, *, drops: bool | None) 
 
 @dataclass(frozen=True, slots=True)
 class NowRuns:
-    """What is known of a client that refused something newer: how a sentence about it goes on, as in "It refused r8 and
-    goes on with r7". `sure`: it has that content, and the name works for it.
+    """What a client runs after it refused a newer version, as the end of a sentence, such as "It refused r8 and goes on
+    with r7". `sure`: it certainly has that content, and the name works for it.
     """
 
     words: str
     sure: bool
 
     def __str__(self) -> str:
-        """The words."""
+        """The words that end the sentence."""
         return self.words
 
 
 def now_runs(after: AfterNack, kept: str, *, healed: bool) -> NowRuns:
-    """What a client has after it refused an update.
+    """What a client runs after it refused an update.
 
-    `kept`: what it had acknowledged of the name on the same stream, such as `r7`; empty where that was nothing.
-    `healed`: it was sent that again (protocol.md F17a).
+    `kept`: the revision it had acknowledged of the name on the same stream, such as `r7`; empty where it had none.
+    `healed`: the server sent it that revision again (protocol.md F17a).
     """
     if not kept:
         return NowRuns("had acknowledged nothing else of it on this stream", sure=False)

@@ -11,8 +11,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class BudgetRow:
-    """One kind of thing. `limits` are names of rows of `limits.Limits`; `beyond` is what happens to who asks for more;
-    `enforced` the code that counts, by its dotted name.
+    """One budget that every caller has. `causes` names what is budgeted, `limits` the rows of `limits.Limits` that
+    bound it, `beyond` says what happens to a caller that asks for more, and `enforced` is the dotted name of the code
+    that counts.
     """
 
     causes: str
@@ -34,31 +35,31 @@ BUDGETS: Final = (
             "admission_wait_ms",
         ),
         "The call is refused before any response; one without a request ends. Callers are let in by turns.",
-        "adsserver.budgets.Budgets.enter",
+        "adsserver.limits.budgets.Budgets.enter",
     ),
     BudgetRow(
         "requests",
         ("caller_work_ms_per_s", "caller_work_burst_ms", "requests_per_s", "request_burst", "names_per_step"),
         "Its requests are read later, while others are there.",
-        "adsserver.budgets.Budget.turn",
+        "adsserver.limits.budgets.Budget.turn",
     ),
     BudgetRow(
         "bytes",
         ("caller_bytes_per_s", "caller_bytes_burst", "request_bytes", "memory_mib"),
         "Its requests are read later, while others are there; a larger request ends its stream.",
-        "adsserver.budgets.Budget.received",
+        "adsserver.limits.budgets.Budget.received",
     ),
     BudgetRow(
         "names",
         ("name_bytes_per_stream", "name_bytes_per_identity", "names_per_type", "names_per_request", "name_bytes"),
         "The stream that asks for more ends.",
-        "adsserver.budgets.Budget.hold_names",
+        "adsserver.limits.budgets.Budget.hold_names",
     ),
     BudgetRow(
         "guesses",
         ("denied_names_per_h",),
         "An alarm names it.",
-        "adsserver.limits.DeniedNames",
+        "adsserver.limits.admission.DeniedNames",
     ),
     BudgetRow(
         "status",

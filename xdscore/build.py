@@ -35,7 +35,9 @@ def build_info(role: str) -> bytes:
 
 
 def commit_in(file: Path, checkout: Path) -> str:
-    """The commit that this file names, else the one that is checked out in this folder; empty without both."""
+    """The commit that this file names, else the commit that is checked out in the folder `checkout`; empty without
+    both.
+    """
     for found in (_read(file), _checked_out(checkout)):
         if _COMMIT.fullmatch(found):
             return found
@@ -56,7 +58,7 @@ def _checked_out(folder: Path) -> str:
 
 
 def _read(file: Path) -> str:
-    """Its text without the spaces around it; empty where there is none that can be read."""
+    """The text of a file without white space around it; empty when the file cannot be read."""
     try:
         with file.open(encoding="ascii", errors="replace") as opened:
             return opened.read(_MAX_CHARS).strip()

@@ -15,14 +15,16 @@ _IPV4_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class CallerKey:
-    """Whom something counts for: a verified identity, else where the connection comes from."""
+    """Whom the budgets and limits of a call count for: the verified identity, else the address that the connection
+    comes from.
+    """
 
     identity: str = ""
     address: str = ""
 
     @property
     def words(self) -> str:
-        """For the texts of refusals."""
+        """The word for what the caller is known by, in texts of refusals: "identity" or "address"."""
         return "identity" if self.identity else "address"
 
 
@@ -40,8 +42,8 @@ def caller_key(identity: str, peer: str) -> CallerKey:
 
 
 def network_of(address: str, *, ipv4_bits: int = _IPV4_BITS, ipv6_bits: int = OWN_IPV6_BITS) -> str:
-    """The network of so many bits around an address; an address of IPv4 that is spelled in IPv6 is one of IPv4. Empty
-    where the text is no address.
+    """The network around an address that has `ipv4_bits` or `ipv6_bits` in its prefix. An IPv4 address that is spelled
+    in IPv6 counts as IPv4. Empty when the text is no address.
     """
     try:
         found = ip_address(address.partition("%")[0])

@@ -31,24 +31,18 @@ Chunk = tuple[tuple[EntryKey, Entry], ...]
 
 
 class ChunkError(ValueError):
-    """The bytes are not a chunk, or a root, of a format this process reads."""
+    """The bytes are not a chunk, or a root, in a format that this process reads."""
 
 
 def chunk_number(key: EntryKey) -> int:
-    """Which chunk holds this name."""
+    """The number of the chunk, 0 to 255, that holds this name."""
     return blake2b("\0".join(key).encode(), digest_size=1).digest()[0]
 
 
-def encode_chunks(entries: Mapping[EntryKey, Entry]) -> tuple[bytes, ...]:
-    """All 256 chunks; equal entries give equal bytes, on every machine (reliability P6)."""
-    parts: list[list[tuple[EntryKey, Entry]]] = [[] for _ in range(CHUNKS)]
-    for key in sorted(entries):
-        parts[chunk_number(key)].append((key, entries[key]))
-    return tuple(encode_chunk(part) for part in parts)
-
-
 def encode_chunk(entries: Iterable[tuple[EntryKey, Entry]]) -> bytes:
-    """One chunk, of the entries that belong there in the order of their keys."""
+    """The bytes of one chunk that holds these entries, in the order of their keys; equal entries give equal bytes, on
+    every machine (reliability P6).
+    """
     rows = [_row(key, entry) for key, entry in entries]
     return _pack(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode())
 
@@ -65,8 +59,8 @@ def decode_chunk(data: bytes) -> Chunk:
 
 
 def changed_entries(before: Iterable[Chunk], now: Iterable[Chunk]) -> dict[EntryKey, Entry | None]:
-    """What is other in the chunks of now than in those before, None where nothing is any more; of equal entries
-    nothing is said, so that whoever has the ones before goes on with these very objects.
+    """The entries that differ between the chunks `before` and the chunks `now`, by key; None for a key that is not
+    there any more. Equal entries are left out, so that the caller goes on with the objects it has.
     """
     earlier = {key: entry for chunk in before for key, entry in chunk}
     later = {key: entry for chunk in now for key, entry in chunk}
@@ -76,9 +70,9 @@ def changed_entries(before: Iterable[Chunk], now: Iterable[Chunk]) -> dict[Entry
 
 
 def decode_addresses(data: bytes) -> dict[EntryKey, str]:
-    """Of one chunk, the address in hex of the bytes of everything served, and nothing else. Raises ChunkError.
+    """The hexadecimal address of every served content in one chunk, by key, and nothing else. Raises ChunkError.
 
-    For who compares states: it costs a quarter of `decode_chunk`.
+    For callers that compare states: it costs a quarter of `decode_chunk`.
     """
     try:
         return {(row[0], row[1]): row[3][0] for row in json.loads(_unpack(data)) if row[2] == "s"}
@@ -87,19 +81,19 @@ def decode_addresses(data: bytes) -> dict[EntryKey, str]:
 
 
 def encode_root(addresses: Iterable[bytes]) -> bytes:
-    """The root blob: the address of every chunk, in order."""
+    """The bytes of a root: the address of every chunk, in order."""
     return bytes([FORMAT]) + b"".join(addresses)
 
 
 def decode_root(data: bytes) -> tuple[bytes, ...]:
-    """The addresses of the chunks. Raises ChunkError."""
+    """The addresses of the chunks that a root lists, in order. Raises ChunkError."""
     if len(data) != 1 + CHUNKS * HASH_BYTES or data[0] != FORMAT:
         raise ChunkError(f"unreadable root of {len(data)} bytes")
     return tuple(data[start : start + HASH_BYTES] for start in range(1, len(data), HASH_BYTES))
 
 
 def encode_access(table: AccessTable) -> bytes:
-    """The access table blob; equal tables give equal bytes."""
+    """The bytes of an access table; equal tables give equal bytes."""
     rules = (*table.rules, _SECRETS_CLOSED) if table.closed else table.rules
     tree = {
         "default": table.default.value,
@@ -110,7 +104,7 @@ def encode_access(table: AccessTable) -> bytes:
 
 
 def decode_access(data: bytes) -> AccessTable:
-    """The access table. Raises ChunkError."""
+    """The access table that these bytes encode. Raises ChunkError."""
     try:
         tree = json.loads(_unpack(data))
         groups = tuple(_group(row) for row in tree["groups"])

@@ -12,7 +12,7 @@ _MAX_NUMBER_CHARS = 4
 
 
 class ClientFamily(StrEnum):
-    """The implementations that differ in what they say and do (clients.md); OTHER is everything else."""
+    """The client implementations that differ in their behaviour and texts (clients.md); OTHER is everything else."""
 
     ENVOY = "envoy"
     GRPC_CORE = "grpc-core"
@@ -51,7 +51,7 @@ class ClientKind:
     version: str = UNKNOWN_VERSION
 
     def __str__(self) -> str:
-        """As people, the database and snapshots spell it: `grpc-core 1.85`."""
+        """Family and version as people, the database and snapshots spell them: `grpc-core 1.85`."""
         return f"{self.family.value} {self.version}"
 
 

@@ -48,7 +48,9 @@ class Code:
         return self.filled(values, pointer=pointer, hint=hint)
 
     def filled(self, values: Mapping[str, object], *, pointer: str = "", hint: str = "") -> Finding:
-        """The same, with the values in one mapping."""
+        """A finding of this code at `pointer`, with the values of its texts in one mapping. `hint` replaces the
+        catalogue's hint where the caller knows better.
+        """
         filled = {key: shown(value) for key, value in values.items()}
         return Finding(
             code=self.code,

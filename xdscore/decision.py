@@ -31,8 +31,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """The audience gets this content. `fallback` is what a client that refused it is given in its place, if anything
-    was proven.
+    """The audience gets this content. `fallback` is the proven content that a client gets instead after it refused this
+    one; None where nothing was proven.
     """
 
     content: Content
@@ -41,16 +41,18 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """INTERNAL: known and allowed, but nothing of it can be served until someone edits it."""
+    """The decision that the name exists and is allowed, but nothing of it can be served until someone edits it
+    (INTERNAL).
+    """
 
     finding: str
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Not decidable now, which passes without an edit.
+    """The decision that nothing can be decided now, which passes without an edit.
 
-    At most UNAVAILABLE to who has nothing of it, never a data error (architecture.md law 3).
+    At most UNAVAILABLE to clients that have nothing of the name, never a data error (architecture.md law 3).
     """
 
     reason: str
@@ -58,7 +60,9 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """The members of a glob that the audience may know of: those with content, and those that have none for now."""
+    """The members of a glob collection that the audience may know of: those with content, and those that have none for
+    now.
+    """
 
     served: tuple[str, ...]
     absent: tuple[str, ...]
@@ -94,8 +98,8 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
 
 
 def _let(audience: Audience, kind: ResourceType, name: str, withheld: WithheldName) -> Content | None:
-    """What this audience gets of a withheld name: it is of another kind than refuse it, or it probes it (protocol.md
-    F18a).
+    """The content that this audience gets of a withheld name, if any: where it is withheld only from other kinds of
+    clients, or where this audience probes it (protocol.md F18a).
     """
     content = withheld.content
     if content is None:
@@ -105,7 +109,9 @@ def _let(audience: Audience, kind: ResourceType, name: str, withheld: WithheldNa
 
 
 def _fallback(withheld: WithheldName) -> Content | None:
-    """What some client is known to take: with kinds that refuse it, others acknowledged it."""
+    """The withheld content, if some client is known to accept it: what is withheld only from some kinds of clients was
+    acknowledged by others.
+    """
     return withheld.content if withheld.kinds else None
 
 
@@ -152,7 +158,7 @@ def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> M
 
 
 def _allowed(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> Mapping[str, Served]:
-    """What of everything served the access rules allow this audience."""
+    """The served resources of this type that the access rules allow this audience, by name."""
     state, access = snapshot.type_state(kind), snapshot.access
     if access.unrestricted(audience, kind):
         return state.served

@@ -56,8 +56,8 @@ def error_of(
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """What is said of every name with the same fate: what stands before the name and behind it, and the link, which
-    ends with the name once more.
+    """The text shared by all names with the same decision: what stands before the name, what stands behind it, and the
+    link, which ends with the name once more.
     """
 
     code: StatusCode
@@ -97,14 +97,14 @@ def _sentence(
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """One row of the catalogue, with what a rule or a finding adds to its sentence."""
+    """One row of the catalogue of codes, with the words of a rule or finding that end its sentence."""
 
     row: Code
     because: str = ""
 
     @property
     def code(self) -> StatusCode:
-        """The status clients are sent."""
+        """The status code that clients are sent."""
         return StatusCode[self.row.status]
 
 
@@ -125,14 +125,14 @@ def _wording(decision: Missing | Denied | Withheld | Undecided, kind: ResourceTy
 
 
 def _reason(denied: Denied, kind: ResourceType) -> str:
-    """The rule's words; of a secret, which no default covers, our own."""
+    """Why access is denied: the rule's own words, or ours for a secret, which no default allows."""
     if kind.secret and denied.rule == 0:
         return f"no access rule that names the type {kind.word} allows it"
     return _one_line(denied.message).rstrip(".")
 
 
 def _quoted_chars(name: str) -> int:
-    """How long the name is in a link."""
+    """How many characters the name has in a link, where it is percent-encoded."""
     data = name.encode()
     return len(data) + 2 * len(data.translate(None, _UNQUOTED))
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Evidence(StrEnum):
-    """How the suspects of a NACK were found."""
+    """By what evidence the suspects of a NACK were found."""
 
     ISOLATED = "isolated"  # the server sent the suspects of an earlier NACK apart, and this one was refused alone
     ONLY_CHANGE = "only_change"  # nothing else of the response was new to the client

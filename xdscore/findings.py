@@ -7,8 +7,8 @@ from enum import Enum
 
 
 class Severity(Enum):
-    """How much a finding matters: an ERROR stops what it is about, a WARNING is shown, a NOTE is for whoever looks
-    closer.
+    """How much a finding matters: an ERROR stops the resource it is about, a WARNING is shown, a NOTE is for readers
+    who look closer.
     """
 
     NOTE = "note"
@@ -18,8 +18,8 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found. `pointer` is an RFC 6901 JSON pointer into the input; `line` and `column` count from 1, 0 when
-    unknown.
+    """One thing found in an input. `pointer` is an RFC 6901 JSON pointer into the input; `line` and `column` count from
+    1, 0 when unknown.
     """
 
     code: str
@@ -33,10 +33,10 @@ class Finding:
     resource_name: str = ""
 
     def about(self, resource_type: str, resource_name: str) -> "Finding":
-        """The same finding, said of this resource."""
+        """A copy of this finding that names this resource."""
         return replace(self, resource_type=resource_type, resource_name=resource_name)
 
 
 def has_errors(findings: tuple[Finding, ...]) -> bool:
-    """Whether any finding stops what it is about."""
+    """Whether any of the findings is an ERROR, which stops the resource it is about."""
     return any(finding.severity is Severity.ERROR for finding in findings)

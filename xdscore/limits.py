@@ -1,15 +1,15 @@
 """Every limit of Parley, in one table.
 
 `Limits` is the table: a field is one limit, and from it come the variable `PARLEY_LIMIT_<FIELD>`, its check, its
-reference page and its boundary tests (decisions U26). `controlplane.config` reads the variables; whoever enforces
-a limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
+reference page and its boundary tests (decisions U26). `controlplane.config` reads the variables; whoever enforces a
+limit is given the value. Defaults and reasons are those of reliability.md part (e), unless a row says otherwise.
 
 Some rows of part (e) have no variable. Protocol rules and not numbers: one outstanding push per stream and type (I3),
 and rejected content that is never sent again on its stream (N3). Fixed, because replicas and pages must say the same:
 the 300 characters of an error text (decisions A4). What benchmarks and alerts hold the product to: the
 time in which a name is answered (T1). Connections from one source address: behind a balancer, all of them have one.
 What a connection without a call costs is bounded by its handshake and its idle time instead, what a caller costs by the
-budgets of its identity or address (`adsserver.budgets`); a firewall or a balancer can count connections.
+budgets of its identity or address (`adsserver.limits.budgets`); a firewall or a balancer can count connections.
 """
 
 from dataclasses import dataclass, field, fields
@@ -25,7 +25,9 @@ _MANY: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One row of the table. `unit` is for people; the value of a variable is always a whole number of that unit."""
+    """One configurable limit. `unit` is the word that people read; the value of the variable is always a whole number
+    of that unit.
+    """
 
     name: str
     default: int
@@ -50,7 +52,7 @@ def _limit(default: int, unit: str, minimum: int, maximum: int, meaning: str, so
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The values in force. `Limits()` are the defaults."""
+    """The values of all limits of a process. `Limits()` has the defaults."""
 
     # Streams and connections of one ADS process
     streams_per_replica: int = _limit(5_000, "streams", 1, 1_000_000, "Open streams of one ADS process.", "(e)")

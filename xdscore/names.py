@@ -68,7 +68,7 @@ def glob_matches(pattern: str, text: str) -> bool:
 
 
 def any_glob_matches(patterns: Iterable[str], text: str) -> bool:
-    """Whether one of the patterns matches."""
+    """Whether at least one of the patterns matches the text."""
     return any(glob_matches(pattern, text) for pattern in patterns)
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from xdscore.names import glob_parts, parts_match
+from xdscore.names import canonical, glob_parts, parts_match
 
 # Inner text is filed under so many of its characters, the ones that are rarest among the patterns: a name of n
 # characters has about n pieces of this length.
@@ -17,7 +17,7 @@ _INNER_CHARS = 4
 
 
 class _Place(Enum):
-    """Where in a name the piece stands; the order is that of the cheaper lookup."""
+    """Which part of a name a piece must match; places with a cheaper lookup come first."""
 
     WHOLE = 0
     HEAD = 1
@@ -29,7 +29,9 @@ _Piece = tuple[_Place, str]
 
 
 class _Drawer:
-    """The patterns filed under one piece: those that match whatever has it, and those that must be tried."""
+    """The patterns filed under one piece of text: `certain` match every name that has the piece, `others` must still be
+    tried.
+    """
 
     __slots__ = ("certain", "others")
 
@@ -39,12 +41,13 @@ class _Drawer:
 
 
 class PatternIndex:
-    """Some patterns, by their number in the sequence they came in. Immutable."""
+    """An immutable index of glob patterns, each known by its number in the sequence given."""
 
     __slots__ = ("_always", "_head_lengths", "_heads", "_inner", "_inner_lengths", "_tail_lengths", "_tails", "_wholes")
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        parts = [glob_parts(pattern) for pattern in patterns]
+        # Names are canonical where they are looked up: a rule for another spelling would match nothing (H1).
+        parts = [glob_parts(canonical(pattern)) for pattern in patterns]
         crowd = Counter(piece for each in parts for piece in _pieces(each))
         files: dict[_Place, dict[str, _Drawer]] = {place: {} for place in _Place}
         self._always: list[int] = []
@@ -95,7 +98,7 @@ def _lengths(filed: Iterable[str]) -> tuple[int, ...]:
 
 
 def _pieces(parts: tuple[str, ...]) -> set[_Piece]:
-    """Everything a pattern could be filed under; nothing for one that consists of stars."""
+    """Every piece of text under which a pattern could be filed; none for a pattern that consists of stars."""
     if len(parts) == 1:
         return {(_Place.WHOLE, parts[0])}
     pieces = {(_Place.INNER, run) for part in parts[1:-1] if part for run in _runs(part, _INNER_CHARS)}
@@ -105,5 +108,5 @@ def _pieces(parts: tuple[str, ...]) -> set[_Piece]:
 
 
 def _runs(text: str, length: int) -> set[str]:
-    """Every run of so many characters; the text itself where it is shorter."""
+    """Every run of `length` characters in the text; the text itself where it is shorter."""
     return {text[start : start + length] for start in range(max(len(text) - length, 0) + 1)}

@@ -58,7 +58,8 @@ _TABLE: Final = {**_SAME, **dict.fromkeys(map(ord, _DROPPED))}
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What must not stay in a text, ready to be looked for. Never stored, logged or shown: it says what it hides.
+    """The secrets that must not stay in a text, prepared for searching. Never stored, logged or shown, because the
+    values can be read from it.
 
     `fragments`: all stretches of FRAGMENT_CHARS; `wholes`: secrets shorter than that; `words`: those looked for as
     words only; `values`: the secrets themselves as they are compared.
@@ -70,7 +71,7 @@ class Secrets:
     values: frozenset[str] = field(default=frozenset(), repr=False)
 
     def __bool__(self) -> bool:
-        """Whether there is anything to look for."""
+        """Whether there is any secret to look for."""
         return bool(self.values)
 
 
@@ -78,7 +79,7 @@ NO_SECRETS: Final = Secrets()
 
 
 def secrets_of(values: Iterable[bytes]) -> Secrets | None:
-    """These secrets, ready to be looked for; None where they cannot be, so that no text about them may be kept: they
+    """The values prepared for searching; None where that is impossible, so that no text about them may be kept: they
     are more than MAX_SECRET_BYTES, or one of them is nothing but blanks, quotes and the like.
     """
     fragments: set[str] = set()
@@ -106,8 +107,8 @@ def secrets_of(values: Iterable[bytes]) -> Secrets | None:
 def without_secrets(text: str, secrets: Secrets, *, names: Sequence[str] = ()) -> str:
     """`text` with REDACTED in place of everything that it shares with `secrets`.
 
-    `names` are those of the resources it is about. They say which one is to blame and stay where a secret merely looks
-    like a part of one; a name that holds a whole secret does not. Time is linear in the text.
+    `names` are the names of the resources that the text is about. They say which one is to blame and stay where a
+    secret merely looks like a part of one; a name that holds a whole secret does not. Time is linear in the text.
     """
     if not secrets:
         return text
@@ -124,7 +125,9 @@ def without_secrets(text: str, secrets: Secrets, *, names: Sequence[str] = ()) -
 
 
 def _forms(value: bytes) -> Iterator[tuple[int, str]]:
-    """How a secret may be written once every escape is undone, as it is compared; and how long such a form must be."""
+    """The forms that a secret may have once every escape is undone, as they are compared, each with the least length at
+    which it is searched for.
+    """
     body = _ARMOUR.sub(b"", value)
     yield WHOLE_CHARS, _compared(body)
     decoded = _decoded(body)
@@ -139,7 +142,9 @@ def _forms(value: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _decoded(text: bytes) -> tuple[bytes, ...]:
-    """The bytes that a base64 text, as the inside of a PEM, stands for."""
+    """The bytes that a base64 text, such as the inside of a PEM file, stands for, in a tuple; empty for
+    any other text.
+    """
     packed = b"".join(text.split())
     if len(packed) < FRAGMENT_CHARS or not _BASE64_TEXT.fullmatch(packed):
         return ()
@@ -156,14 +161,16 @@ def _compared(value: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A text with some of its spelling undone: bytes as characters, each with where it begins and ends in the text."""
+    """A text with some of its encoding undone: bytes as characters, each with where it begins and ends in the original
+    text.
+    """
 
     text: str
     starts: Sequence[int]
     ends: Sequence[int]
 
     def found(self, secrets: Secrets) -> Iterator[tuple[int, int]]:
-        """Where in the text secrets, and parts of them, stand: from, to."""
+        """The places (start, end) in the original text where a secret, or a part of one, stands."""
         kept = [at for at, character in enumerate(self.text) if character not in _DROPPED]
         compared = self.text.translate(_TABLE)
         fragments, length = secrets.fragments, FRAGMENT_CHARS
@@ -181,7 +188,7 @@ class _View:
                 yield self.starts[match.start()], self.ends[match.end() - 1]
 
     def undone(self, pattern: re.Pattern[str]) -> "_View | None":
-        """The same with one level of these escapes undone; None where there are none."""
+        """The view with one level of the escapes that `pattern` matches undone; None where there are none."""
         parts: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
@@ -199,7 +206,9 @@ class _View:
         return _View("".join((*parts, self.text[end:])), [*starts, *self.starts[end:]], [*ends, *self.ends[end:]])
 
     def bytes_spelled(self) -> Iterator["_View"]:
-        """The bytes that stand here as digits. Pairs of them may begin at either digit, where the first is cut off."""
+        """The bytes that this text spells as digits, as a view for each way to read them: hexadecimal pairs or lists of
+        numbers. Pairs may begin at either digit, because a cut may have taken the first one.
+        """
         pairs = [
             [at for at in range(*run.span()) if self.text[at] in _HEXADECIMAL] for run in _PAIRS.finditer(self.text)
         ]
@@ -215,14 +224,14 @@ class _View:
                 yield self._of((int(each[0], base) & 0xFF, each.start(), each.end() - 1) for each in numbers)
 
     def _of(self, spelled: Iterable[tuple[int, int, int]]) -> "_View":
-        """These bytes, each with the first and the last character here that it is made of."""
+        """A view of these bytes. Each comes with the places of its first and last character in this view."""
         found = list(spelled)
         starts, ends = [self.starts[first] for _, first, _ in found], [self.ends[last] for _, _, last in found]
         return _View("".join(chr(byte) for byte, _, _ in found), starts, ends)
 
 
 def _views(text: str) -> Iterator[_View]:
-    """The text as it is, and with its escapes undone once and more often, each also without the other encodings."""
+    """The text as it is and with its escapes undone, level by level; each also with the other encodings undone."""
     view: _View | None = _as_bytes(text)
     for _ in range(_MAX_ESCAPED + 1):
         if view is None:
@@ -276,7 +285,7 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_part_of_name(text: str, span: tuple[int, int], secrets: Secrets, names: Sequence[str]) -> bool:
-    """Whether what stands there stands in a name of a resource, and is no whole secret."""
+    """Whether the text within `span` belongs to the name of a resource and is no whole secret."""
     part = text[span[0] : span[1]]
     compared = _compared(part.encode("utf-8", "surrogatepass"))
     if any(value in compared for value in secrets.values):

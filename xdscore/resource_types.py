@@ -11,7 +11,7 @@ TYPE_URL_PREFIX = "type.googleapis.com/"
 
 
 class DeltaMissing(Enum):
-    """What a delta response says about a subscribed name that does not exist (protocol.md E2, decisions C23)."""
+    """How a delta response reports a subscribed name that does not exist (protocol.md E2, decisions C23)."""
 
     ENTRY_AND_REMOVAL = "entry_and_removal"
     ENTRY_ONLY = "entry_only"
@@ -19,15 +19,16 @@ class DeltaMissing(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceType:
-    """One xDS resource type; there are those of the table and no others, so that two are equal when they are one.
+    """One xDS resource type. There are no others than those of the table, so that two are equal when they are the same
+    object.
 
     `word` names it in URLs, files and the database; `title` in sentences; `short` in the field's jargon. `full_state`:
     a SotW response holds every subscribed resource and absence deletes (protocol.md D1). `wildcard`: an empty first
     subscription means "everything" (protocol.md C2). `push_order`: make before break, lower goes first (protocol.md
-    I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions
-    A8). `remembers_refused`: clients compare with what they refused, not with what they use, and acknowledge
-    refused content unseen when it is sent again (measured with Envoy 1.40's SDS). `automatic_quarantine`: NACKs may
-    take a revision out of service; endpoints change too fast for that (decisions A11).
+    I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions A8).
+    `remembers_refused`: clients compare with what they refused, not with what they use, and acknowledge refused content
+    unseen when it is sent again (measured with Envoy 1.40's SDS). `automatic_quarantine`: NACKs may take a revision out
+    of service; endpoints change too fast for that (decisions A11).
     """
 
     word: str

@@ -12,7 +12,7 @@ NO_HOSTS: Final = "none"
 
 
 class SaidState(StrEnum):
-    """How a data plane says that it stands with one name."""
+    """The state of one resource by a data plane's own account."""
 
     ACKED = "ACKED"
     NACKED = "NACKED"  # it refused the newest content; what it holds besides is older
@@ -27,7 +27,7 @@ class SaidState(StrEnum):
 
 
 class SaidSource(StrEnum):
-    """Where its word was read."""
+    """The interface by which a data plane gave its own account."""
 
     ENVOY_ADMIN = "envoy-admin"
     CSDS = "csds"
@@ -35,12 +35,14 @@ class SaidSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One name as the data plane has it. A name may be said more than once: in use and warming, or by several channels.
+    """One resource by a data plane's own account. A name may occur more than once: in use and warming, or in several
+    channels.
 
-    `held`: it has content under this name. `version` is the version that Parley gives the content it shows, empty where
-    it shows none that can be compared: it is redacted, holds secrets, or was put together anew. `version_info` is the
-    version in its own words: that of a response in SotW, of the resource in delta. `endpoints` is the digest of its
-    hosts (`schema.endpoints_digest`), where the content itself is put together anew. `error` is in its own words.
+    `held`: the data plane has content under this name. `version` is the version that Parley gives the content shown,
+    empty where none is shown that can be compared: it is redacted, holds secrets, or was put together anew.
+    `version_info` is the version that the data plane itself reports: that of a response in SotW, of the resource in
+    delta. `endpoints` is the digest of its hosts (`schema.endpoints_digest`), where the content itself is put together
+    anew. `error` is in the data plane's words.
     """
 
     type: str
@@ -55,8 +57,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Everything that was read of one data plane. `types` are those of which the source shows every name: of these, a
-    name that is not said is not there.
+    """The whole account that one data plane gave of itself. `types` are the types of which the source shows every name:
+    the data plane has no other names of these.
     """
 
     source: SaidSource

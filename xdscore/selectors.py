@@ -16,9 +16,10 @@ IDENTITY_NAME = "{name}"
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """What a stream says, and proves, about itself. `identity` is empty when nothing was verified.
+    """What a client says about itself on its stream, and what the transport verified. `identity` is empty when nothing
+    was verified.
 
-    `kind` is what software it says it is: it selects nothing, and is no right.
+    `kind` is the software that the client says it is; no selector looks at it, and no right rests on it.
     """
 
     identity: str = ""
@@ -29,13 +30,15 @@ class ClientFacts:
 
     @property
     def verified(self) -> bool:
-        """Whether the transport proved who this is."""
+        """Whether the transport verified the client's identity."""
         return self.identity != ""
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Globs over facts, AND-ed; an absent field matches anything. A selector without any field matches nothing."""
+    """Glob patterns for facts about a client; all fields given must match, and an absent field matches anything. A
+    selector without any field matches nothing.
+    """
 
     identity: str | None = None
     node_id: str | None = None
@@ -44,7 +47,7 @@ class Selector:
 
     @property
     def declares(self) -> bool:
-        """Whether it looks at anything that a client merely says of itself."""
+        """Whether the selector looks at any fact that a client merely declares about itself."""
         return self.node_id is not None or self.node_cluster is not None or bool(self.metadata)
 
     def as_json(self) -> dict[str, object]:
@@ -68,13 +71,13 @@ class Selector:
         )
 
     def but_for_metadata(self, client: ClientFacts) -> bool:
-        """Whether everything but its metadata matches."""
+        """Whether every field of the selector except its metadata matches the client."""
         rest = Selector(self.identity, self.node_id, self.node_cluster)
         return rest.fits(client) or not (rest.declares or rest.identity)
 
     def matches(self, client: ClientFacts) -> bool:
-        """Whether it leads this client to an environment: declared fields count only while nothing is verified
-        (decisions C15).
+        """Whether the selector leads this client to an environment: declared fields count only while nothing is
+        verified (decisions C15).
         """
         return not (self.declares and client.verified) and self.fits(client)
 
@@ -92,16 +95,16 @@ class EnvironmentChoice:
     node_ids: tuple[str, ...] = ()
 
     def takes_node(self, client: ClientFacts) -> bool:
-        """Whether the client's node id is one that its identity may use here. While nothing is verified there is
-        nothing that a node id could be bound to.
+        """Whether the environment accepts the client's node id for the client's identity. Always true without a
+        verified identity, because then there is nothing to bind a node id to.
         """
         if not self.node_ids or not client.verified:
             return True
         return any_glob_matches(self.node_ids_of(client), client.node_id)
 
     def node_ids_of(self, client: ClientFacts) -> tuple[str, ...]:
-        """The patterns with the name of the client's identity put in. An identity never holds a star, so that what is
-        put in stands for itself; of one that did, none is left.
+        """The patterns of `node_ids` with `{name}` replaced by the name in the client's identity. An identity never
+        holds a star, so that the name stands for itself; for an identity that did, there are no patterns.
         """
         name = client.identity.rpartition("/")[2]
         return () if "*" in name else tuple(pattern.replace(IDENTITY_NAME, name) for pattern in self.node_ids)

@@ -34,7 +34,7 @@ def accountable(*, identity: str, peer: str) -> str:
 
 
 def of_identity(accountable: str) -> bool:
-    """Whether this key is that of a verified identity: an address is no proof of being somebody else."""
+    """Whether this key names a verified identity; an address is no proof of being somebody else."""
     return accountable.startswith(f"{_IDENTITY} ")
 
 
@@ -48,9 +48,10 @@ def _short(kind: str, text: str) -> str:
 
 
 def fair_level(held: Iterable[int], room: int) -> int:
-    """The most that each may keep of what it holds, so that all of it fits into `room`.
+    """The most that each holder may keep so that all together fit into `room`.
 
-    Where there are more holders than room the level is 0: then not even one fits for each.
+    `held` is how much each of them has. Where there are more holders than room the level is 0: then not even one fits
+    for each.
     """
     waiting = sorted(held)
     left = room
@@ -63,8 +64,8 @@ def fair_level(held: Iterable[int], room: int) -> int:
 
 
 def beyond(held: Sequence[tuple[K, str]], room: int) -> list[K]:
-    """What gives way so that the rest fits into `room`: of (what, who is accountable), the oldest first, the oldest of
-    whoever holds more than the level. Where not even one fits for each, the oldest of all.
+    """The items that must give way so that the rest fits into `room`. `held` has (item, holder), oldest first; the
+    oldest items of holders above the fair level go first. Where not even one fits for each, the oldest of all.
     """
     if len(held) <= room:
         return []
@@ -81,7 +82,9 @@ def beyond(held: Sequence[tuple[K, str]], room: int) -> list[K]:
 
 
 def in_turns(held: Sequence[tuple[K, str]]) -> list[K]:
-    """The first of each holder, then the second of each, and so on: `held` has (what, whose), in their order."""
+    """The items in turns: the first of each holder, then the second of each, and so on. `held` has (item, holder) in
+    their order.
+    """
     turn: Counter[str] = Counter()
     placed = []
     for at, (what, whose) in enumerate(held):

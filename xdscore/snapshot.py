@@ -30,13 +30,13 @@ def content_hash(data: bytes) -> bytes:
 
 
 def client_mark(client: ClientFacts) -> str:
-    """By what clients that refused something are told from others: the identity that was verified, else the node id."""
+    """The mark by which clients that refused content are told apart: the verified identity, else the node id."""
     who = f"identity {client.identity}" if client.verified else f"node {client.node_id}"
     return blake2b(who.encode("utf-8", "surrogatepass"), digest_size=_MARK_BYTES).hexdigest()
 
 
 def content_version(address: bytes) -> str:
-    """The version on the wire of the content at this address."""
+    """The version on the wire of the content that has this address."""
     return address.hex()[:_VERSION_CHARS]
 
 
@@ -60,7 +60,7 @@ class Served:
     """A name with content. `proven` is the last content of this name that some client acknowledged, if any.
 
     `rules` are the numbers of the access rules that match the name, in order, as the builder found them in the access
-    table of the same snapshot; None: it did not look.
+    table of the same snapshot; None: the builder did not look.
     """
 
     content: Content
@@ -72,7 +72,7 @@ class Served:
 class WithheldName:
     """A name that exists but has nothing servable until someone edits it; `reason` ends the sentence clients read.
 
-    `content` is what is withheld, where somebody may have it all the same (decisions C10, reliability N4, as amended
+    `content` is the withheld content, where some clients get it all the same (decisions C10, reliability N4, as amended
     in docs/reference/protocol.md, F18a). `kinds`: some clients acknowledged it, and it is withheld from these kinds of
     clients alone, which refuse it; without any, from everybody. `refusers` are the marks (`client_mark`) of clients
     that refused it: another verified identity may probe it. Without `content` both are empty.
@@ -84,13 +84,13 @@ class WithheldName:
     refusers: tuple[str, ...] = ()
 
     def lets(self, kind: str) -> bool:
-        """Whether clients of this kind, or of no kind that anything is withheld from (""), get the content."""
+        """Whether clients of this kind get the withheld content; "" is every kind that nothing is withheld from."""
         return self.content is not None and bool(self.kinds) and kind not in self.kinds
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedName:
-    """A name that was published in this environment once and is not any more."""
+    """A name that was published in this environment once and is no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,9 @@ EntryKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypeState:
-    """Everything an environment holds of one type, by name. `partly`: what of `withheld` somebody may have."""
+    """Everything an environment holds of one type, by name. `partly`: the withheld names whose content some clients
+    get.
+    """
 
     kind: ResourceType
     served: Mapping[str, Served]
@@ -125,7 +127,7 @@ class TypeState:
         object.__setattr__(self, "partly", partly)
 
     def by_rules(self) -> Mapping[tuple[int, ...] | None, Mapping[str, Served]]:
-        """What is served, apart for each row of access rules; put together when the first audience needs it."""
+        """The served resources, grouped by their rows of access rules; computed when the first audience needs it."""
         if not self._by_rules:
             found: dict[tuple[int, ...] | None, dict[str, Served]] = {}
             for name, entry in self.served.items():
@@ -135,7 +137,7 @@ class TypeState:
         return self._by_rules
 
     def at(self, place: Place) -> Sequence[str]:
-        """The names there are at this place, served or not; put together when the first collection is asked for, for
+        """The names of resources at this place, served or not. Computed when the first collection is asked for, because
         one client may ask for thousands.
         """
         if not self._by_place:
@@ -147,7 +149,7 @@ class TypeState:
         return self._by_place[0].get(place, ())
 
     def after(self, changes: "Mapping[str, Entry | None]") -> "TypeState":
-        """The same but for these names; None: nothing is known of the name any more."""
+        """A copy of this state in which these names have these entries; None: nothing is known of the name any more."""
         served, withheld, removed = dict(self.served), dict(self.withheld), set(self.removed)
         for name, entry in changes.items():
             withheld.pop(name, None)
@@ -183,8 +185,8 @@ class TypeState:
 class Snapshot:
     """One environment at one epoch. `types` holds every type of the table, also the empty ones.
 
-    `unknown` are the words of types that are not in the table: a later version publishes them, and serves them.
-    `kinds` are the kinds of clients from which anything is withheld: they alone are told apart (`audience`).
+    `unknown` are the words of types that are not in the table: a later version of Parley publishes and serves them.
+    `kinds` are the kinds of clients from which content is withheld: only these kinds are told apart (`audience`).
     """
 
     environment: str
@@ -200,13 +202,15 @@ class Snapshot:
         object.__setattr__(self, "kinds", frozenset(kind for entry in partly for kind in entry.kinds))
 
     def audience(self, client: ClientFacts) -> Audience:
-        """What this client is to the rules of this snapshot, and to what is withheld from kinds of clients."""
+        """The audience of this client by the access rules of this snapshot, with its kind where content is withheld
+        from kinds of clients.
+        """
         audience = self.access.audience(self.environment, client)
         kind = str(client.kind)
         return replace(audience, kind=kind) if kind in self.kinds else audience
 
     def type_state(self, kind: ResourceType) -> TypeState:
-        """What is known of one type."""
+        """Everything the snapshot holds of one type."""
         return self.types[kind.word]
 
 

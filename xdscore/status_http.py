@@ -32,14 +32,14 @@ _JSON = "application/json"
 
 
 class StatusAddressError(Exception):
-    """The status server cannot listen where it is told to. The text is for whoever starts the process."""
+    """The status server cannot listen at its configured address. The text is for whoever starts the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether this process can do its work: `reasons` say why not, `warnings` what is wrong all the same.
+    """Whether this process can do its work: `reasons` say why not, `warnings` what is wrong although it can.
 
-    `loaded` has the lineage and epoch of what is served of each environment; None in roles that serve none.
+    `loaded` has, by environment, the lineage and epoch of the snapshot that is served; None in roles that serve none.
     """
 
     reasons: tuple[str, ...] = ()
@@ -48,11 +48,11 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """Ready is what nothing speaks against."""
+        """Whether there is no reason against it."""
         return not self.reasons
 
     def as_json(self) -> bytes:
-        """The body of /readyz."""
+        """The JSON body of /readyz."""
         body: dict[str, object] = {
             "ready": self.ready,
             "version": BUILD_VERSION,
@@ -66,11 +66,11 @@ class Readiness:
 
 
 class StatusHttp:
-    """The status server of a process, on the event loop that starts it. `role` is in the names of its metrics and of
-    the variable that has its address: PARLEY_<ROLE>_METRICS_ADDRESS.
+    """The HTTP server for health, readiness and metrics of a process, on the event loop that starts it. `role` is in
+    the names of its metrics and of the variable that has its address: PARLEY_<ROLE>_METRICS_ADDRESS.
 
-    `readiness` and `metrics` are asked on each request. With `waits` they may wait for others, and are asked in threads
-    of the server's own; without it they answer at once, because the loop stands still meanwhile.
+    `readiness` and `metrics` are called on each request. With `waits` they may block, and are called in threads of the
+    server's own; without it they answer at once, because the loop stands still meanwhile.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class StatusHttp:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> int:
-        """Listen; the port. Raises StatusAddressError with what is wrong and what to do."""
+        """Begin to listen and return the port. Raises StatusAddressError with what is wrong and what to do."""
         try:
             self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=_HEAD_LIMIT_BYTES)
         except OSError as error:
@@ -102,11 +102,11 @@ class StatusHttp:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The files it listens on."""
+        """The file descriptors of the listening sockets."""
         return tuple(each.fileno() for each in self._server.sockets) if self._server is not None else ()
 
     async def stop(self) -> None:
-        """Stop listening."""
+        """Stop listening and answering."""
         if self._server is not None:
             self._server.close()
         if self._threads is not None:
@@ -173,7 +173,7 @@ class StatusHttp:
 
 
 def readiness_metrics(role: str, readiness: Readiness) -> bytes:
-    """What /readyz says, as figures: alerts go by them."""
+    """The content of /readyz as Prometheus metrics, for alerts."""
     registry = CollectorRegistry()
     ready = Gauge(
         f"parley_{role}_ready", "1 when this process can do its work; /readyz says why not.", registry=registry

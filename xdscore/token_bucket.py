@@ -2,7 +2,7 @@
 
 
 class TokenBucket:
-    """`rate_per_s` on average, `burst` at once. One thread at a time."""
+    """A limit of `rate_per_s` on average and `burst` at once. Not safe for several threads."""
 
     __slots__ = ("_burst", "_level", "_rate", "_seen")
 
@@ -13,15 +13,15 @@ class TokenBucket:
         self._seen = now
 
     def take(self, now: float) -> float:
-        """Take one, on credit if need be; the seconds to wait before it may be used. For whoever can make others
-        wait.
+        """Take one token, on credit if none is left, and return the seconds to wait until it may be used. For callers
+        that can make others wait.
         """
         self._fill(now)
         self._level -= 1
         return max(0.0, -self._level / self._rate)
 
     def try_take(self, now: float) -> float:
-        """Take one if there is one (0.0), else the seconds until there is. For whoever can only refuse."""
+        """Take one token and return 0.0, or return the seconds until there is one. For callers that can only refuse."""
         self._fill(now)
         if self._level >= 1:
             self._level -= 1
@@ -29,28 +29,28 @@ class TokenBucket:
         return (1 - self._level) / self._rate
 
     def spend(self, amount: float, now: float) -> None:
-        """Take as much as something turned out to cost, on credit if need be."""
+        """Take `amount` tokens, on credit if too few are left: what something turned out to cost."""
         self._fill(now)
         self._level -= amount
 
     def use_up(self, amount: float, now: float) -> None:
-        """Take as much of what there is, and owe nothing for the rest."""
+        """Take `amount` tokens or as many as there are; nothing is owed for the rest."""
         self._fill(now)
         self._level = max(self._level - amount, min(self._level, 0.0))
 
     def debt_s(self, now: float) -> float:
-        """The seconds until nothing is owed any more; 0.0 when nothing is."""
+        """The seconds until the bucket owes no tokens any more; 0.0 when it owes none."""
         self._fill(now)
         return max(0.0, -self._level / self._rate)
 
     def widen(self, burst: float) -> None:
-        """Have so much at once from now on, if that is more; the difference is there already."""
+        """Raise the burst to this number of tokens, if that is more; the difference is available at once."""
         if burst > self._burst:
             self._level += burst - self._burst
             self._burst = burst
 
     def is_full(self, now: float) -> bool:
-        """Whether it is as if nothing had ever been taken."""
+        """Whether the bucket has its whole burst, as if nothing had ever been taken."""
         self._fill(now)
         return self._level >= self._burst
 

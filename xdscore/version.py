@@ -18,7 +18,7 @@ _FORM: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """One version. They are in the order in which they are released; `0.2.0-dev` comes before `0.2.0`."""
+    """One version of Parley. Versions compare in the order of their release; `0.2.0-dev` comes before `0.2.0`."""
 
     major: int
     minor: int
@@ -27,7 +27,9 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> "Version":
-        """`0.2.0`, `0.2.0-dev` or `0.2.0-dev+8d8d2a0c11e4`. Raises ValueError, with a sentence, for anything else."""
+        """The version in a text like `0.2.0`, `0.2.0-dev` or `0.2.0-dev+8d8d2a0c11e4`. Raises ValueError, with a
+        sentence, for anything else.
+        """
         found = _FORM.fullmatch(text)
         if found is None:
             raise ValueError(f"'{text}' is not a version: write three numbers with dots between them, such as 0.2.0.")
@@ -38,7 +40,7 @@ class Version:
 
     @property
     def followers(self) -> "tuple[Version, Version, Version]":
-        """What may be released after this release: a patch, a minor and a major one."""
+        """The three versions that may be released after this one: the next patch, minor and major one."""
         return (
             Version(self.major, self.minor, self.patch + 1),
             Version(self.major, self.minor + 1, 0),
@@ -47,7 +49,7 @@ class Version:
 
     @property
     def next_dev(self) -> "Version":
-        """What a checkout calls itself after this release."""
+        """The development version that a checkout has after this release."""
         return Version(self.major, self.minor, self.patch + 1, released=False)
 
 

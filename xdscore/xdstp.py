@@ -19,7 +19,7 @@ _GLOB_SEGMENTS = 5
 class Glob:
     """A glob collection: every resource directly in `directory` (which ends with a slash) with exactly this context.
 
-    `name` is what a client asks for: the same with a star in the place of the members' own part.
+    `name` is what a client asks for: the name of a member with a star in place of its last part.
     """
 
     name: str
@@ -28,17 +28,19 @@ class Glob:
 
     @property
     def place(self) -> Place:
-        """Where its members are."""
+        """The directory and context that all members share."""
         return self.directory, self.context
 
     def contains(self, name: str) -> bool:
-        """Whether a resource of this canonical name is a member: one level, and the same context (H2, H3)."""
+        """Whether a resource of this canonical name is a member: directly in the directory, with the same context (H2,
+        H3).
+        """
         return place_of(name) == self.place
 
 
 def place_of(name: str) -> Place | None:
-    """Where the resource of this canonical name is, and so the one place of the collections that have it as a member;
-    None when no collection has it.
+    """The directory and context of a canonical name, which tell the collections that have it as a member; None when no
+    collection has it.
     """
     if not name.startswith(XDSTP):
         return None

@@ -27,7 +27,9 @@ Parameters = Mapping[str, str | int | bool | Sequence[str] | None]
 
 
 class Api:
-    """One server, one token. Raises UsageError where the authorities that it is to trust cannot be read."""
+    """The REST API of one server, called with one token. Raises UsageError where the authorities that it is to trust
+    cannot be read.
+    """
 
     def __init__(self, context: Context, say: Callable[[str], None] = lambda _: None) -> None:
         self.context = context
@@ -44,7 +46,7 @@ class Api:
         )
 
     def get(self, path: str, **parameters: str | int | bool | None) -> Any:
-        """What is there, as JSON."""
+        """The JSON answer to a GET of this path below `/api/v1`, with `parameters` as its query."""
         return _json(self.request("GET", path, parameters=parameters))
 
     def pages(self, path: str, **parameters: str | int | bool | None) -> Iterator[JsonObject]:
@@ -59,7 +61,7 @@ class Api:
             page = _json(self._sent("GET", f"{_PREFIX}{path}", httpx.URL(following).params, None, {}))
 
     def post(self, path: str, body: object, **parameters: str | int | bool | None) -> Any:
-        """The answer to a command, as JSON; None when there is none."""
+        """The JSON answer to a POST to this path below `/api/v1`; None when the answer has no body."""
         return _json(self.request("POST", path, body=body, parameters=parameters))
 
     def request(
@@ -71,20 +73,20 @@ class Api:
         parameters: Parameters | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Any request below `/api/v1`. Raises CommandError unless it succeeded."""
+        """The response to any request below `/api/v1`. Raises CommandError unless it succeeded."""
         given = {key: _spelled(value) for key, value in (parameters or {}).items() if value not in (None, "")}
         return self._sent(method, f"{_PREFIX}{path}", httpx.QueryParams(given), body, headers or {})
 
     def probe(self, path: str) -> httpx.Response:
-        """GET of a path of the server itself, whatever it answers. Raises NoAnswerError."""
+        """The response to a GET of a path of the server itself, whatever its status. Raises NoAnswerError."""
         return self._once("GET", path, httpx.QueryParams(), None, {})
 
     def environment(self, rest: str = "") -> str:
-        """The path of the chosen environment."""
+        """The path of the chosen environment, with `rest` behind it."""
         return f"/environments/{segment(self.context.environment)}{rest}"
 
     def resource(self, word: str, name: str, rest: str = "") -> str:
-        """The path of a resource of the chosen environment."""
+        """The path of a resource of the chosen environment, with `rest` behind it."""
         return self.environment(f"/resources/{segment(word)}/{segment(name)}{rest}")
 
     def _sent(
@@ -126,14 +128,14 @@ def segment(text: str) -> str:
 
 
 def _spelled(value: str | int | bool | Sequence[str] | None) -> str | list[str]:
-    """A parameter's value; a sequence is sent as the same parameter again and again."""
+    """The value of a query parameter; a sequence is sent as the same parameter again and again."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return list(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _pause(response: httpx.Response) -> float | None:
-    """How long the server asks to wait before the next try; None when it does not, or asks for too much."""
+    """The seconds that the server asks to wait before the next try; None when it does not ask, or asks for too much."""
     asked = response.headers.get("Retry-After", "")
     if response.status_code not in {429, 503} or not asked.isdecimal() or int(asked) > _LONGEST_PAUSE_S:
         return None
@@ -183,7 +185,9 @@ def _problem(response: httpx.Response) -> JsonObject:
 
 
 def remark_of(finding: JsonObject) -> Remark:
-    """A finding of the API. Its line is one of the body that was sent, which is nobody's file: `files` knows better."""
+    """A finding of the API as a remark without a file. Its line counts in the body that was sent; `files` knows the
+    file.
+    """
     resource = finding.get("resource") or {}
     return Remark(
         code=finding["code"],

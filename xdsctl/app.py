@@ -50,13 +50,15 @@ _CONTEXT_HELP = "A context of 'xdsctl context list', instead of the one in use."
 
 
 class _GlobalOptions(TyperGroup):
-    """Takes the options of every command wherever they stand, as people type them: `xdsctl get cluster -o json`."""
+    """A group of commands whose common options may stand anywhere, as people type them: `xdsctl get
+    cluster -o json`.
+    """
 
     _WITH_VALUE = frozenset({"--server", "--token", "--cacert", "--context", "--environment", "-e", "--output", "-o"})
     _FLAGS = frozenset({"--no-color", "--quiet", "-q"})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command, of which the second word may be part: `get audit`."""
+        """Find the command of these arguments, whose name may have a second word: `get audit`."""
         kinds = [name.partition(" ")[2] for name in self.commands if name.startswith(f"{args[0]} ")]
         words = command_words(args, self.commands)
         if kinds and words[0] not in self.commands:
@@ -64,12 +66,12 @@ class _GlobalOptions(TyperGroup):
         return super().resolve_command(ctx, words)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All of them; a shell that completes wants one word at a time."""
+        """The names of all commands; of one word only while a shell completes, which wants one word at a time."""
         names = super().list_commands(ctx)
         return [name for name in names if " " not in name] if ctx.resilient_parsing else names
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Move them to the front."""
+        """Move the common options to the front of the arguments, then parse them."""
         ctx.meta[_ARGUMENTS] = tuple(args)
         ours: list[str] = []
         theirs: list[str] = []
@@ -169,5 +171,5 @@ for _module in (
 
 
 def main() -> None:
-    """The program."""
+    """Run xdsctl with the arguments of this process."""
     app(prog_name="xdsctl")

@@ -26,14 +26,14 @@ _TYPES: Final = frozenset(kind.word for kind in (LISTENER, ROUTE, CLUSTER, ENDPO
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The files of a TLS connection; without any of them there is none."""
+    """The files for a TLS connection; without any of them the connection is not encrypted."""
 
     ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""
 
     def channel(self, address: str) -> grpc.Channel:
-        """A channel to this address. Raises UsageError for files that cannot be used together, or at all."""
+        """A gRPC channel to this address. Raises UsageError for files that cannot be used together, or at all."""
         options = [("grpc.max_receive_message_length", _MAX_BYTES)]
         if bool(self.cert_file) != bool(self.key_file):
             raise UsageError("--cert and --key go together.")
@@ -66,8 +66,9 @@ def status_of(address: str, tls: Tls, *, seconds: float) -> Any:
 
 
 def word_of_status(response: Any, *, node_id: str = "") -> Word:
-    """The word of the client with this node id; without one, of the only one there is. A client has one part for each
-    of its targets, and a name that several ask for is said by each. Raises UsageError where it is not clear which.
+    """The account that the client with this node id gives of itself; without a node id, that of the only client in the
+    response. A client has one part for each of its targets, and a name that several ask for is in each. Raises
+    UsageError where it is not clear which.
     """
     present = list(dict.fromkeys(config.node.id for config in response.config))
     chosen = node_id or (present[0] if len(present) == 1 else "")
@@ -98,7 +99,9 @@ def _names(entries: Iterable[Any]) -> Iterator[Said]:
 
 
 def _state(number: int) -> SaidState:
-    """The state of this number; one of a later version of the API is as good as not known."""
+    """The state that has this number in CSDS; an unknown number of a later version of the API is the
+    state "unknown".
+    """
     statuses = config_dump_shared_pb2.ClientResourceStatus
     word = statuses.Name(number) if number in statuses.values() else ""
     return SaidState(word) if word in SaidState.__members__ else SaidState.UNKNOWN

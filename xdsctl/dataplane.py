@@ -46,7 +46,7 @@ _FEATURES: Final = frozenset({ServerFeature.FAIL_ON_DATA_ERRORS})
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How the command line says which server, and as whom."""
+    """Which server to connect to, and as which node with which credentials, as the command line says it."""
 
     bootstrap: str = ""
     ads: str = ""
@@ -65,7 +65,7 @@ class Connection:
     def load(self, names: Iterable[str] = ()) -> Bootstrap:
         """The bootstrap: a file, an address with credentials, or what GRPC_XDS_BOOTSTRAP says. Raises UsageError.
 
-        Who names a server means it for all of `names`, whatever authority they have.
+        A server that is named by its address is used for all of `names`, whatever authority they have.
         """
         if self.ads:
             tls = Tls(self.ca_file, self.cert_file, self.key_file)
@@ -91,7 +91,7 @@ def type_of(word: str) -> ResourceType:
 
 
 def nacks_of(texts: Sequence[str]) -> Mapping[str, str]:
-    """What to refuse, from NAME=TEXT. Raises UsageError."""
+    """The texts with which to refuse resources, by resource name, from texts NAME=TEXT. Raises UsageError."""
     found = dict(text.partition("=")[::2] for text in texts)
     if "" in found or "" in found.values():
         raise UsageError("--nack takes NAME=TEXT: which resource to refuse, and with which words.")
@@ -99,7 +99,7 @@ def nacks_of(texts: Sequence[str]) -> Mapping[str, str]:
 
 
 def refusing(kind: ResourceType, nacks: Mapping[str, str]) -> ClientType[Message]:
-    """The standard type, which also refuses these names with these words."""
+    """A client type that refuses the resources in `nacks` with these texts, and is otherwise the standard one."""
     standard = standard_type(kind)
 
     def read(data: bytes) -> Message:
@@ -114,7 +114,9 @@ def refusing(kind: ResourceType, nacks: Mapping[str, str]) -> ClientType[Message
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What came of a watch. `unreachable`: no server answered. `undecided`: a name has neither resource nor error."""
+    """The result of watching names. `unreachable`: no server answered. `undecided`: a name has neither resource nor
+    error.
+    """
 
     rows: tuple[JsonObject, ...]
     unreachable: bool
@@ -134,7 +136,9 @@ async def watch(
     seconds: float,
     once: bool,
 ) -> Watched:
-    """Watch names until time runs out or, with `once`, each has an answer. `show` is told of every new state."""
+    """Watch names until `seconds` are over or, with `once`, each has an answer. `show` is called with
+    every new state.
+    """
     loop = asyncio.get_running_loop()
     news = asyncio.Event()
     began = loop.time()
@@ -192,7 +196,7 @@ async def resolve(connection: Connection, target: str, seconds: float) -> XdsCon
 
 
 def config_json(config: XdsConfig) -> JsonObject:
-    """A configuration as data: names, endpoints and what is wrong."""
+    """A configuration as JSON data: names, endpoints and errors."""
     names: Any = config
     return {
         "listener": names.listener.name,
@@ -226,7 +230,9 @@ _PATIENCE_S: Final = 17.0
 
 
 def checks(connection: Connection, resources: Sequence[tuple[ResourceType, str]]) -> Iterator[JsonObject]:
-    """What a client would meet: bootstrap, identity, stream, whether the server says why, and each resource."""
+    """A row for each thing that a client depends on: bootstrap, identity, stream, whether the server says why a
+    resource is missing, and each resource.
+    """
     bootstrap = connection.load()
     for server in bootstrap.servers:
         features = ", ".join(sorted(feature.value for feature in server.features)) or "no features"

@@ -9,7 +9,7 @@ from xdsctl.exits import JsonObject
 
 
 class Ear:
-    """What one name's watch heard, and a call whenever there is news."""
+    """Keeps what the watch of one name was told last, and calls `told` whenever there is news."""
 
     def __init__(self, name: str, told: Callable[[], None]) -> None:
         self.name = name
@@ -26,7 +26,9 @@ class Ear:
 
 
 class CollectionEar:
-    """What the watch of a collection heard: its members, those that are gone since they were shown, and the whole."""
+    """Keeps what the watch of a collection was told: its members, members that are gone since they were shown, and the
+    status of the whole.
+    """
 
     def __init__(self, name: str, told: Callable[[], None]) -> None:
         self.name = name
@@ -97,7 +99,7 @@ def _rows_of(kind: ResourceType, ear: AnyEar, entries: Mapping[str, CacheEntry])
 
 
 def _row(kind: ResourceType, ear: Ear, entry: CacheEntry | None) -> JsonObject:
-    """One name; without an entry it is a name that cannot be asked for."""
+    """The row of one name; without an entry, of a name that requests cannot contain."""
     resource = entry.resource if entry is not None else ABSENT
     state = entry.label if entry is not None else "refused"
     return _described(kind, ear.name, state, resource.version if isinstance(resource, Resource) else "", ear.error)

@@ -13,14 +13,16 @@ _EDITOR: Final = "vi"
 
 
 def draft_written(text: str) -> Path:
-    """A file of this user alone that holds the text."""
+    """A new file with this text that only its user may read."""
     with tempfile.NamedTemporaryFile("w", prefix="xdsctl-", suffix=".yaml", delete=False, encoding="utf-8") as file:
         file.write(text)
     return Path(file.name)
 
 
 def draft_edited(file: Path) -> None:
-    """Let the user edit the file, until the editor ends. Raises CommandError where there is none, or it failed."""
+    """Open the file in the user's editor and wait until the editor ends. Raises CommandError where there is none, or it
+    failed.
+    """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _EDITOR
     try:
         ended = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603 - the user's own editor

@@ -21,7 +21,8 @@ _ADMIN: Final = "type.googleapis.com/envoy.admin.v3."
 
 
 def word_of_dump(dump: object, *, node_id: str = "") -> Word:
-    """The word of the Envoy that this dump is of. `node_id` goes before the one that its bootstrap has.
+    """The account that an Envoy gives of itself in this config dump. `node_id` goes before the one that its bootstrap
+    has.
 
     Raises NoAnswerError for anything that is no dump.
     """
@@ -44,12 +45,12 @@ def word_of_dump(dump: object, *, node_id: str = "") -> Word:
 
 
 def named(names: Iterable[Said]) -> tuple[Said, ...]:
-    """Those of these that have a name which a resource can have."""
+    """The resources among these whose names are valid names of resources."""
     return tuple(each for each in names if not name_problem(each.name))
 
 
 def words(text: str, at_most: int = MAX_ERROR_CHARS) -> str:
-    """What a data plane says, not too much of it, without anything that acts on a terminal or a parser."""
+    """The text of a data plane, in at most `at_most` characters and without any that acts on a terminal or a parser."""
     return "\n".join(map(harmless, text[:at_most].splitlines()))[:at_most]
 
 
@@ -95,8 +96,9 @@ def _scoped_routes(section: JsonObject) -> Iterator[Said]:
 
 
 def _endpoints(section: JsonObject) -> Iterator[Said]:
-    """Those of static clusters too: their endpoints may come over xDS all the same. Envoy makes these messages up from
-    its hosts, so that only the hosts can be compared, and says no version of them.
+    """The endpoint assignments of a dump, including those of static clusters, whose endpoints may come over xDS all the
+    same. Envoy makes these messages up from its hosts, so that only the hosts can be compared, and gives no version of
+    them.
     """
     for key in ("dynamic_endpoint_configs", "static_endpoint_configs"):
         for each in _list(section, key):
@@ -107,7 +109,9 @@ def _endpoints(section: JsonObject) -> Iterator[Said]:
 
 
 def _secrets(section: JsonObject) -> Iterator[Said]:
-    """Envoy redacts them: all that can be compared is that they are there. One that warms never came."""
+    """The secrets of a dump. Envoy redacts them, so that only their presence can be compared. A secret that is warming
+    was never received.
+    """
     for each in _list(section, "dynamic_active_secrets"):
         version = words(str(each.get("version_info", "")), MAX_VERSION_CHARS)
         yield Said(SECRET.word, str(each.get("name", "")), SaidState.ACKED, held=True, version_info=version)
@@ -132,7 +136,7 @@ _SECTIONS: Final[Mapping[str, tuple[ResourceType, Callable[[JsonObject], Iterato
 
 
 def _named(kind: ResourceType, entry: JsonObject, key: str, state: SaidState) -> Iterator[Said]:
-    """An entry whose content has its name; one without content says nothing."""
+    """The resource of one dump entry, whose content under `key` has its name; nothing for an entry without content."""
     content = _in(entry, key)
     if content:
         yield _said(kind, name_in(kind, content), state, entry, key, _error(entry))

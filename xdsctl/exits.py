@@ -12,7 +12,7 @@ JsonObject = dict[str, Any]
 
 
 class Exit(IntEnum):
-    """Why a command ended."""
+    """The exit status of a command, which says why it ended."""
 
     DONE = 0  # also "yes" and "no difference"
     NO = 1  # the answer is no: differences, findings, a refused change, a failed rollout
@@ -25,7 +25,7 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding with the file it is about; `file` is empty where none is."""
+    """A finding with the file that it is about; `file` is empty where there is none."""
 
     code: str
     severity: str
@@ -38,7 +38,7 @@ class Remark:
 
     @property
     def place(self) -> str:
-        """`file:line:column`, as far as it is known."""
+        """The place as `file:line:column`, as far as it is known."""
         known = [self.file] if self.file else []
         if self.line:
             known += [str(self.line), str(self.column)]
@@ -46,7 +46,9 @@ class Remark:
 
 
 class CommandError(Exception):
-    """A command that cannot go on: one sentence, `more` lines about it, what else is known, and the exit status."""
+    """The reason that a command cannot go on: one sentence, `more` lines about it, what else is known, and the exit
+    status.
+    """
 
     def __init__(
         self,
@@ -74,19 +76,21 @@ class UsageError(CommandError):
 
 
 class NoAnswerError(CommandError):
-    """Nobody answered, or nobody who may."""
+    """No server answered, or the server that answered did not let the user in."""
 
     def __init__(self, text: str, *, document: JsonObject | None = None) -> None:
         super().__init__(Exit.NO_ANSWER, text, document=document)
 
 
 class DistrustError(NoAnswerError):
-    """Somebody answered whose certificate is not accepted: nothing was sent to them."""
+    """The server's certificate is not accepted; nothing was sent to the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command that was carried out ended, with a sentence and `more` lines for standard error."""
+    """The end of a command that was carried out: its exit status, with a sentence and `more` lines for
+    standard error.
+    """
 
     exit_status: Exit = Exit.DONE
     text: str = ""

@@ -31,18 +31,18 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What the files hold, in the order in which it is sent."""
+    """The manifests in the files that a command was given, in the order in which they are sent."""
 
     items: tuple[Item, ...]
     notes: tuple[Remark, ...] = ()
 
     @property
     def trees(self) -> list[dict[str, Tree]]:
-        """The resources of a request's body."""
+        """The manifests as the `resources` of a request's body."""
         return [item.manifest.tree for item in self.items]
 
     def remark(self, finding: JsonObject) -> Remark:
-        """A finding about `/resources/N/…` of a body made of `trees`, with its place in its file."""
+        """The remark for a finding at `/resources/N/…` of a body made of `trees`, with its place in the file."""
         remark = remark_of(finding)
         parts = finding.get("pointer", "").split("/", 3)
         if len(parts) < 3 or parts[1] != "resources" or not parts[2].isdecimal() or int(parts[2]) >= len(self.items):
@@ -55,7 +55,7 @@ class Manifests:
         return replace(remark, file=item.file, line=line, column=column)
 
     def located(self, error: CommandError) -> CommandError:
-        """The same refusal, with its findings placed in the files."""
+        """A copy of the error in which findings have their places in the files."""
         found: Sequence[Any] = (error.document or {}).get("errors", ())
         remarks = [self.remark(each) for each in found]
         return CommandError(error.exit_status, error.text, remarks=remarks, document=error.document)
@@ -78,14 +78,16 @@ def manifests_read(paths: Iterable[str]) -> Manifests:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One document that is no manifest, and the file it stands in; `file` is empty of one that no file holds."""
+    """One document that is no manifest, and the file it stands in; `file` is empty when it comes from no file."""
 
     tree: JsonObject
     file: str = ""
     positions: Positions = NO_POSITIONS
 
     def located(self, error: CommandError) -> CommandError:
-        """A refusal of a body that was made of this, with its findings placed: in the file, or by the member's name."""
+        """A copy of an error about a body made of this draft, in which findings have their places: in the file, or by
+        the member's name.
+        """
         remarks = []
         for each in (error.document or {}).get("errors", ()):
             remark, pointer = remark_of(each), each.get("pointer", "")
@@ -96,7 +98,7 @@ class Draft:
 
 
 def draft_read(path: str) -> Draft:
-    """The one object of a file, such as a rule. Raises CommandError with every problem of its text."""
+    """The only object in a file, such as a rule, as a draft. Raises CommandError with every problem of its text."""
     document = _one_document(path)
     if not isinstance(document.tree, dict):
         raise UsageError(f"'{path}' must hold one object, with members such as those that 'get -o yaml' prints.")
@@ -120,7 +122,7 @@ def _one_document(path: str) -> Document:
 
 
 def remark_in(file: str, finding: Finding) -> Remark:
-    """A finding of `xdscore` about a file."""
+    """The remark for a finding of `xdscore` about a file."""
     about = f"{finding.resource_type}/{finding.resource_name}" if finding.resource_type else ""
     return Remark(
         finding.code, finding.severity.value, finding.detail, finding.hint, about, file, finding.line, finding.column

@@ -19,7 +19,9 @@ _ENDED: Final = frozenset({"settled", "unchanged", "superseded", "failed"})
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """What makes a rollout fail, and how long to wait. `silent_share`: more than this share of clients; 1: never."""
+    """The conditions under which a rollout has failed, and how long to wait for it. `silent_share`: the share of silent
+    clients above which it fails; 1: never.
+    """
 
     seconds: float
     nack: bool
@@ -27,7 +29,7 @@ class Tolerance:
 
     @staticmethod
     def of(fail_on: str, timeout: str) -> "Tolerance":
-        """From `nack,silent>2%` and `5m`. Raises UsageError."""
+        """The tolerance that texts like `nack,silent>2%` and `5m` say. Raises UsageError."""
         nack, share = False, 1.0
         for part in fail_on.split(","):
             silent = _SILENT.fullmatch(part.strip())
@@ -41,7 +43,7 @@ class Tolerance:
 
 
 def seconds_of(text: str, option: str) -> float:
-    """A time like 90s, 5m or 500ms. Raises UsageError."""
+    """The seconds in a text like 90s, 5m or 500ms, the value of `option`. Raises UsageError."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise UsageError(f"{option} must be a time like 90s, 5m or 1h; '{text}' is none.")
@@ -49,7 +51,9 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
-    """Wait for a change and say how it went. The change is the data; why it failed is its incident's sentence."""
+    """Wait until a change is decided, print it, and return how it went. The outcome of a failure has the sentence of
+    its incident as the reason.
+    """
     printer = session.printer
     deadline = time.monotonic() + tolerance.seconds
     # Where a refusal decides, the clients that have not spoken yet are not waited for.
@@ -65,7 +69,9 @@ def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
 
 
 def _told(session: Session, change: JsonObject) -> JsonObject:
-    """A refused change with its incident, which is there a moment after the refusal itself."""
+    """The change as it is now; where clients refused it, read again until its incident is there, which comes a moment
+    later.
+    """
     patience = time.monotonic() + _INCIDENT_S
     while change["counts"]["nacked"] and not change["incidents"] and time.monotonic() < patience:
         time.sleep(_LOOK_S)
@@ -78,8 +84,14 @@ def _read(session: Session, change_id: str, **waiting: str) -> JsonObject:
     return found
 
 
+def held_back(change: JsonObject) -> list[JsonObject]:
+    """The names that a change wrote and that are not served as written. An older Parley calls them `held`."""
+    names: list[JsonObject] = change["held_back"] if "held_back" in change else change["held"]
+    return names
+
+
 def summary(change: JsonObject) -> str:
-    """A change as lines of text."""
+    """A change as lines of text for people."""
     counts = change["counts"]
     lines = [
         f"change   {change['id']}",
@@ -89,14 +101,16 @@ def summary(change: JsonObject) -> str:
         f"clients  {counts['clients']}: {counts['acked']} acked, {counts['nacked']} nacked, {counts['silent']} silent",
     ]
     lines += [f"unserved ADS {each['replica']}: {each['reason']}" for each in change.get("unserved", ())]
-    lines += [f"held     {each['type']}/{each['name']}: {each['reason']}" for each in change["held"]]
+    lines += [f"held back {each['type']}/{each['name']}: {each['reason']}" for each in held_back(change)]
     lines += [f"lost     {line}" for line in loss_lines(change.get("loss"))]
     lines += [f"incident {each['id']} {incident_sentence(each)}" for each in change["incidents"]]
     return "\n".join(lines)
 
 
 def _troubled(change: JsonObject) -> bool:
-    """Whether something came of it that its state does not say; a server of the version before does not tell."""
+    """Whether the change has a status that its state does not imply; false for a server of the version before, which
+    sends none.
+    """
     return bool(change.get("status", change["state"]) != change["state"] and change["state"] != "saved")
 
 
@@ -110,7 +124,9 @@ def incident_sentence(incident: JsonObject) -> str:
 
 
 def loss_lines(loss: JsonObject | None) -> list[str]:
-    """What connected clients lose by a change: how many, of which kinds, and which names; none where there is none."""
+    """Lines about what connected clients lose by a change: how many, of which kinds, and which names; none without a
+    loss.
+    """
     if not loss:
         return []
     kinds = ", ".join(f"{count} {kind}" for kind, count in loss["kinds"].items())
@@ -123,7 +139,9 @@ def loss_lines(loss: JsonObject | None) -> list[str]:
 
 
 def is_loss(incident: JsonObject) -> bool:
-    """Whether clients lost something by a change; a server of the version before knows refusals only."""
+    """Whether the incident is that clients lost something by a change. A server of the version before has only
+    incidents of refusals.
+    """
     return incident.get("cause") == "loss"
 
 
@@ -136,7 +154,9 @@ def _refused(change: JsonObject) -> bool:
 
 
 def _unserved(change: JsonObject) -> str:
-    """Who does not serve it; a server of the version before does not say."""
+    """The end of a sentence about the ADS processes that do not serve the change; empty when all do, or when a server
+    of the version before does not say.
+    """
     unserved = change.get("unserved", ())
     if not unserved:
         return ""
@@ -158,7 +178,8 @@ def _outcome(change: JsonObject, tolerance: Tolerance) -> Outcome:
         )
     if counts["silent"] > tolerance.silent_share * counts["clients"]:
         return Outcome(Exit.NO, f"{counts['silent']} of {counts['clients']} clients did not answer.")
-    held = f"; {len(change['held'])} resources are held back" if change["held"] else ""
+    names = held_back(change)
+    held = f"; {len(names)} resources are held back" if names else ""
     return Outcome(
         text=f"Epoch {change['epoch']} serves it{held}." if change["epoch"] else "No client sees a difference."
     )

@@ -29,7 +29,7 @@ _LISTED: Final = ("environments", "groups", "rules", "tokens", "client-tokens", 
 
 
 def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
-    """The arguments with the name of a command in one piece: `get envs shop` is the command `get environment`."""
+    """The arguments with the name of the command in one piece: `get envs shop` becomes `get environment`, `shop`."""
     if len(arguments) > 1:
         named = f"{arguments[0]} {_KINDS.get(arguments[1], '')}"
         if named in commands:
@@ -37,12 +37,7 @@ def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[s
     return list(arguments)
 
 
-def kind_word(word: str) -> str:
-    """The one word for a kind; what is none stays as it is."""
-    return _KINDS.get(word, word)
-
-
 def words_beginning(incomplete: str) -> list[str]:
-    """What may stand behind `get`, for a shell that completes: types of resources, and kinds."""
+    """The words that may follow `get` and begin like this, for shell completion: types of resources, and kinds."""
     words = (*(each.word for each in RESOURCE_TYPES), *_LISTED)
     return [word for word in words if word.startswith(incomplete)]

@@ -29,7 +29,7 @@ _SECRETS: Final = frozenset({"--token"})
 
 
 def accepting(session: Session, accept_loss: int, send: Callable[[int | None], Any]) -> Any:
-    """What `send` answers, given the number of clients whose loss is accepted; None: of nobody.
+    """The answer of `send`, which is called with the number of clients whose loss is accepted; None accepts no loss.
 
     Where the server refuses for a loss, a person at a terminal is asked to type the number; nobody else is. Raises
     CommandError.
@@ -64,7 +64,7 @@ def _refusal(session: Session, problem: JsonObject, accepted: int) -> CommandErr
 
 
 def foreseen_lines(loss: JsonObject) -> tuple[str, ...]:
-    """What clients would lose, by the API's `loss`; nothing where they lose nothing."""
+    """Lines about what clients would lose, from the API's `loss`; none when they lose nothing."""
     if not loss["clients"]:
         return ()
     kinds = ", ".join(f"{count} {kind}" for kind, count in loss["kinds"].items())
@@ -81,7 +81,9 @@ def foreseen_lines(loss: JsonObject) -> tuple[str, ...]:
 
 
 def dry_run_lines(loss: JsonObject | None, command: str = "apply") -> tuple[str, ...]:
-    """The same for a command that was only tried; a server of the version before does not say (None)."""
+    """Lines about what clients would lose, for a command that was only tried; none when a server of the version before
+    sends no `loss`.
+    """
     if loss is None:
         return ()
     lines = foreseen_lines(loss)
@@ -89,14 +91,16 @@ def dry_run_lines(loss: JsonObject | None, command: str = "apply") -> tuple[str,
 
 
 def _first(shown: Sequence[str], total: int, *, unknown: bool = False) -> str:
-    """The first few of them, and how many more there are; `unknown`: more than `total`."""
+    """The first few of the words shown, and how many more there are; `unknown`: there are even more than `total`."""
     more = total - min(len(shown), _SHOWN)
     told = ", ".join(shown[:_SHOWN])
     return f"{told} and {'more than ' if unknown else ''}{more} more" if more else told
 
 
 def command_again(arguments: Sequence[str], clients: int) -> str:
-    """The command line again, now accepting the loss; a token that stood in it does not."""
+    """The command line with the option that accepts the loss of `clients` clients; a token in it is
+    replaced by a word.
+    """
     kept: list[str] = []
     rest = iter(arguments)
     for each in rest:

@@ -48,7 +48,7 @@ _GITHUB: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 class Format(Enum):
-    """How data is written."""
+    """The formats of a command's output."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -60,7 +60,7 @@ class Format(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table; `wide` ones are left out unless asked for."""
+    """One column of a table; `wide` columns are left out unless asked for."""
 
     title: str
     read: Callable[[JsonObject], object]
@@ -68,7 +68,7 @@ class Column:
 
 
 class Printer:
-    """Writes for one command."""
+    """Writes the output of one command in the chosen format."""
 
     def __init__(self, form: Format = Format.TABLE, *, color: bool = True, quiet: bool = False) -> None:
         self.form = form
@@ -78,7 +78,7 @@ class Printer:
         self._err = Console(no_color=plain, highlight=False, soft_wrap=True, emoji=False, stderr=True)
 
     def rows(self, items: Iterable[JsonObject], columns: Sequence[Column], name: Callable[[JsonObject], str]) -> None:
-        """A list of things."""
+        """Print a list: as a table, as data, or as names only."""
         found = list(items)
         match self.form:
             case Format.JSON | Format.YAML:
@@ -95,7 +95,7 @@ class Printer:
                     self.say("Nothing found.")
 
     def document(self, content: object, text: Callable[[], str], *, name: str = "") -> None:
-        """One thing: as data where data is asked for, else as the text that `text` makes."""
+        """Print one object: as data or as a name in formats for programs, else the text that `text` returns."""
         match self.form:
             case Format.JSON | Format.YAML:
                 self.data(content)
@@ -105,7 +105,7 @@ class Printer:
                 self.text(text())
 
     def data(self, content: object) -> None:
-        """JSON or YAML, with the server's own member names."""
+        """Print JSON or YAML, with the server's own member names."""
         if self.form is Format.YAML:
             sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
         else:
@@ -113,23 +113,23 @@ class Printer:
             sys.stdout.write("\n")
 
     def text(self, text: str) -> None:
-        """Lines of text, as data."""
+        """Print lines to standard output."""
         for line in text.splitlines():
             self._write(self._out, line)
 
     def say(self, text: str) -> None:
-        """A sentence about the data, unless --quiet."""
+        """Print a sentence about the output to standard error, unless --quiet was given."""
         if not self._quiet and text:
             self._write(self._err, text)
 
     def outcome(self, outcome: Outcome) -> None:
-        """How the command ended."""
+        """Print the findings and sentences with which the command ended."""
         self.remarks(outcome.remarks)
         for line in (outcome.text, *outcome.more):
             self.say(line)
 
     def error(self, error: CommandError) -> None:
-        """Why the command did not go on: never hidden, and as data too where a program reads."""
+        """Print why the command did not go on, even with --quiet; also as data in formats for programs."""
         if self.form in {Format.JSON, Format.YAML} and error.document is not None:
             self.data(error.document)
         self.remarks(error.remarks)
@@ -148,7 +148,9 @@ class Printer:
         return sys.stdin.readline().strip()
 
     def confirm(self, told: Iterable[str], question: str, *, meant: bool) -> None:
-        """Go on only if that is meant, by an option or by the person at the terminal. Raises CommandError."""
+        """Return only if the action is meant, by an option (`meant`) or by the person at the terminal. Raises
+        CommandError.
+        """
         if meant:
             return
         typed = self.ask(told, f"{question} Type yes to go on:")
@@ -158,7 +160,7 @@ class Printer:
             raise CommandError(Exit.NO, "Nothing was changed.")
 
     def remarks(self, remarks: Iterable[Remark]) -> None:
-        """Findings: a line each on standard error, or annotations on standard output."""
+        """Print findings: a line each on standard error, or annotations on standard output."""
         for remark in remarks:
             if self.form is Format.GITHUB:
                 print(annotation(remark))
@@ -171,7 +173,7 @@ class Printer:
             )
 
     def progress(self, text: str) -> AbstractContextManager[Any]:
-        """Shows that something is waited for, where somebody looks."""
+        """A context that shows, on a terminal, what the command is waiting for."""
         if self._quiet or not sys.stderr.isatty():
             return nullcontext()
         return self._err.status(harmless(text))
@@ -213,12 +215,12 @@ def annotation(remark: Remark) -> str:
 
 
 def remark_json(remark: Remark) -> JsonObject:
-    """A finding as data; what is not known is left out."""
+    """A finding as data; unknown members are left out."""
     return {key: value for key, value in asdict(remark).items() if value}
 
 
 def ago(moment: str | None) -> str:
-    """How long ago an RFC 3339 moment was."""
+    """How long ago an RFC 3339 time was, in words."""
     if not moment:
         return "never"
     seconds = int((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 
 
 class Session:
-    """One run of xdsctl."""
+    """One run of xdsctl: its options, its printer and its connection to the server."""
 
     def __init__(self, printer: Printer, options: Context, context_name: str, arguments: tuple[str, ...] = ()) -> None:
         self.printer = printer
@@ -30,19 +30,19 @@ class Session:
 
     @property
     def api(self) -> Api:
-        """The server. Raises UsageError when none is named."""
+        """The API of the chosen server. Raises UsageError when no server is named."""
         if self._api is None:
             self._api = Api(self.context, self.printer.say)
         return self._api
 
     @property
     def context(self) -> Context:
-        """Which server, token and environment. Raises UsageError when no server is named."""
+        """The server, token and environment of this run. Raises UsageError when no server is named."""
         return context_chosen(self.options, self._context_name)
 
 
 def command(work: Callable[Concatenate[typer.Context, P], Outcome | None]) -> Callable[..., None]:
-    """A command whose outcome or error is written and becomes the exit status."""
+    """Turn a function into a command: its outcome or CommandError is printed and becomes the exit status."""
 
     @wraps(work)
     def run(ctx: typer.Context, *args: P.args, **kwargs: P.kwargs) -> None:

@@ -24,7 +24,7 @@ DEFAULT_ENVIRONMENT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One server as its user knows it. Empty: not said.
+    """One server with a token and an environment, as its user knows it. Empty: not said.
 
     `cacert` is a file with the authorities that sign the server's certificate, in place of those of the machine.
     """
@@ -35,7 +35,7 @@ class Context:
     cacert: str = ""
 
     def over(self, other: "Context") -> "Context":
-        """The one, completed by the other."""
+        """A copy of this context with empty fields taken from `other`."""
         return Context(
             self.server or other.server,
             self.token or other.token,
@@ -46,13 +46,13 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """All contexts by name, and the one in use; empty when none is."""
+    """All contexts by name, and the name of the one in use; empty when none is."""
 
     current: str = ""
     by_name: Mapping[str, Context] = field(default_factory=dict)
 
     def named(self, name: str) -> Context:
-        """One of them. Raises UsageError."""
+        """The context of this name. Raises UsageError when there is none."""
         try:
             return self.by_name[name]
         except KeyError:
@@ -62,23 +62,23 @@ class Contexts:
             ) from None
 
     def with_context(self, name: str, context: Context) -> "Contexts":
-        """These and one more, which is used from now on if it is the first."""
+        """A copy with one more context, which is the one in use if it is the first."""
         return Contexts(self.current or name, {**self.by_name, name: context})
 
     def using(self, name: str) -> "Contexts":
-        """These with another in use. Raises UsageError."""
+        """A copy in which the context of this name is in use. Raises UsageError."""
         self.named(name)
         return replace(self, current=name)
 
     def without(self, name: str) -> "Contexts":
-        """These without one. Raises UsageError."""
+        """A copy without the context of this name. Raises UsageError."""
         self.named(name)
         kept = {key: value for key, value in self.by_name.items() if key != name}
         return Contexts("" if self.current == name else self.current, kept)
 
 
 def contexts_path(variables: Mapping[str, str] = os.environ) -> Path:
-    """Where contexts are kept."""
+    """The file in which contexts are kept."""
     named = variables.get(FILE_VARIABLE)
     if named:
         return Path(named)
@@ -87,7 +87,7 @@ def contexts_path(variables: Mapping[str, str] = os.environ) -> Path:
 
 
 def contexts_read(path: Path) -> Contexts:
-    """What the file says; nothing when there is none. Raises UsageError for one that cannot be used."""
+    """The contexts in the file; none when there is no file. Raises UsageError for a file that cannot be used."""
     try:
         data = json.loads(path.read_bytes())
         by_name = {str(name): Context(**values) for name, values in data["contexts"].items()}
@@ -103,7 +103,7 @@ def contexts_read(path: Path) -> Contexts:
 
 
 def contexts_write(path: Path, contexts: Contexts) -> None:
-    """Replace the file in one step. Raises UsageError."""
+    """Write the contexts to the file, replacing it in one step. Raises UsageError."""
     body = {
         "current": contexts.current,
         # What is not said is left out: the xdsctl before knows fewer members.
@@ -123,7 +123,9 @@ def contexts_write(path: Path, contexts: Contexts) -> None:
 
 
 def context_chosen(options: Context, name: str, variables: Mapping[str, str] = os.environ) -> Context:
-    """The context of one command: `options` say most, `name` is --context. Raises UsageError without a server."""
+    """The context of one command: `options` go before all else, `name` is the option --context. Raises UsageError
+    without a server.
+    """
     said = Context(
         variables.get(SERVER_VARIABLE, ""),
         variables.get(TOKEN_VARIABLE, ""),
@@ -141,7 +143,9 @@ def context_chosen(options: Context, name: str, variables: Mapping[str, str] = o
 
 
 def server_url(text: str) -> str:
-    """The address of a server without what is behind its host. Raises UsageError."""
+    """The address of a server without a slash or `/api/v1` at its end. Raises UsageError for anything but a URL of
+    HTTP.
+    """
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(f"'{text}' is not the address of a server; write it like https://parley.example.")

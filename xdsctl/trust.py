@@ -24,8 +24,9 @@ _NOBODY_TRUSTED: Final = frozenset({2, 18, 19, 20, 21, 27})
 
 
 def trusted_by(context: Context) -> ssl.SSLContext:
-    """What a server's certificate is judged by: the file of `cacert` alone; else the authorities that the machine
-    trusts, as its other tools do, and those that come with httpx, for a machine that has none. Raises UsageError.
+    """The TLS settings by which a server's certificate is judged: the file of `cacert` alone; else the authorities that
+    the machine trusts, as its other tools do, and those that come with httpx, for a machine that has none. Raises
+    UsageError.
     """
     if not context.cacert:
         trusted = httpx.create_ssl_context()
@@ -40,7 +41,7 @@ def trusted_by(context: Context) -> ssl.SSLContext:
 
 
 def distrust(error: BaseException, context: Context) -> str:
-    """Why the server's certificate was not accepted, and what to do; empty: it failed for another reason."""
+    """Why the server's certificate was not accepted, and what to do; empty when the error has another cause."""
     refused = next((each for each in _causes(error) if isinstance(each, ssl.SSLCertVerificationError)), None)
     if refused is None:
         return ""
@@ -65,7 +66,7 @@ def certificate_of(server: str) -> x509.Certificate | None:
 
 
 def left_of(certificate: x509.Certificate) -> timedelta:
-    """How long a certificate is good still."""
+    """The time for which a certificate is still valid; negative after its end."""
     return certificate.not_valid_after_utc - datetime.now(UTC)
 
 

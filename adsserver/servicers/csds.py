@@ -17,14 +17,14 @@ from typing import TypeVar
 import grpc
 import structlog
 
-from adsserver.identity import Caller, Peer, UnauthenticatedError, UndecidedError, bearer_token
-from adsserver.limits import SHORT_OF_MEMORY, MemoryBound
+from adsserver.identity.identification import Caller, Peer, UnauthenticatedError, UndecidedError, bearer_token
+from adsserver.limits.admission import SHORT_OF_MEMORY, MemoryBound
 from adsserver.metrics import Metrics
 from adsserver.ports import FleetStatus, FleetUnavailableError, Reader
 from adsserver.servicers.ends import BROKEN, DRAINING, TOO_SLOW, End, StreamEndError, no_request
 from adsserver.servicers.shared import Context
 from adsserver.servicers.turns import Turns
-from adsserver.status_wire import BadStatusRequestError, TooMuchStatusError, answer
+from adsserver.wire.status import BadStatusRequestError, TooMuchStatusError, answer
 from xdscore.limits import Limits
 from xdscore.token_bucket import TokenBucket
 
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class StatusServicer:
-    """Both methods of the service. Made once per server, used on its event loop.
+    """The methods of the client status service (CSDS). Made once per server, used on its event loop.
 
     Its places are its own, counted for each token: streams take none of them, a token none of another's, and whoever
     has no token is turned away from memory, having waited for nothing and nobody for them.
@@ -63,7 +63,7 @@ class StatusServicer:
 
     @property
     def open(self) -> int:
-        """Calls that have a place."""
+        """The number of calls that have a place."""
         return self._calls.total()
 
     def close(self) -> None:
@@ -72,8 +72,8 @@ class StatusServicer:
         self._thread.shutdown(wait=False)
 
     def check(self, caller: Peer) -> None:
-        """Turn away whose API token is not among those that were read last: before it takes a place, a thread or the
-        database. Raises UnauthenticatedError, UndecidedError.
+        """Refuse a call whose API token is not among those that were read last: before it takes a place, a thread or
+        the database. Raises UnauthenticatedError, UndecidedError.
         """
         try:
             self._check(_token(caller))
@@ -83,11 +83,11 @@ class StatusServicer:
             raise (UnauthenticatedError if unknown else UndecidedError)(error.end.text) from error
 
     async def fetch(self, _: object, context: Context, __: Caller) -> None:
-        """FetchClientStatus: one request, one response."""
+        """Serve FetchClientStatus: one request, one response."""
         await self._serve(context, self._once)
 
     async def stream(self, _: object, context: Context, __: Caller) -> None:
-        """StreamClientStatus: one response for each request, as of that moment."""
+        """Serve StreamClientStatus: one response for each request, as of that moment."""
         await self._serve(context, self._each)
 
     async def _serve(self, context: Context, answer: Callable[[Context, str], Awaitable[None]]) -> None:
@@ -112,7 +112,7 @@ class StatusServicer:
             longest_s = None
 
     def _check(self, token: str) -> None:
-        """Turn away whose token is not among those that were read last; what it may read is asked in the thread."""
+        """Refuse a token that is not among those that were read last; what it may read is asked in the thread."""
         try:
             known = self._fleet.knows(token)
         except FleetUnavailableError as error:
@@ -141,7 +141,7 @@ class StatusServicer:
                 del self._calls[token]
 
     async def _next(self, context: Context, longest_s: float | None) -> bytes | None:
-        """The next request, waited for so long; None when the client has no more."""
+        """The next request, waited for `longest_s` seconds at most; None when the client sends no more."""
         read = asyncio.ensure_future(context.read())
         closing = asyncio.ensure_future(self._closing.wait())
         try:
@@ -210,7 +210,9 @@ class StatusServicer:
         return found.data
 
     def _reader(self, token: str) -> Reader:
-        """Whoever asks. Denied unless the accounts say otherwise; whatever fails on the way denies, too."""
+        """The reader for whom the token speaks. Denied unless the accounts say otherwise; whatever fails on the way
+        denies, too.
+        """
         try:
             reader = self._fleet.reader(token)
         except FleetUnavailableError as error:

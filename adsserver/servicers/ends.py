@@ -9,14 +9,14 @@ from xdscore.codes import shown
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Why a stream ends: the status the client gets, and the cause as an operator reads it."""
+    """Why a stream ends: the status that the client receives, and the cause as an operator reads it."""
 
     code: grpc.StatusCode
     text: str
 
     @property
     def cause(self) -> str:
-        """For the stream's record."""
+        """The cause as the stream's record has it."""
         return self.text or "the client ended the stream"
 
 
@@ -33,9 +33,9 @@ BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream;
 
 
 def not_in(environment: str, identity: str) -> End:
-    """The caller's token is good in this environment only, and is led to another one. The text holds what the token
-    carries and nothing else: it is the same whether or not the environment exists, and wherever else it is led
-    (threat 2).
+    """The end of a stream whose token is good for one environment only while its client belongs to another one. The
+    text holds what the token carries and nothing else: it is the same whether or not the environment exists, and
+    wherever else it is led (threat 2).
     """
     return End(
         grpc.StatusCode.PERMISSION_DENIED,
@@ -45,8 +45,8 @@ def not_in(environment: str, identity: str) -> End:
 
 
 def not_as(node_id: str, identity: str) -> End:
-    """The environment of this identity does not let it use this node id. The text holds what the caller said and proved
-    and nothing else: not which environment that is, nor which node ids it takes (threat 2).
+    """The end of a stream whose identity may not use this node id in its environment. The text holds what the caller
+    said and proved and nothing else: not which environment that is, nor which node ids it takes (threat 2).
     """
     return End(
         grpc.StatusCode.PERMISSION_DENIED,
@@ -61,8 +61,8 @@ def _brief(text: str) -> str:
 
 
 def no_request(limit_ms: int) -> End:
-    """The first request did not come in time. UNAVAILABLE is what every client takes for "later, and not at once":
-    DEADLINE_EXCEEDED is what it says itself when its own time is over, and to some that is the end.
+    """The end of a stream whose first request did not come in time. UNAVAILABLE is what every client takes for "later,
+    and not at once": DEADLINE_EXCEEDED is what it says itself when its own time is over, and to some that is the end.
     """
     return End(
         grpc.StatusCode.UNAVAILABLE,
@@ -71,12 +71,12 @@ def no_request(limit_ms: int) -> End:
 
 
 def lost(reason: str) -> End:
-    """The caller's credential ended; the text is sent."""
+    """The end of a stream whose caller's credential ended; the reason is sent."""
     return End(grpc.StatusCode.UNAUTHENTICATED, reason)
 
 
 class StreamEndError(Exception):
-    """Ends the stream from within its reader."""
+    """Raised while requests are read, to end the stream for the reason in `end`."""
 
     def __init__(self, end: End) -> None:
         super().__init__(end.text)

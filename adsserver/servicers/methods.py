@@ -26,10 +26,10 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
-from adsserver.callers import Callers
 from adsserver.engine.events import Variant
-from adsserver.identity import Caller, Identify, Peer, UnauthenticatedError, UndecidedError
+from adsserver.identity.callers import Callers
+from adsserver.identity.identification import Caller, Identify, Peer, UnauthenticatedError, UndecidedError
+from adsserver.limits.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.ends import End, StreamEndError, no_request
 from adsserver.servicers.shared import Context, Shared
@@ -83,11 +83,11 @@ class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic 
 
     @property
     def services(self) -> tuple[str, ...]:
-        """The full names of the services."""
+        """The full names of the gRPC services that the server has."""
         return tuple(dict.fromkeys(path.split("/")[1] for path in self.methods))
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler:
-        """The handler of a call."""
+        """The handler of a call, found by its path."""
         return self.methods.get(handler_call_details.method, self._unknown)
 
 
@@ -98,7 +98,9 @@ def method_table(
     status: StatusServicer,
     identify_reader: Identify,
 ) -> MethodTable:
-    """All methods of the server. `identify_reader` is for those of the status, which asks for an operator's token."""
+    """All methods of the server. `identify_reader` identifies callers of the status service, which asks for an
+    operator's token.
+    """
     methods: dict[str, Handler] = {}
     names: list[str] = []
     for module, name, kind in _SERVICES:
@@ -182,7 +184,9 @@ def _unknown(budgets: Budgets) -> Callable[[object, Context], Awaitable[object]]
 
 
 async def _turn_away(budgets: Budgets, context: Context, end: End) -> None:
-    """End a call that is nobody's, or to nothing; that counts for its address: who tries all the time waits for it."""
+    """End a call that has no identity or leads to no method. It counts for its address, so that a caller who tries all
+    the time waits.
+    """
     try:
         budget = await budgets.admit_beside(caller_key("", context.peer()))
     except RefusedStreamError as error:
@@ -203,17 +207,17 @@ class _Collector:
         self.methods: dict[str, Handler] = {}
 
     def add_generic_rpc_handlers(self, _: object) -> None:
-        """The same handlers arrive by name, too; only those are used."""
+        """Ignore these handlers: the same ones are registered by name, too."""
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
-        """Take them under their full paths."""
+        """Keep the handlers of a service under their full paths."""
         self.methods |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
 
 
 def _guarded(shared: Shared, identify: Identify, handler: Handler) -> Handler:
-    """The same handler behind the check of identity, ended when the caller's credential ends. What stays open takes a
-    place like any stream (reliability S6); a question and its answer do not: who balances load must be told that this
-    server is full.
+    """The handler with the check of identity before it, ended when the caller's credential ends. A call that stays open
+    takes a place like any stream (reliability S6); a single request and response do not, because a load balancer's
+    health check must be answered by a full server.
     """
     inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_stream
     plain = _plain(inner) if handler.request_streaming else _with_one_request(_plain(inner))
@@ -227,7 +231,9 @@ def _guarded(shared: Shared, identify: Identify, handler: Handler) -> Handler:
 
 
 def _admitted(shared: Shared, serve: Behaviour) -> Behaviour:
-    """A behaviour that waits for its place, and is refused when there is none (reliability F15)."""
+    """A behaviour that waits for a place among the server's streams, and is refused when there is none (reliability
+    F15).
+    """
 
     async def admitted(_: object, context: Context, caller: Caller) -> object:
         try:
@@ -243,8 +249,8 @@ def _admitted(shared: Shared, serve: Behaviour) -> Behaviour:
 
 
 def _counted(shared: Shared, serve: Behaviour) -> Behaviour:
-    """A behaviour that takes no place of the server, but one of its caller's (threat 10). Also while memory is short:
-    a balancer that hears nothing would send all streams of this server elsewhere.
+    """A behaviour that takes no place of the server, but one of its caller's (threat 10). Also while memory is short: a
+    balancer that hears nothing would send all streams of this server elsewhere.
     """
 
     async def counted(_: object, context: Context, caller: Caller) -> object:
@@ -285,7 +291,7 @@ async def _requests(context: Context, budget: Budget, limits: Limits) -> AsyncIt
 
 
 def _with_one_request(serve: Behaviour) -> Behaviour:
-    """A behaviour that is given the one request of the call, and whose answer is written, where it has one."""
+    """A behaviour that reads the only request of a call, passes it on, and writes the response, if there is one."""
 
     async def one(requests: AsyncIterator[object], context: Context, caller: Caller) -> None:
         async for request in requests:
@@ -325,8 +331,8 @@ def _while_valid(callers: Callers, serve: Behaviour) -> Behaviour:
 
 
 class _Writer:
-    """The context of a call, which can wait for the write in progress: a status that is sent meanwhile is lost, and the
-    client would wait for ever.
+    """The context of a call, which also knows when no write is in progress: a status that is sent during a write is
+    lost, and the client would wait for ever.
     """
 
     def __init__(self, context: Context) -> None:
@@ -338,13 +344,13 @@ class _Writer:
         return getattr(self._context, name)
 
     def between_writes(self, then: Callable[[], object]) -> None:
-        """Call this as soon as nothing is being written."""
+        """Call `then` as soon as nothing is being written."""
         self._then = then
         if not self._writing:
             then()
 
     async def write(self, message: bytes) -> None:
-        """See the context."""
+        """Write a message, and afterwards call the function that waits for the end of the write."""
         self._writing = True
         try:
             await self._context.write(message)
@@ -355,7 +361,9 @@ class _Writer:
 
 
 def _plain(inner: Callable[..., Any]) -> Behaviour:
-    """A behaviour that does not care who calls. An asynchronous generator is written out: all have one shape."""
+    """A behaviour around a method that does not need the caller. What an asynchronous generator yields is written, so
+    that all behaviours have one shape.
+    """
     if inspect.isasyncgenfunction(inner):
 
         async def write_out(request: object, context: Context, _: Caller) -> None:

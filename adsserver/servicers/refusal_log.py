@@ -32,14 +32,16 @@ _Content = tuple[str, str, tuple[tuple[str, str], ...], int]
 
 @dataclass(slots=True)
 class _Repeats:
-    """Refusals of one content since its line was written."""
+    """The number of refusals of one content since its log line was written."""
 
     count: int = 0
     streams: set[str] = field(default_factory=set)
 
 
 class RefusalLog:
-    """Of one process, used on the event loop only."""
+    """Writes refusals of a process to its log, a line for each content and then only how often it was repeated. Used on
+    the event loop only.
+    """
 
     def __init__(self) -> None:
         self._repeats: dict[_Content, _Repeats] = {}
@@ -48,8 +50,8 @@ class RefusalLog:
         self._timer: asyncio.TimerHandle | None = None
 
     def refused(self, info: StreamInfo, fact: Rejected) -> None:
-        """A client refused a response. The text is foreign and may quote content: it is stored with the fact and told
-        with the incident, not here (reliability N8).
+        """Note that a client refused a response. The text is foreign and may quote content: it is stored with the fact
+        and told with the incident, not here (reliability N8).
         """
         first = tuple((member.name, member.content.version) for member in fact.suspects[:_SHOWN_NAMES])
         content = (info.environment, fact.kind.word, first, len(fact.suspects))
@@ -80,7 +82,9 @@ class RefusalLog:
         )
 
     def tell(self) -> None:
-        """Say how often each content was refused since its line, and begin anew; also when the process stops."""
+        """Write how often each content was refused since its line, and begin anew; also called when the
+        process stops.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

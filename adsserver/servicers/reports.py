@@ -3,7 +3,7 @@
 import structlog
 
 from adsserver.engine.events import Acknowledged, Fact, Rejected, Respond, Variant, Violated
-from adsserver.limits import DeniedNames
+from adsserver.limits.admission import DeniedNames
 from adsserver.metrics import Metrics
 from adsserver.ports import StreamInfo
 from adsserver.servicers.refusal_log import RefusalLog
@@ -16,7 +16,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Reports:
-    """Of one stream of this variant."""
+    """Counts and logs the facts, responses and problems of one stream."""
 
     __slots__ = ("_denied", "_limits", "_metrics", "_refusals", "_too_large", "_variant", "_violated")
 
@@ -32,7 +32,7 @@ class Reports:
         self._violated: frozenset[str] = frozenset()
 
     def learnt(self, info: StreamInfo, fact: Fact) -> None:
-        """The client said this. Of a rule that it breaks again and again the log says so once."""
+        """Count a fact that a request brought. A rule that the client breaks again and again is logged once."""
         metrics = self._metrics
         match fact:
             case Acknowledged():
@@ -52,7 +52,7 @@ class Reports:
                     log.info("stream.violated", stream=info.id, node_id=info.node_id, rule=fact.rule)
 
     def sent(self, info: StreamInfo, response: Respond, now: float) -> None:
-        """A response is written now."""
+        """Count a response that is about to be written."""
         metrics, word = self._metrics, response.kind.word
         metrics.responses[self._variant.value, word].inc()
         if not response.errors:
@@ -71,7 +71,9 @@ class Reports:
             log.warning("client.probing", **who, names_per_h=limit)
 
     def too_large(self, info: StreamInfo, states: dict[ResourceType, int]) -> None:
-        """These states cannot be sent now, with their bytes; said once for each size a state has (F24)."""
+        """Report the types whose full state is too large to be sent now, with their bytes; once for each size a state
+        has (F24).
+        """
         for kind, size in states.items():
             if self._too_large.get(kind) != size:
                 self._metrics.too_large[kind.word].inc()

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from adsserver.budgets import Budgets
-from adsserver.callers import Callers
 from adsserver.engine.settings import EngineSettings
-from adsserver.hub import Hub
-from adsserver.limits import Admission, DeniedNames
+from adsserver.identity.callers import Callers
+from adsserver.limits.admission import Admission, DeniedNames
+from adsserver.limits.budgets import Budgets
 from adsserver.metrics import Metrics
 from adsserver.ports import Facts
+from adsserver.servicers.hub import Hub
 from adsserver.servicers.refusal_log import RefusalLog
-from adsserver.wire import Decoder, Encoder
+from adsserver.wire.discovery import Decoder, Encoder
 from xdscore.limits import Limits
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Context = grpc.aio.ServicerContext[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all streams of a process share. `open` are those that are."""
+    """The objects that all streams of a process share. `open` holds the open streams."""
 
     hub: Hub
     callers: Callers
@@ -46,7 +46,8 @@ class Shared:
 
 
 def stream_id() -> str:
-    """Unique among all replicas, and after those of a millisecond before, as UUIDv7 is (RFC 9562, section 5.7): what is
-    written of newcomers then belongs into one place of an index, not beside a hundred thousand old ones.
+    """A new id for a stream, unique among all replicas and greater than those of a millisecond before, as UUIDv7 is
+    (RFC 9562, section 5.7): rows of new streams then belong into one place of an index, not beside a hundred thousand
+    old ones.
     """
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"

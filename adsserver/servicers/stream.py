@@ -16,11 +16,11 @@ from typing import TypeVar, cast
 import grpc
 import structlog
 
-from adsserver.budgets import REQUEST_S, Budget, RefusedStreamError, WriteTurn
 from adsserver.engine.events import Fact, Request, Variant, Violated
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import Session
-from adsserver.identity import Caller, NodeError, first_node, same_node
+from adsserver.identity.identification import Caller, NodeError, first_node, same_node
+from adsserver.limits.budgets import REQUEST_S, Budget, RefusedStreamError, WriteTurn
 from adsserver.metrics import UNKNOWN_TYPE
 from adsserver.ports import StreamInfo
 from adsserver.servicers.ends import (
@@ -41,7 +41,7 @@ from adsserver.servicers.ends import (
 from adsserver.servicers.reports import Reports
 from adsserver.servicers.shared import Context, Shared, stream_id
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
-from adsserver.wire import (
+from adsserver.wire.discovery import (
     Incoming,
     MalformedRequestError,
     NodeFacts,
@@ -74,7 +74,7 @@ _SHORTEST_WAIT_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """What is fixed by the first request."""
+    """The parts of a stream that are fixed by its first request."""
 
     node: NodeFacts
     client: ClientFacts
@@ -83,7 +83,7 @@ class _Begun:
 
 
 class Stream:
-    """One call. `service` is the type of a single-type service; None on an aggregated one."""
+    """One call of a discovery service. `service` is the type of a single-type service; None on an aggregated one."""
 
     def __init__(
         self, shared: Shared, context: Context, variant: Variant, service: ResourceType | None, caller: Caller
@@ -136,32 +136,32 @@ class Stream:
 
     @property
     def client(self) -> ClientFacts:
-        """What the choice of the environment rests on; only asked of streams that joined the hub."""
+        """The facts about the client by which its environment is chosen; only asked of streams that joined the hub."""
         return self._begun.client if self._begun is not None else ClientFacts(identity=self._caller.identity)
 
     @property
     def unanswered_since(self) -> float:
-        """When the oldest response was sent that the client has not answered, by the loop's clock; inf for none."""
+        """When the oldest response was sent that awaits an answer, by the loop's clock; inf for none."""
         return self._begun.session.unanswered_since() if self._begun is not None else math.inf
 
     def needed(self) -> Iterator[Content]:
-        """Content that the client may have to be sent again although no snapshot has it any more."""
+        """The contents that the client may have to be sent again although no snapshot has them any more."""
         return self._begun.session.needed() if self._begun is not None else iter(())
 
     def offer(self, publication: Publication) -> None:
-        """Something newer is published: look whether this stream must be told."""
+        """Take notice of a new publication: look whether the client must be sent something."""
         if self._begun is not None:
             self._silent_until = math.inf
             if self._begun.session.offer(publication, self._loop.time()):
                 self._wake.set()
 
     def move(self) -> None:
-        """End soon: the client belongs to another environment now (decisions U18)."""
+        """End soon, because the client belongs to another environment now (decisions U18)."""
         self._end_after(random.uniform(0.0, _MOVE_SPREAD_S), MOVED)  # noqa: S311 - spreads load, keeps no secret
 
     def end_if_due(self, now: float) -> None:
         """End if the client has taken nothing of a response for too long (reliability F17), if it never asked for
-        anything (threat 10), or at the stream's age.
+        anything (threat 10), or if the stream is as old as it may be.
         """
         if now >= self._too_old_at:
             self._finish(TOO_OLD)
@@ -173,7 +173,7 @@ class Stream:
             self._writer.cancel()
 
     def drain(self, after_s: float) -> None:
-        """End after this time: the process stops."""
+        """End after `after_s` seconds, because the process stops."""
         self._end_after(after_s, DRAINING)
 
     # Life
@@ -244,7 +244,7 @@ class Stream:
     # Reading
 
     async def _read(self, budget: Budget) -> None:
-        """Until the client closes or breaks a rule; a failure ends this stream and no other (reliability threat 8)."""
+        """Read requests until the client closes or breaks a rule; a failure ends only this stream (threat 8)."""
         try:
             await self._read_all(budget)
             self._finish(CLIENT_ENDED)
@@ -326,7 +326,7 @@ class Stream:
                 budget.spend(sum(spent_s))
 
     def _elsewhere(self, work: Callable[..., _Result], *arguments: object) -> Awaitable[_Result]:
-        """Whatever takes long and concerns no stream is done off the loop (reliability F25)."""
+        """The result of work that takes long and concerns no stream, done off the loop (reliability F25)."""
         return self._loop.run_in_executor(self._shared.parsers, work, *arguments)
 
     async def _begin(self, node: NodeFacts, budget: Budget) -> _Begun:
@@ -379,7 +379,7 @@ class Stream:
             self._wake.set()
 
     def _count_names(self, begun: _Begun, budget: Budget) -> None:
-        """Names and the node cost memory as long as the stream keeps them. Raises RefusedStreamError."""
+        """Count the memory that names and the node take as long as the stream keeps them. Raises RefusedStreamError."""
         held = begun.node.kept_bytes + begun.session.name_bytes
         held += self._unsupported.name_bytes if self._unsupported is not None else 0
         if held == self._name_bytes:
@@ -415,7 +415,7 @@ class Stream:
     # Writing
 
     async def _write(self, budget: Budget) -> End:
-        """Write what there is to say until the stream ends; the reason it ended for."""
+        """Write responses until the stream ends; returns the reason for its end."""
         self._writer = asyncio.current_task()
         turn = WriteTurn(budget, self._wake.set)
         try:
@@ -445,7 +445,7 @@ class Stream:
             turn.cancel()
 
     def _next_in_turn(self, budget: Budget, turn: WriteTurn) -> bytes | None:
-        """What to write now. An answer is a cost of who asked, and waits for its turn; a publication is nobody's."""
+        """The bytes to write now, if any. An answer waits for its caller's turn; a publication counts for nobody."""
         if not self._asked:
             return self._next()
         if not turn.has_come():
@@ -482,7 +482,7 @@ class Stream:
         self._shared.metrics.bytes_sent.inc(len(data))
 
     def _arm(self) -> None:
-        """Wake again at the time at which there may be something to write, or to end for, although nothing arrives."""
+        """Set a timer for when there may be a response to write, or a reason to end, although nothing arrives."""
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None
@@ -495,4 +495,4 @@ class Stream:
 
 
 def _nothing() -> None:
-    """Nothing to let go of yet."""
+    """Release nothing: the stream holds nothing yet."""

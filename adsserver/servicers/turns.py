@@ -5,7 +5,9 @@ from collections import deque
 
 
 class Turns:
-    """Taken and given back on the event loop. `key` says in whose name somebody waits."""
+    """A lock with fair turns, for use on the event loop. `key` names the caller for whom somebody waits; each key has
+    its turn.
+    """
 
     def __init__(self) -> None:
         self._taken = False
@@ -13,7 +15,7 @@ class Turns:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     async def take(self, key: str) -> None:
-        """Wait for a turn; whoever has it gives it back."""
+        """Wait until it is free and take it; to be given back with `give`."""
         if not self._taken:
             self._taken = True
             return
@@ -29,7 +31,7 @@ class Turns:
             raise
 
     def give(self) -> None:
-        """The next one's turn; a key that has more waiting is last from now on."""
+        """Give it back; the next key takes it. A key for which more are waiting comes last from now on."""
         while self._waiting:
             key = next(iter(self._waiting))
             line = self._waiting.pop(key)

@@ -7,7 +7,7 @@ per type.
 from dataclasses import dataclass, field
 
 from adsserver.engine.subscription import memory_of
-from adsserver.wire import UnknownTypeRequest
+from adsserver.wire.discovery import UnknownTypeRequest
 from xdscore.codes import CATALOGUE
 from xdscore.errors import MAX_TEXT_CHARS, ResourceError, StatusCode
 from xdscore.limits import Limits
@@ -26,7 +26,7 @@ class TooManyTypesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedAnswer:
-    """A response of errors only. The version says what the response holds (protocol.md F7)."""
+    """A response that holds errors only. Its version depends on what it holds (protocol.md F7)."""
 
     type_url: str
     nonce: str
@@ -43,7 +43,7 @@ class _TypeState:
 
 
 class UnsupportedTypes:
-    """The unknown types of one stream."""
+    """The names that one stream subscribes to of types that this server does not know, and the responses due."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -51,7 +51,8 @@ class UnsupportedTypes:
         self._answers = 0
 
     def receive_sotw(self, request: UnknownTypeRequest) -> None:
-        """Take the full list of names. A stale request is ignored (B3); a list without new names needs no answer (B7).
+        """Take the full list of names of a SotW request. A stale request is ignored (B3); a list without new names
+        needs no answer (B7).
 
         All names of the list are told again with a new one: full state is the safe reading of an unknown type (F9).
         """
@@ -65,7 +66,9 @@ class UnsupportedTypes:
         state.name_bytes = memory_of(names)
 
     def receive_delta(self, request: UnknownTypeRequest) -> None:
-        """Take the names subscribed to. Each is answered, also when it was answered before (C6)."""
+        """Take the names that a delta request subscribes to. Each is answered, also when it was answered
+        before (C6).
+        """
         state = self._state(request.type_url)
         state.pending |= _nameable(request.names)
         if len(state.pending) > self._limits.names_per_type:
@@ -78,7 +81,7 @@ class UnsupportedTypes:
         return sum(state.name_bytes for state in self._types.values())
 
     def take(self) -> UnsupportedAnswer | None:
-        """The next answer to write; it counts as sent."""
+        """The next response to write, which counts as sent; None when there is none."""
         for type_url, state in self._types.items():
             if state.pending:
                 names, state.pending = tuple(state.pending), {}

@@ -23,8 +23,8 @@ from adsserver.store.hints import HintListener
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
 from controlplane.clients.facts import replica_place
+from controlplane.config.home import Home
 from controlplane.fitness.watch import Watch
-from controlplane.home import Home
 
 # Who starts without the database serves from disk within ten seconds (P9): it is not waited for any longer.
 _FIRST_LOOK_S = 2.0
@@ -32,7 +32,9 @@ _FIRST_LOOK_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Everything ADS has from, and gives to, the control plane. Threads run between `start` and `stop`."""
+    """The door between ADS and the control plane: snapshots come in, facts go out. Threads run between `start` and
+    `stop`.
+    """
 
     contents: ContentKeeper
     facts: Facts
@@ -49,7 +51,9 @@ class Store:
         self._hints.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Stop, after the facts learnt so far were written, and to disk what was served; at most this long."""
+        """Stop, after the facts learnt so far were written, and what was served was written to disk; within `timeout_s`
+        seconds.
+        """
         self._hints.stop()
         self._watch.stop()
         self._loader.stop(timeout_s)
@@ -57,12 +61,12 @@ class Store:
         self._loader.wait_ended()
 
     def hint(self) -> None:
-        """Look for new snapshots now."""
+        """Look for new snapshots now instead of at the next interval."""
         self._loader.look_now()
 
     def status(self) -> LoaderStatus:
-        """What is loaded, whether the database answers, whether facts reach it, and whether this process fits; safe
-        from any thread.
+        """The status of the store: what is loaded, whether the database answers, whether facts reach it, and whether
+        this process fits; safe from any thread.
         """
         loader, facts, fitness = self._loader.status(), self._fact_buffer.status(), self._watch.state
         detail = "; ".join(filter(None, (loader.detail, facts.detail, *fitness.warnings)))
@@ -70,7 +74,7 @@ class Store:
 
 
 def open_store(on_directory: Callable[[Directory], None]) -> Store:
-    """A store over the configured database. `on_directory` is called from the loader's thread, each time.
+    """A store over the configured database. `on_directory` is called from the loader's thread with every new directory.
 
     Raises AdsConfigError when the database is there and this process's keys open nothing of it.
     """
@@ -91,7 +95,9 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
 
 
 def _place() -> str:
-    """Of this process among all ADS processes: one started here later takes its place. Several workers share a port."""
+    """The place of this process among all ADS processes: one started here later takes its place. Several workers share
+    a port.
+    """
     config = settings.PARLEY
     if not config.ads_address.port:
         return ""

@@ -13,19 +13,21 @@ class SnapshotUnreadable(Exception):
 
 
 class Blobs(Protocol):
-    """Where the parts of snapshots come from. What is not there is left out; CacheRefused says why none can be had."""
+    """A source of the parts of snapshots. Parts that it does not have are left out; CacheRefused says why none can be
+    had.
+    """
 
     def parts(self, addresses: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Roots, access tables and chunks."""
+        """The roots, access tables and chunks at these addresses."""
         ...
 
     def contents(self, addresses: Iterable[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
-        """Contents: plain ones, and sealed ones as they are."""
+        """The contents at these addresses: plain ones, and sealed ones as they are."""
         ...
 
 
 class DatabaseBlobs:
-    """Blobs as rows."""
+    """Blobs from the rows of the database."""
 
     def parts(self, addresses: Iterable[bytes]) -> dict[bytes, bytes]:
         rows = blobs_read(addresses=(address.hex() for address in addresses))
@@ -40,7 +42,7 @@ class DatabaseBlobs:
 
 
 def read_parts(blobs: Blobs, addresses: set[bytes]) -> dict[bytes, bytes]:
-    """All of these parts, verified by their hashes. Raises SnapshotUnreadable, CacheRefused."""
+    """All parts at these addresses, verified by their hashes. Raises SnapshotUnreadable, CacheRefused."""
     found = {address: data for address, data in blobs.parts(addresses).items() if content_hash(data) == address}
     lost = addresses - found.keys()
     if lost:
@@ -49,8 +51,8 @@ def read_parts(blobs: Blobs, addresses: set[bytes]) -> dict[bytes, bytes]:
 
 
 def read_contents(blobs: Blobs, addresses: frozenset[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
-    """All of these contents: plain ones, verified by their hashes, and sealed ones, whose seals are verified when they
-    are opened. Raises SnapshotUnreadable, CacheRefused.
+    """All contents at these addresses: plain ones, verified by their hashes, and sealed ones, whose seals are verified
+    when they are opened. Raises SnapshotUnreadable, CacheRefused.
     """
     found, sealed = blobs.contents(addresses)
     plain = {address: data for address, data in found.items() if content_hash(data) == address}

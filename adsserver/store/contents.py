@@ -10,7 +10,9 @@ from xdscore.snapshot import Content
 
 
 class ContentMemory:
-    """Implements ports.Contents. One thread swaps the mapping, the event loop reads it: no lock."""
+    """The contents of all loaded snapshots in memory. Implements ports.Contents. One thread swaps the mapping, the
+    event loop reads it: no lock.
+    """
 
     def __init__(self) -> None:
         self._plain: Mapping[bytes, bytes] = MappingProxyType({})
@@ -18,8 +20,8 @@ class ContentMemory:
         self._held: frozenset[bytes] = frozenset()
 
     def any_bytes(self, content: Content) -> bytes:
-        """The serialised Any. Raises KeyError for content of no loaded snapshot, SealError for a secret it cannot
-        open.
+        """The serialised Any of this content. Raises KeyError for content of no loaded snapshot, SealError for a secret
+        it cannot open.
         """
         plain = self._plain.get(content.blob)
         if plain is not None:
@@ -27,15 +29,15 @@ class ContentMemory:
         return key_ring().open(self._sealed[content.blob], content.blob)
 
     def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are not here."""
+        """The addresses whose bytes are not in memory."""
         return frozenset(address for address in addresses if address not in self._plain and address not in self._sealed)
 
     def sealed(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are kept sealed: they hold secrets."""
+        """The addresses whose bytes are kept sealed, because they hold secrets."""
         return frozenset(address for address in addresses if address in self._sealed)
 
     def unreadable(self, addresses: Iterable[bytes]) -> dict[bytes, str]:
-        """Those of the addresses whose seal cannot be opened, with the reason (P10)."""
+        """The addresses whose seal cannot be opened, each with the reason (P10)."""
         found: dict[bytes, str] = {}
         for address in addresses:
             try:
@@ -54,16 +56,16 @@ class ContentMemory:
         )
 
     def add(self, plain: Mapping[bytes, bytes], sealed: Mapping[bytes, bytes]) -> None:
-        """Keep these too."""
+        """Keep these contents in addition to those here."""
         self._plain = MappingProxyType({**self._plain, **plain})
         self._sealed = MappingProxyType({**self._sealed, **sealed})
 
     def hold(self, addresses: frozenset[bytes]) -> None:
-        """Keep these whatever `keep` is told; in place of those of the last call."""
+        """Keep the contents at these addresses whatever `keep` is told; they replace those of the last call."""
         self._held = addresses
 
     def keep(self, addresses: frozenset[bytes]) -> None:
-        """Let go of everything that is neither one of these nor held."""
+        """Drop every content whose address is neither in `addresses` nor held."""
         addresses |= self._held
         self._plain = MappingProxyType({key: data for key, data in self._plain.items() if key in addresses})
         self._sealed = MappingProxyType({key: data for key, data in self._sealed.items() if key in addresses})

@@ -42,14 +42,16 @@ _UNFINISHED_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The two calls on which durability rests; tests let them fail."""
+    """The two system calls on which durability rests; tests let them fail."""
 
     fsync: Callable[[int], None] = os.fsync
     replace: Callable[[Path, Path], object] = os.replace
 
 
 class DiskCache:
-    """The folder. Used by one thread; other processes may do the same beside it."""
+    """The folder in which snapshots are kept for a start without database. Used by one thread; other processes may use
+    the folder at the same time.
+    """
 
     def __init__(self, folder: Path, keys: Keys, system: System | None = None) -> None:
         self._folder = folder
@@ -59,11 +61,13 @@ class DiskCache:
         self._known: set[str] = set()
 
     def directory_bytes(self) -> bytes:
-        """The directory's file, unverified. Raises CacheRefused; FileNotFoundError when nothing was saved yet."""
+        """The bytes of the directory's file, unverified. Raises CacheRefused; FileNotFoundError when nothing was saved
+        yet.
+        """
         return _read(self._folder / _DIRECTORY, _MAX_DIRECTORY_BYTES)
 
     def part(self, address: bytes) -> Part:
-        """The verified part of this address. Raises CacheRefused."""
+        """The verified part that has this address. Raises CacheRefused."""
         try:
             data = _read(self._folder / address.hex(), _MAX_PART_BYTES)
         except FileNotFoundError as error:
@@ -73,10 +77,10 @@ class DiskCache:
     def save(
         self, directory: SavedDirectory, parts: Mapping[bytes, Callable[[], Part]], *, go_on: Callable[[], bool]
     ) -> bool:
-        """Make this directory, and the parts it leads to, what the folder holds. Raises OSError.
+        """Make the folder hold this directory and the parts it leads to. Raises OSError.
 
-        False when it must be called again: `go_on`, asked between files, said no; or another process was in the way.
-        A directory of a later epoch that another process saved stays (reliability P5).
+        Returns False when it must be called again: `go_on`, asked between files, said no; or another process was in the
+        way. A directory of a later epoch that another process saved stays (reliability P5).
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         wanted = {address.hex(): part for address, part in parts.items()}
@@ -111,7 +115,9 @@ class DiskCache:
         self._known.add(name)
 
     def _stays(self, directory: SavedDirectory) -> bool:
-        """Whether the directory on disk says the same, signed with today's key, or is ahead."""
+        """Whether the directory on disk need not be replaced: it is equal and signed with today's key, or has a later
+        epoch.
+        """
         try:
             data = self.directory_bytes()
             saved = decode_directory(data, self._keys)
@@ -125,7 +131,9 @@ class DiskCache:
         return ahead or (saved == directory and encode_directory(saved, self._keys) == data)
 
     def _write(self, name: str, data: bytes) -> None:
-        """By a draft of its own, so that a reader, and the disk after a crash, has the old file or the new one."""
+        """Write a file by way of a draft, so that a reader, and the disk after a crash, has the old file or the new
+        one.
+        """
         draft = self._folder / f".{name}.{secrets.token_hex(8)}{_DRAFT}"
         try:
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as stream:
@@ -146,7 +154,9 @@ class DiskCache:
             os.close(descriptor)
 
     def _remove(self, unneeded: set[str]) -> None:
-        """Remove what this process replaced, and what is too old to be another's unfinished work."""
+        """Remove the files that this process replaced, and parts and drafts that are too old to be another process's
+        unfinished work.
+        """
         for name in unneeded:
             with suppress(OSError):
                 if name in self._known or (_is_ours(name) and self._is_old(name)):
@@ -157,7 +167,9 @@ class DiskCache:
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
-        """Whether no other process is writing the directory or removing files; until the block ends none will."""
+        """A context in which no other process writes the directory or removes files; yields False when another one is
+        doing so.
+        """
         descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -171,13 +183,13 @@ class DiskCache:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether it is a part or a draft; nothing else is ever removed."""
+    """Whether this is the name of a part or a draft; nothing else is ever removed."""
     part = len(name) == 2 * HASH_BYTES and set(name) <= set("0123456789abcdef")
     return part or (name.startswith(".") and name.endswith(_DRAFT))
 
 
 def _read(file: Path, longest: int) -> bytes:
-    """A regular file of ours. Raises CacheRefused, FileNotFoundError."""
+    """The bytes of a regular file that this user owns, `longest` at most. Raises CacheRefused, FileNotFoundError."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as stream:

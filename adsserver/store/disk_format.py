@@ -32,24 +32,26 @@ class CacheRefused(Exception):
 
 
 class Keys(Protocol):
-    """What the key ring does for files."""
+    """The operations of the key ring that files need."""
 
     def sign(self, data: bytes) -> str:
-        """A MAC of the data, on one line without spaces."""
+        """The MAC of the data, on one line without spaces."""
         ...
 
     def verifies(self, data: bytes, mac: str) -> bool:
-        """Whether it is ours."""
+        """Whether the MAC is that of the data under one of our keys."""
         ...
 
     def open(self, sealed: bytes, address: bytes) -> bytes:
-        """A secret's bytes. Raises ValueError."""
+        """The plain bytes of a sealed secret. Raises ValueError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SavedSnapshot:
-    """Where a snapshot is: the addresses of its root and its access table in hexadecimal, signed as in the database."""
+    """The place of a snapshot on disk: the addresses of its root and its access table in hexadecimal, signed as in the
+    database.
+    """
 
     lineage: str
     epoch: int
@@ -60,8 +62,9 @@ class SavedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SavedDirectory:
-    """The environments in order and where the snapshot of each is; an environment without one was never built. The
-    tokens of data planes are here as hashes, so that a server without database still knows its clients (D20).
+    """A directory as it is saved: the environments in order and the place of the snapshot of each; an environment
+    without one was never built. The tokens of data planes are here as hashes, so that a server without database still
+    knows its clients (D20).
 
     `saved_at` is Unix time, for people only: equality does not look at it.
     """
@@ -74,7 +77,7 @@ class SavedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A blob, and the contents that its entries name: as they are, or sealed."""
+    """One blob of a snapshot with the contents that its entries name, each plain or sealed."""
 
     blob: bytes
     plain: Mapping[bytes, bytes] = field(default_factory=dict)
@@ -82,7 +85,7 @@ class Part:
 
 
 def encode_directory(directory: SavedDirectory, keys: Keys) -> bytes:
-    """One line with format and signature, then JSON."""
+    """The bytes of a directory's file: one line with format and signature, then JSON."""
     body = json.dumps(
         {
             "saved_at": directory.saved_at,
@@ -96,7 +99,7 @@ def encode_directory(directory: SavedDirectory, keys: Keys) -> bytes:
 
 
 def decode_directory(data: bytes, keys: Keys) -> SavedDirectory:
-    """The directory. Raises CacheRefused."""
+    """The directory in the bytes of its file, verified. Raises CacheRefused."""
     line, _, body = data.partition(b"\n")
     words = line.split(b" ")
     if len(words) != 3 or words[0] != _DIRECTORY_MAGIC:
@@ -123,7 +126,7 @@ def decode_directory(data: bytes, keys: Keys) -> SavedDirectory:
 
 
 def encode_part(part: Part) -> bytes:
-    """The blob's record, then one for each content; equal parts give equal bytes."""
+    """The bytes of a part's file: the blob's record, then one for each content; equal parts give equal bytes."""
     pieces = [_PART_MAGIC, b"%c" % FORMAT, *_record(_BLOB, content_hash(part.blob), part.blob)]
     for kind, contents in ((_PLAIN, part.plain), (_SEALED, part.sealed)):
         for address in sorted(contents):
@@ -132,7 +135,8 @@ def encode_part(part: Part) -> bytes:
 
 
 def decode_part(data: bytes, address: bytes, keys: Keys) -> Part:
-    """The part of this address, every byte verified: hashes of what is plain, seals of what is secret.
+    """The part of this address in the bytes of its file, every byte verified: hashes of what is plain, seals of what is
+    secret.
 
     Raises CacheRefused.
     """

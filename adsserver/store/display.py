@@ -26,7 +26,7 @@ _TYPED_STRUCTS = frozenset({"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct
 
 
 class Display:
-    """Shows contents; remembers what it showed. For one thread."""
+    """Contents without their secrets, for display; remembers results. For one thread."""
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
@@ -61,7 +61,7 @@ class Display:
 
 
 def may_hold_secrets(message: Message, depth: int = 0) -> bool:
-    """Whether a field marked as sensitive may be filled in anywhere inside.
+    """Whether a sensitive field may be filled in anywhere inside the message.
 
     A quick look, fifty times as fast as `redact`, which decides what exactly is hidden. Raises DecodeError for an Any
     that is not what it says.
@@ -98,7 +98,9 @@ def _map(value: Any) -> tuple[Message, ...]:
 
 @cache
 def _marks(descriptor: Descriptor) -> tuple[frozenset[int], dict[int, Any]]:
-    """By number: the sensitive fields of a message, and how to get at the messages inside the others."""
+    """The numbers of a message type's sensitive fields; and by number, how to get at the messages inside the other
+    fields.
+    """
     sensitive = frozenset(field.number for field in descriptor.fields if _is_sensitive(field))
     nested: dict[int, Any] = {}
     for field in descriptor.fields:

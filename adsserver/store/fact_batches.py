@@ -57,7 +57,7 @@ _CAUSE_CHARS = 300
 
 
 class Substream(NamedTuple):
-    """One type of one stream as it was when the thread looked. Times are monotonic, None: never."""
+    """One type of one stream at the moment when the thread looked. Times are monotonic, None: never."""
 
     wildcard: bool
     names: frozenset[str]
@@ -69,14 +69,14 @@ class Substream(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A stream ended at `at`."""
+    """The fact that a stream ended at the time `at`."""
 
     cause: str
     at: float
 
 
 class Acknowledgement(NamedTuple):
-    """Some client acknowledged a response with these resources."""
+    """The fact that some client acknowledged a response with these resources."""
 
     environment: str
     word: str
@@ -85,7 +85,7 @@ class Acknowledgement(NamedTuple):
 
 @dataclass(slots=True)
 class Learnt:
-    """What the event loop collected since the fact thread last took it."""
+    """The facts that the event loop collected since the fact thread last took them."""
 
     refusals: Refusals[Refusal]
     opened: dict[str, Opened] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Learnt:
 
 
 class Pending:
-    """What waits to be written, with the newest state of everything.
+    """The facts that wait to be written, with the newest state of everything.
 
     `max_nack_bytes` is the stored length of a NACK's text, `max_nacks` how many of them may wait, `contents` says what
     must not stay in their texts; `clock` is monotonic.
@@ -121,11 +121,11 @@ class Pending:
         self.streams_dropped = 0
 
     def __bool__(self) -> bool:
-        """Whether anything waits."""
+        """Whether any facts wait."""
         return bool(self._opened or self._ended or self._substreams or self._refusals or self._proven or self._probes)
 
     def add(self, learnt: Learnt) -> None:
-        """Take in what is newer than everything here."""
+        """Add facts that are newer than all that wait."""
         self._opened.update(learnt.opened)
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
@@ -176,7 +176,7 @@ class Pending:
         )
 
     def forget(self, batch: FactBatch) -> None:
-        """Let go of the batch made last: it is written."""
+        """Drop the facts in the batch made last, because it is written."""
         for stream in batch.streams:
             del self._opened[stream.id]
         for subscription in batch.subscriptions:
@@ -190,7 +190,7 @@ class Pending:
             del self._probes[probe]
 
     def _add_proven(self, acknowledgement: Acknowledgement) -> None:
-        """Report a content when it is not the one reported last for its name.
+        """Add that a content is proven, unless it is the one reported last for its name.
 
         A return to earlier content counts again.
         """
@@ -233,7 +233,7 @@ class Pending:
 
 
 class _Recent(Generic[K, V]):
-    """The entries used last, up to a number."""
+    """A mapping that keeps the entries used last, up to a number."""
 
     def __init__(self, size: int) -> None:
         self._size = size

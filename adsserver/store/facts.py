@@ -31,7 +31,7 @@ from adsserver.store.refusals import Refusal, Refusals
 from adsserver.store.sent_secrets import SentContents
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.services import SILENT_S, facts_write
-from controlplane.log_origin import replica_set
+from controlplane.logs.origin import replica_set
 from xdscore.limits import Limits
 
 log = structlog.get_logger(__name__)
@@ -71,7 +71,7 @@ _MAX_REMEMBERED_MEMBERS = 100_000
 class FactStatus:
     """Whether facts reach the database.
 
-    `missing_since`: from when on they do not, once that is longer than ten seconds.
+    `missing_since`: the time since which they do not, once that is more than ten seconds ago.
     """
 
     missing_since: datetime | None
@@ -79,13 +79,13 @@ class FactStatus:
 
     @property
     def detail(self) -> str:
-        """One sentence for an operator; empty while all is well."""
+        """The problem in one sentence for an operator; empty while all is well."""
         return "" if self.missing_since is None else f"facts since {self.missing_since:%H:%M:%S} UTC are missing"
 
 
 @dataclass(slots=True, eq=False)
 class _OpenSubstream:
-    """One type of an open stream as it is now: as `Substream`, which is a copy of it, but kept up to date in place."""
+    """One type of an open stream, kept up to date in place; a `Substream` is a copy of it."""
 
     key: tuple[str, str]
     wildcard: bool = False
@@ -98,7 +98,7 @@ class _OpenSubstream:
     acked_at: float | None = None
 
     def is_sent_after(self, moment: float) -> bool:
-        """Whether it waits for the answer to a response that was sent later than this."""
+        """Whether the answer to a response is due that was sent after this time."""
         return self.state is _SENT and self.sent_at is not None and self.sent_at > moment
 
     def copied(self) -> Substream:
@@ -107,13 +107,13 @@ class _OpenSubstream:
 
 @dataclass(slots=True)
 class _OpenStream:
-    """A stream as the event loop knows it."""
+    """An open stream and its types, as the event loop keeps them."""
 
     opened: Opened
     substreams: dict[str, _OpenSubstream] = field(default_factory=dict)
 
     def substream(self, word: str) -> _OpenSubstream:
-        """The one of this type, from now on if there was none."""
+        """The substream of this type, which is made if there is none."""
         known = self.substreams.get(word)
         if known is None:
             known = self.substreams[word] = _OpenSubstream((self.opened.stream.id, word))
@@ -121,10 +121,12 @@ class _OpenStream:
 
 
 class FactBuffer:
-    """Implements ports.Facts. `write` stores one batch, or raises; it is true when this process was taken for dead
-    meanwhile. `clock` is monotonic; `serving` says from any thread what each environment is served from; `contents` are
-    what streams were sent: their secrets must not stay in the text of a NACK, and of what is not among them no text is
-    kept. `place` is this process's `replica_place`.
+    """Collects facts and writes them in batches. Implements ports.Facts.
+
+    `write` stores one batch, or raises; it returns true when this process was taken for dead meanwhile. `clock` is
+    monotonic; `serving` says from any thread what each environment is served from; `contents` are what streams were
+    sent: their secrets must not stay in the text of a NACK, and of what is not among them no text is kept. `place` is
+    this process's `replica_place`.
     """
 
     def __init__(
@@ -180,7 +182,7 @@ class FactBuffer:
     # ---------------------------------------------------------------------------------------
 
     def opened(self, stream: StreamInfo) -> None:
-        """A stream got its first request."""
+        """Note that a stream received its first request."""
         opened = Opened(stream, self._clock())
         with self._lock:
             self._streams[stream.id] = _OpenStream(opened)
@@ -190,7 +192,7 @@ class FactBuffer:
             self._wake.set()
 
     def sent(self, stream: StreamInfo, response: Respond) -> None:
-        """A response was handed to the transport."""
+        """Note that a response was handed to the transport."""
         now = self._clock()
         with self._lock:
             known = self._streams.get(stream.id)
@@ -205,7 +207,7 @@ class FactBuffer:
             self._wake.set()
 
     def learnt(self, stream: StreamInfo, fact: Fact) -> None:
-        """The engine learnt something from a request."""
+        """Note what the engine learnt from a request."""
         now = self._clock()
         with self._lock:
             known = self._streams.get(stream.id)
@@ -226,7 +228,7 @@ class FactBuffer:
             self._wake.set()
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
-        """The stream ended, with the reason as an operator reads it."""
+        """Note that the stream ended, with the reason as an operator reads it."""
         now = self._clock()
         with self._lock:
             if self._streams.pop(stream.id, None) is not None:
@@ -272,11 +274,11 @@ class FactBuffer:
     # -------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start writing."""
+        """Start the thread that writes."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Write what there is and say that this process ends; waits at most this long."""
+        """Write the facts that wait and that this process ends; waits `timeout_s` seconds at most."""
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -306,7 +308,7 @@ class FactBuffer:
         connection.close()
 
     def _wait_for_calm(self) -> None:
-        """Until nothing more is noted, somebody must be heard at once, or it was long enough."""
+        """Wait until no more facts are noted, a fact must be written at once, or the longest delay is over."""
         ends = self._clock() + _CALM_WITHIN_S
         before = -1
         while (noted := self._noted()) != before and self._clock() < ends:
@@ -315,7 +317,7 @@ class FactBuffer:
             before = noted
 
     def _noted(self) -> int:
-        """How much waits here; read without the lock, for a look at three lengths does no harm."""
+        """The number of facts noted here; read without the lock, for a look at three lengths does no harm."""
         learnt = self._learnt
         return len(self._changed) + len(learnt.opened) + len(learnt.ended)
 
@@ -340,7 +342,7 @@ class FactBuffer:
     def _flush(self, *, stopping: bool = False) -> None:
         """Write batches until none is left or one fails.
 
-        Say that this process lives even when there is nothing to write, and at once what it serves from now on.
+        Writes that this process lives even when there is nothing else to write, and at once what it serves from now on.
         """
         now = self._clock()
         if now < self._next_try_at and not stopping:
@@ -413,7 +415,8 @@ class FactBuffer:
 
 
 class _RememberedResponses:
-    """The resource tuples whose contents were reported, by identity: a thousand ACKs of one tuple cost one look.
+    """The resource tuples whose contents were reported, by identity, so that a thousand ACKs of one tuple cost one
+    look.
 
     Holds the tuples, so that their ids stay their own; bounded by their members.
     """
@@ -424,7 +427,7 @@ class _RememberedResponses:
         self._members = 0
 
     def is_new(self, environment: str, resources: tuple[NamedContent, ...]) -> bool:
-        """Whether these were not reported yet; from now on they were."""
+        """Whether the contents of this tuple were not reported yet; they count as reported from now on."""
         key = (environment, id(resources))
         if key in self._known:
             return False
@@ -437,7 +440,9 @@ class _RememberedResponses:
 
 
 def write_to_database(batch: FactBatch) -> bool:
-    """`facts_write` over the calling thread's own connection, which is given up after a failure and opened anew."""
+    """Write a batch over the calling thread's own connection, which is given up after a failure and opened anew;
+    returns what `facts_write` returns.
+    """
     try:
         if connection.vendor == "sqlite" and connection.connection is None:
             with connection.cursor() as cursor:

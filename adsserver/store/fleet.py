@@ -12,7 +12,7 @@ from dataclasses import fields
 from django.db import connection
 from django.db.utils import Error as DatabaseFailure
 
-from adsserver.identity import token_hash
+from adsserver.identity.identification import token_hash
 from adsserver.ports import Contents, Directory, FleetClient, FleetUnavailableError, Reader, ResourceStatus
 from adsserver.store.display import Display
 from adsserver.store.fleet_past import Past
@@ -33,7 +33,8 @@ Clock = Callable[[], float]
 
 
 class Fleet:
-    """Implements ports.FleetStatus. `observe` is called by the loader's thread, everything else by one other.
+    """The status of the clients of all servers, from the database. Implements ports.FleetStatus. `observe` is called by
+    the loader's thread, everything else by one other.
 
     `observe` only replaces references, so that neither waits for the other.
     """
@@ -55,7 +56,7 @@ class Fleet:
         self._subscriptions: dict[str, tuple[float, tuple[StreamSubscription, ...]]] = {}
 
     def observe(self, directory: Directory) -> None:
-        """Take note of what is published, and of what that changes."""
+        """Take the directory that is served from now on, and note what it changes for clients."""
         pasts = {}
         for key, snapshot in directory.snapshots.items():
             known = self._pasts.get(key)
@@ -70,13 +71,17 @@ class Fleet:
         self._api_tokens = directory.api_tokens
 
     def knows(self, token: str) -> bool:
-        """See the port."""
+        """Whether there was such an API token when the tokens were last read. From memory, on any thread. Raises
+        FleetUnavailableError.
+        """
         if self._api_tokens is None:
             raise FleetUnavailableError("This server has not read the API tokens yet; try again.")
         return self._api_tokens.get(token_hash(token), 0.0) > self._now()
 
     def reader(self, token: str) -> Reader | None:
-        """See the port. Asked anew each time: a token that is revoked reads nothing more (reliability S2)."""
+        """The reader for whom this API token speaks, read anew each time, because a token that is revoked reads nothing
+        more (reliability S2). None when it is unknown, expired or revoked. Raises FleetUnavailableError.
+        """
         if self._environments is None:
             raise FleetUnavailableError("This server has loaded nothing yet; try again.")
         if not token or len(token) > _MAX_TOKEN_CHARS or not token.isascii():
@@ -88,7 +93,7 @@ class Fleet:
         return Reader(f"{principal.name} ({principal.id})", frozenset(principal.sees(self._environments)))
 
     def clients(self) -> Sequence[FleetClient]:
-        """See the port."""
+        """Every connected client, by environment and node id, at most two seconds old. Raises FleetUnavailableError."""
         now = self._clock()
         if now >= self._clients_until:
             with _database():
@@ -102,7 +107,9 @@ class Fleet:
     def resources(
         self, clients: Sequence[FleetClient], *, contents: bool
     ) -> Iterator[tuple[FleetClient, tuple[ResourceStatus, ...]]]:
-        """See the port."""
+        """The resources of each of these clients, by type and name; without `contents`, only their status. Raises
+        FleetUnavailableError.
+        """
         show = self._display.any_bytes if contents else _nothing
         for start in range(0, len(clients), _BATCH):
             batch = clients[start : start + _BATCH]
@@ -112,7 +119,7 @@ class Fleet:
                 yield client, client_resources(client, subscriptions[client.id], published, show)
 
     def _read(self, clients: Sequence[str]) -> Mapping[str, tuple[StreamSubscription, ...]]:
-        """The subscriptions of these clients; those read a moment ago are not read again."""
+        """The subscriptions of these clients, by client; those read a moment ago are not read again."""
         now = self._clock()
         self._subscriptions = {key: known for key, known in self._subscriptions.items() if known[0] > now}
         missing = [client for client in clients if client not in self._subscriptions]
@@ -134,7 +141,7 @@ class Fleet:
 
 @contextmanager
 def _database() -> Iterator[None]:
-    """The calling thread's own connection, for this read only."""
+    """A context with the calling thread's own database connection, for one read."""
     try:
         yield
     except DatabaseFailure as error:

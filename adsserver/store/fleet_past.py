@@ -25,7 +25,7 @@ Change = tuple[Shown, Shown]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """By type word and name, what one snapshot changed; and whether its access rules differ from those before it."""
+    """The changes of one snapshot, by type word and name; and whether its access rules differ from those before it."""
 
     changes: Mapping[str, Mapping[str, Change]]
     other_rules: bool
@@ -39,7 +39,7 @@ class Past:
     steps: tuple[Step, ...] = ()
 
     def then(self, snapshot: Snapshot) -> "Past":
-        """The past of the snapshot that follows. One of another lineage follows nothing."""
+        """The past of the snapshot that follows this one. A snapshot of another lineage begins a new past."""
         if snapshot.lineage != self.snapshot.lineage:
             return Past(snapshot)
         steps = deque((*self.steps, _step(self.snapshot, snapshot)))
@@ -49,9 +49,11 @@ class Past:
         return Past(snapshot, tuple(steps))
 
     def changes(self, kind: ResourceType, names: frozenset[str] | None) -> Iterator[tuple[int, Mapping[str, Change]]]:
-        """Newest first, the number of each step (the last is the number of steps) and what it changed of these names.
+        """The steps, newest first: the number of each (the last is the number of steps) and what it changed of these
+        names.
 
-        None asks for all names. Ends where other rules were in force: who was shown what before is not remembered.
+        `names` None asks for all names. Ends where other rules were in force: who was shown what before is not
+        remembered.
         """
         for number in range(len(self.steps), 0, -1):
             step = self.steps[number - 1]
@@ -63,13 +65,13 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Which step each version of a state belongs to, and which step changed each name last."""
+    """The step that each version of a state belongs to, and the step that changed each name last."""
 
     versions: Mapping[str, int] = field(default_factory=dict)
     last_changes: Mapping[str, int] = field(default_factory=dict)
 
     def shows_current(self, version: str, name: str) -> bool | None:
-        """Whether a state of this version shows what is current of this name; None when nobody knows."""
+        """Whether a state of this version contains the current content of this name; None when that is not known."""
         step = self.versions.get(version)
         if step is None:
             return None

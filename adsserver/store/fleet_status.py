@@ -31,7 +31,7 @@ from xdscore.snapshot import Content
 NO_SNAPSHOT = "No snapshot of this environment was loaded yet."
 NEWER = "This content was published after the last response to the client and was not sent yet."
 UNTRACED = "What the client was sent last cannot be traced to the published content; it may be this or an earlier one."
-WITH_OTHERS = "Sent in a response that the client rejected because of something else; it may or may not be in use. "
+WITH_OTHERS = "Sent in a response that the client refused because of something else; it may or may not be in use. "
 BY_METADATA = "Access rules speak of a group that is told by node metadata, and of that nothing is kept."
 TEXT_GONE = "What the client said is no longer kept."
 
@@ -49,7 +49,7 @@ _ATTENTION = (SyncState.ERROR, SyncState.UNKNOWN, SyncState.STALE, SyncState.NOT
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What one subscription is shown now: the sum of its marks, and its past."""
+    """What one subscription is served now: the sum of its marks, and its past."""
 
     total: int
     timeline: Timeline
@@ -69,7 +69,7 @@ class Published:
         self._by_metadata = any(matcher.metadata for group in groups for matcher in group.matchers)
 
     def audience(self, client: FleetClient) -> Audience | Absent:
-        """What this client is to the rules; absent where that depends on what the facts do not keep."""
+        """The audience of this client; ABSENT where it depends on metadata that the facts do not keep."""
         if self._by_metadata:
             return ABSENT
         kind = kind_of(client.user_agent, client.user_agent_version)
@@ -77,7 +77,7 @@ class Published:
         return self.past.snapshot.audience(facts)
 
     def view(self, audience: Audience, kind: ResourceType) -> ClientView:
-        """What clients of an audience are shown of a type."""
+        """The resources and errors that clients of an audience are served of a type."""
         key = (audience, kind.word)
         view = self._views.get(key)
         if view is None:
@@ -85,12 +85,12 @@ class Published:
         return view
 
     def error(self, view: ClientView, name: str) -> str:
-        """What a client that asks for this name is told in place of content."""
+        """The text of the error that a client receives for this name in place of content."""
         told = view.error(name, self._public_url)
         return told.text if isinstance(told, ResourceError) else ""
 
     def state(self, view: ClientView, variant: str, *, wildcard: bool, names: frozenset[str]) -> _State:
-        """What a subscription is shown now."""
+        """What a subscription is served now, as a sum of marks with its past."""
         kind = view.kind
         key = (view.audience, kind.word, variant, wildcard, names)
         known = self._states.get(key)
@@ -112,8 +112,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class _Rejection:
-    """A content that the client rejected; `among`: one of so many, nobody knows which. `kept`: the version of what it
-    had acknowledged of the name; `now`: what it has since, in words, where that is known.
+    """A content that the client rejected; `among`: the rejected one is one of this number, and it is not known which.
+    `kept`: the version of what it had acknowledged of the name; `now`: what it has since, in words, where that is
+    known.
     """
 
     version: str
@@ -127,7 +128,7 @@ class _Rejection:
     def details(self) -> str:
         if self.among == 1:
             return f"{self.text}. It {self.now}." if self.now else self.text
-        return f"One of {self.among} changed resources was rejected, and it is not known which: {self.text}"
+        return f"One of {self.among} changed resources was refused, and it is not known which: {self.text}"
 
 
 def client_resources(
@@ -189,7 +190,9 @@ def _statuses(
 
 
 def _without_content(subscription: StreamSubscription, kind: ResourceType, name: str, error: str) -> ResourceStatus:
-    """A name that was asked for and is not served. The API has no value for "an error was sent" (clients.md 5)."""
+    """The status of a name that was asked for and is not served. The API has no value for "an error was sent"
+    (clients.md 5).
+    """
     answered = subscription.state is not SubscriptionState.REQUESTED
     return ResourceStatus(
         kind,
@@ -201,7 +204,7 @@ def _without_content(subscription: StreamSubscription, kind: ResourceType, name:
 
 
 class _Told:
-    """What one stream was told of one type, as far as the facts say."""
+    """What one stream was sent and answered for one type, as far as the facts say."""
 
     def __init__(self, subscription: StreamSubscription, state: _State) -> None:
         self._subscription = subscription
@@ -210,7 +213,7 @@ class _Told:
         self._rejected: frozenset[str] = frozenset()
 
     def add_stand_ins(self, view: ClientView, rejected: Mapping[str, _Rejection]) -> None:
-        """Recognise the states in which something stands in for what the client rejected (protocol.md F17)."""
+        """Add the states in which other content stands in for what the client rejected (protocol.md F17)."""
         if not rejected or len(rejected) > _MAX_STAND_INS or self._subscription.variant == Variant.DELTA.value:
             return
         self._rejected = frozenset(rejected)
@@ -226,7 +229,9 @@ class _Told:
         self._stand_ins = frozenset(version_text(self._state.total + sum(chosen)) for chosen in product(*steps))
 
     def state_of(self, name: str, rejection: _Rejection | None) -> tuple[SyncState, str, datetime | None]:
-        """State, details and time of a name that has content."""
+        """How far the client is with a name that has content: the state, its details, and the time of the response or
+        request on which it rests.
+        """
         subscription = self._subscription
         if rejection is not None:
             return SyncState.ERROR, rejection.details, rejection.at
@@ -248,7 +253,7 @@ class _Told:
         return self._state.timeline.shows_current(version, name)
 
     def _acknowledged(self, name: str) -> bool:
-        """Whether an earlier answer covers this content already."""
+        """Whether an earlier ACK covers the current content of this name."""
         subscription = self._subscription
         if subscription.variant == Variant.DELTA.value and subscription.acked == subscription.sent:
             # The view did not change between the two responses; which names each held is not in its version.
@@ -256,7 +261,9 @@ class _Told:
         return subscription.acked != "" and self._shows(subscription.acked, name) is True
 
     def _beside_a_rejection(self, name: str) -> tuple[SyncState, str, datetime | None]:
-        """The last response was rejected, and not because of this name (protocol.md B12)."""
+        """The state, details and time of a name whose response was rejected because of another name
+        (protocol.md B12).
+        """
         subscription = self._subscription
         if not subscription.nacks:
             return SyncState.UNKNOWN, WITH_OTHERS + TEXT_GONE, subscription.sent_at
@@ -269,7 +276,7 @@ class _Told:
 def _still_rejected(
     subscription: StreamSubscription, view: ClientView, rejected: Mapping[str, _Rejection]
 ) -> dict[str, _Rejection]:
-    """Of the rejected contents, those that are still published."""
+    """The rejected contents that are still published, by name."""
     still = {}
     for name, rejection in rejected.items():
         member = view.named.get(name)
@@ -289,7 +296,7 @@ def _still_rejected(
 
 
 def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamNack]) -> dict[str, _Rejection]:
-    """By name, what the NACKs of one stream, oldest first, blame last.
+    """The contents that the NACKs of one stream, oldest first, blame last, by name.
 
     Once one resource is blamed for sure, those that were only suspected together with it no longer are: the stream
     re-sends suspects apart, and whatever else is bad is blamed by itself then (decisions C8).
@@ -314,7 +321,7 @@ def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamN
 
 
 def _now_of(kind: ResourceType, family: ClientFamily, nack: StreamNack, name: str) -> tuple[str, str]:
-    """The version of what the client had of a name that it refused, and what it has since, in words."""
+    """The version that the client had of a name before it refused the name, and what it has since, in words."""
     if nack.kept is None:
         return "", ""
     kept = dict(nack.kept).get(name, "")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import structlog
 from redis.exceptions import RedisError
 
-from controlplane.hints import PUBLISHED_CHANNEL
-from controlplane.redis_client import redis_client
+from controlplane.broker.client import redis_client
+from controlplane.broker.hints import PUBLISHED_CHANNEL
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +18,9 @@ _RETRY_S = 1.0
 
 
 class HintListener:
-    """One thread with one subscription; without Redis it tries again every second and says so once."""
+    """Listens for hints about new snapshots, in one thread with one subscription; without Redis it tries again every
+    second and says so once.
+    """
 
     def __init__(self, on_hint: Callable[[], None]) -> None:
         self._on_hint = on_hint
@@ -26,11 +28,11 @@ class HintListener:
         self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
 
     def start(self) -> None:
-        """Start listening."""
+        """Start the thread that listens."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop within about a second; not waited for, since nothing depends on it."""
+        """Stop within about a second. The thread is not waited for, since nothing depends on it."""
         self._stopping.set()
 
     def _run(self) -> None:

@@ -23,7 +23,7 @@ _RETRY_S = 30.0
 
 
 class LastGood:
-    """The cache as the loader's thread sees it."""
+    """The cache on disk, as the loader's thread uses it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,7 +35,9 @@ class LastGood:
         self._refused = ""
 
     def keep(self, directory: SavedDirectory, parts: Callable[[], Mapping[bytes, Callable[[], Part]]]) -> bool:
-        """Write what is new. Whether there is more to write at once; `parts` is called only when something is new."""
+        """Write the directory and its new parts to disk; returns whether there is more to write at once. `parts` is
+        called only when something is new.
+        """
         now = time.monotonic()
         if directory == self._kept or now < self._retry_at:
             return False
@@ -77,12 +79,12 @@ class LastGood:
             return None
 
     def blobs(self) -> "DiskBlobs":
-        """What to load the snapshots of `saved` from."""
+        """The blobs from which the snapshots of `saved` are loaded."""
         return DiskBlobs(self._disk)
 
 
 class DiskBlobs:
-    """The parts on disk, in the words of the loader (blobs.Blobs). Methods raise CacheRefused."""
+    """The parts on disk as a source of blobs (blobs.Blobs). Methods raise CacheRefused."""
 
     def __init__(self, disk: DiskCache) -> None:
         self._disk = disk
@@ -90,7 +92,7 @@ class DiskBlobs:
         self._sealed: dict[bytes, bytes] = {}
 
     def parts(self, addresses: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Verified blobs; the contents that came along wait for `contents`."""
+        """The verified blobs at these addresses; the contents that came along wait for `contents`."""
         found = {}
         for address in addresses:
             part = self._disk.part(address)
@@ -100,7 +102,7 @@ class DiskBlobs:
         return found
 
     def contents(self, addresses: Iterable[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
-        """Those of the contents that are there: plain ones and sealed ones."""
+        """The contents at these addresses, as far as they came along with parts: plain ones and sealed ones."""
         wanted = set(addresses)
         return (
             {address: self._plain[address] for address in wanted & self._plain.keys()},

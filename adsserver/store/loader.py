@@ -3,8 +3,7 @@ is new. Each directory it serves is kept on disk; a process that starts while th
 (law 4, reliability P8).
 
 A snapshot is offered whole or not at all (reliability P1); one that cannot be read or verified is not offered and the
-previous one stays (P10). An epoch never goes back within a lineage (P5). One secret that cannot be opened costs nothing
-but itself (law 1): its last content that could stays, and without one its name is unreadable until it can be opened.
+previous one stays (P10). An epoch never goes back within a lineage (P5).
 """
 
 import math
@@ -20,12 +19,12 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
-from adsserver.engine.versions import remember_marks
 from adsserver.ports import ClientToken, Directory
-from adsserver.store.blobs import Blobs, DatabaseBlobs, SnapshotUnreadable, read_contents, read_parts
+from adsserver.store.blobs import Blobs, DatabaseBlobs, SnapshotUnreadable
 from adsserver.store.contents import ContentMemory
 from adsserver.store.disk_format import CacheRefused, Part, SavedDirectory, SavedSnapshot
 from adsserver.store.last_good import LastGood
+from adsserver.store.snapshot_reading import Loaded, SnapshotReader, is_newer
 from adsserver.store.taken_over import TakenOver
 from controlplane.accounts.selectors import (
     ClientTokenRow,
@@ -38,33 +37,19 @@ from controlplane.catalog.selectors import environment_list
 from controlplane.clients.facts import Serving
 from controlplane.snapshots.lineages import lineage_check
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_heads
-from xdscore.access import AccessTable
-from xdscore.chunks import Chunk, ChunkError, changed_entries, decode_access, decode_chunk, decode_root
-from xdscore.resource_types import by_word
+from xdscore.chunks import ChunkError
 from xdscore.selectors import EnvironmentChoice
-from xdscore.snapshot import (
-    Content,
-    Entry,
-    EntryKey,
-    Served,
-    Snapshot,
-    UnreadableName,
-    WithheldName,
-    snapshot_after,
-    snapshot_from_entries,
-)
 
 log = structlog.get_logger(__name__)
 
 _JITTER = 0.2  # replicas that started together must not ask together (reliability (e): poll ± 20 %)
 _WRITE_PAUSE_S = 0.1  # between two slices of writing to disk
 _REREAD_S = 10.0  # what could not be opened is read again this often: somebody may have mended it
-_SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 
 
 @dataclass(frozen=True, slots=True)
 class LoaderStatus:
-    """What the loader holds: (lineage, epoch) by environment; `database_ok` is false while the database does not
+    """The status of the loader: (lineage, epoch) by environment; `database_ok` is false while the database does not
     answer. `detail` says in words what is wrong, also with what the database has; `refused`, by environment, why its
     newest snapshot is not served. `unfit`: why this process does not fit the installation, as the store adds it.
     """
@@ -76,23 +61,13 @@ class LoaderStatus:
     unfit: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """The newest snapshot of an environment that could be loaded, and where it came from."""
-
-    snapshot: Snapshot
-    head: SnapshotHead
-    chunks: tuple[bytes, ...]
-    unreadable: frozenset[bytes]
-
-
 class Loader:
-    """One thread; `look_now` may be called from anywhere."""
+    """Loads new snapshots and offers them, in one thread; `look_now` may be called from anywhere."""
 
     def __init__(
         self, *, contents: ContentMemory, last_good: LastGood, on_directory: Callable[[Directory], None]
     ) -> None:
-        self._contents = contents
+        self._reader = SnapshotReader(contents)
         self._last_good = last_good
         self._on_directory = on_directory
         self._wake = threading.Event()
@@ -104,43 +79,37 @@ class Loader:
         self._tokens: Mapping[str, ClientToken] = {}
         self._api_tokens_version: tuple[int, int] | None = None
         self._api_tokens: Mapping[str, float] | None = None
-        self._chunks: dict[bytes, Chunk] = {}
-        # The stored bytes of roots, access tables and chunks, for the disk.
-        self._parts: dict[bytes, bytes] = {}
-        self._loaded: dict[str, _Loaded] = {}
+        self._loaded: dict[str, Loaded] = {}
         # By environment: why its newest snapshot is not served.
         self._refused: dict[str, str] = {}
         self._complete = False
         self._database_answered = False
         self._from_disk = ""
-        self._in_use_before: frozenset[bytes] = frozenset()
-        self._fetched: frozenset[bytes] = frozenset()
         self._reread_at = 0.0
-        self._next_sweep = time.monotonic() + _SWEEP_S
         self._taken_over = TakenOver()
         self._status = LoaderStatus()
 
     def start(self) -> None:
-        """Start following."""
+        """Start the thread that follows the database."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Ask the thread to end within this time; what it loads meanwhile is not offered."""
+        """Ask the thread to end within `timeout_s` seconds; what it loads meanwhile is not offered."""
         self._ends_at = time.monotonic() + timeout_s
         self._stopping.set()
         self._wake.set()
 
     def wait_ended(self) -> None:
-        """Wait until the thread ended, or its time is over."""
+        """Wait until the thread ended, or the time given to `stop` is over."""
         if self._thread.is_alive():
             self._thread.join(max(0.0, self._ends_at - time.monotonic()))
 
     def look_now(self) -> None:
-        """Look for something new at once."""
+        """Look for new snapshots at once."""
         self._wake.set()
 
     def status(self) -> LoaderStatus:
-        """The latest status; a reference, never changed."""
+        """The latest status; each is a new value that never changes."""
         return self._status
 
     def serving(self) -> Mapping[str, Serving]:
@@ -164,7 +133,7 @@ class Loader:
             more_to_write = self._keep_on_disk()
 
     def _look(self) -> bool:
-        """Take what is new; whether the disk still lacks some of it."""
+        """Load what is new; returns whether the disk still lacks some of it."""
         close_old_connections()
         try:
             directory = self._newest()
@@ -196,7 +165,7 @@ class Loader:
         return self._directory_of(environments, heads, DatabaseBlobs())
 
     def _look_for_losses(self, environments: Collection[str], heads: Iterable[SnapshotHead]) -> None:
-        """Where the database no longer has what is served here, a new lineage begins (decisions D5b)."""
+        """Begin a new lineage where the database no longer has what is served here (decisions D5b)."""
         newest = {head.environment: head for head in heads}
         for key, loaded in self._loaded.items():
             if key in environments and _went_back(newest.get(key), loaded.head):
@@ -214,7 +183,7 @@ class Loader:
             self._api_tokens_version = version
 
     def _restore(self) -> None:
-        """Serve from disk what can be verified there, as long as the database never answered."""
+        """Serve what can be verified on disk, as long as the database never answered."""
         try:
             saved = self._last_good.saved()
             if saved is None:
@@ -251,10 +220,7 @@ class Loader:
         loaded = [self._loaded[key] for key in self._directory.snapshots]
         roots = {bytes.fromhex(address) for each in loaded for address in (each.head.root, each.head.access)}
         chunks = {address for each in loaded for address in each.chunks}
-        return {address: partial(self._part, address) for address in roots | chunks}
-
-    def _part(self, address: bytes) -> Part:
-        return Part(self._parts[address], *self._contents.stored(_contents_of(self._chunks.get(address, ()))))
+        return {address: partial(self._reader.part, address) for address in roots | chunks}
 
     def _directory_of(
         self, environments: tuple[EnvironmentChoice, ...], heads: Iterable[SnapshotHead], blobs: Blobs
@@ -267,15 +233,15 @@ class Loader:
         self._refused = {}
         rereads = self._time_to_reread()
         for key, head in newest.items():
-            if key in listed and (_is_newer(head, self._loaded.get(key)) or key in rereads):
+            if key in listed and (is_newer(head, self._loaded.get(key)) or key in rereads):
                 self._load_or_keep(head, blobs)
                 self._complete = self._complete and key in self._loaded
         snapshots = {key: loaded.snapshot for key, loaded in self._loaded.items()}
-        self._let_go(snapshots)
+        self._reader.let_go(self._loaded.values())
         return Directory(environments, snapshots, self._tokens, self._api_tokens)
 
     def _time_to_reread(self) -> frozenset[str]:
-        """The environments in which something could not be opened, each time that it is time to look again."""
+        """The environments in which something could not be opened, when it is time to look again; else none."""
         if time.monotonic() < self._reread_at:
             return frozenset()
         self._reread_at = time.monotonic() + _REREAD_S
@@ -284,7 +250,8 @@ class Loader:
     def _load_or_keep(self, head: SnapshotHead, blobs: Blobs) -> None:
         before = self._loaded.get(head.environment)
         try:
-            loaded = self._load(head, before, blobs)
+            doubtful = {address for each in self._loaded.values() for address in each.unreadable}
+            loaded = self._reader.read(head, before, blobs, doubtful)
         except (SnapshotUnreadable, ChunkError, CacheRefused) as error:
             kept = before.snapshot.epoch if before is not None else None
             log.warning(
@@ -299,86 +266,6 @@ class Loader:
             self._loaded[head.environment] = loaded
             self._taken_over.add(head, before.head if before is not None else None)
 
-    def _load(self, head: SnapshotHead, before: _Loaded | None, blobs: Blobs) -> _Loaded:
-        if not head.genuine:
-            raise SnapshotUnreadable(
-                "its signature does not hold: it was altered, or signed under a key that is not configured"
-            )
-        root, table = bytes.fromhex(head.root), bytes.fromhex(head.access)
-        parts = self._parts | read_parts(blobs, {root, table} - self._parts.keys())
-        addresses, access = decode_root(parts[root]), _access(head, parts[table], before)
-        new = read_parts(blobs, {each for each in addresses if each not in self._chunks})
-        chunks = self._chunks | {address: decode_chunk(data) for address, data in new.items()}
-        changes = self._changes(before, access, addresses, chunks)
-        if changes is not None:
-            entries = [(key, entry) for key, entry in changes.items() if entry is not None]
-        else:
-            entries = [entry for address in addresses for entry in chunks[address]]
-        _check_rules(entries, access)
-        unreadable = self._fetch_contents(entries, blobs)
-        if before is not None and not _is_newer(head, before):
-            # Read once more, for what could not be opened.
-            if before.unreadable == unreadable.keys():
-                return before
-            log.info("snapshot.mended", environment=head.environment, epoch=head.epoch)
-        current = before.snapshot if before is not None else None
-        if current is not None and changes is not None and not unreadable:
-            snapshot = snapshot_after(current, lineage=head.lineage, epoch=head.epoch, access=access, changes=changes)
-        else:
-            whole = (entry for address in addresses for entry in chunks[address])
-            snapshot = _snapshot(head, access, [_readable(key, entry, current, unreadable) for key, entry in whole])
-        remember_marks(snapshot, current)
-        self._chunks, self._parts = chunks, parts | new
-        _log_unserved(head, snapshot, unreadable)
-        return _Loaded(snapshot, head, addresses, frozenset(unreadable))
-
-    def _changes(
-        self, before: _Loaded | None, access: AccessTable, addresses: tuple[bytes, ...], chunks: Mapping[bytes, Chunk]
-    ) -> dict[EntryKey, Entry | None] | None:
-        """What differs from the snapshot before; None where that is not what to begin with: under other rules, and
-        where not all of it could be read.
-        """
-        if before is None or before.snapshot.access is not access or before.unreadable or before.snapshot.unknown:
-            return None
-        other = [(was, now) for was, now in zip(before.chunks, addresses, strict=True) if was != now]
-        changes = changed_entries((self._chunks[was] for was, _ in other), (chunks[now] for _, now in other))
-        return changes if all(word in by_word for word, _ in changes) else None
-
-    def _fetch_contents(self, entries: list[tuple[EntryKey, Entry]], blobs: Blobs) -> dict[bytes, str]:
-        """Get what is not here, and again what could not be opened; what still cannot be, with the reason."""
-        wanted = _contents_of(entries)
-        doubtful = wanted & {address for loaded in self._loaded.values() for address in loaded.unreadable}
-        missing = self._contents.missing(wanted) | doubtful
-        self._contents.add(*read_contents(blobs, missing))
-        self._fetched |= missing
-        return self._contents.unreadable(missing)
-
-    def _let_go(self, snapshots: Mapping[str, Snapshot]) -> None:
-        """Now and then forget the chunks and contents of no snapshot.
-
-        What was in use at the sweep before this one, or came since, stays one more round: a stream may still be
-        writing it.
-        """
-        now = time.monotonic()
-        if now < self._next_sweep:
-            return
-        self._next_sweep = now + _SWEEP_S
-        in_use = frozenset(
-            content.blob
-            for snapshot in snapshots.values()
-            for state in snapshot.types.values()
-            for entries in (state.served, state.partly)
-            for entry in entries.values()
-            for content in _contents_in(entry)
-        )
-        self._contents.keep(in_use | self._in_use_before | self._fetched)
-        self._in_use_before, self._fetched = in_use, frozenset()
-        chunks = {address for loaded in self._loaded.values() for address in loaded.chunks}
-        self._chunks = {address: chunk for address, chunk in self._chunks.items() if address in chunks}
-        heads = [loaded.head for loaded in self._loaded.values()]
-        kept = chunks | {bytes.fromhex(address) for head in heads for address in (head.root, head.access)}
-        self._parts = {address: data for address, data in self._parts.items() if address in kept}
-
     def _set_status(self, *, database_ok: bool, detail: str) -> None:
         loaded = {key: (snapshot.lineage, snapshot.epoch) for key, snapshot in self._directory.snapshots.items()}
         self._status = LoaderStatus(loaded, database_ok, detail, self._refused)
@@ -392,22 +279,8 @@ def _unix(ends: datetime | None) -> float:
     return ends.timestamp() if ends is not None else math.inf
 
 
-def _is_newer(head: SnapshotHead, loaded: _Loaded | None) -> bool:
-    """Another lineage replaces whatever is there; within one, only a higher epoch does (decisions D5b, reliability
-    P5).
-    """
-    return loaded is None or head.lineage != loaded.head.lineage or head.epoch > loaded.head.epoch
-
-
-def _access(head: SnapshotHead, data: bytes, before: _Loaded | None) -> AccessTable:
-    """The table; the same object while its bytes are, so that streams see at once that no rule changed."""
-    if before is not None and before.head.access == head.access:
-        return before.snapshot.access
-    return decode_access(data)
-
-
 def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
-    """Whether what the database has may be from before what is held, or beside it."""
+    """Whether what the database has is older than what is held here, or other content of the same epoch."""
     if head is None:
         return True
     if not head.genuine or head.lineage != held.lineage:
@@ -415,41 +288,6 @@ def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
     return head.epoch < held.epoch or (
         head.epoch == held.epoch and (head.root, head.access) != (held.root, held.access)
     )
-
-
-def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
-    return {content.blob for _, entry in entries for content in _contents_in(entry)}
-
-
-def _contents_in(entry: Entry) -> tuple[Content, ...]:
-    """Every content that somebody may be sent of it."""
-    match entry:
-        case Served(content=content, proven=None) | WithheldName(content=Content() as content):
-            return (content,)
-        case Served(content=content, proven=Content() as proven):
-            return (content, proven)
-        case _:
-            return ()
-
-
-def _readable(
-    key: EntryKey, entry: Entry, current: Snapshot | None, unreadable: Mapping[bytes, str]
-) -> tuple[EntryKey, Entry | UnreadableName]:
-    """The entry as this process can serve it: without its content, the last one it served of the name (F14)."""
-    if isinstance(entry, WithheldName) and entry.content is not None and entry.content.blob in unreadable:
-        return key, WithheldName(entry.reason)
-    if not unreadable or not isinstance(entry, Served):
-        return key, entry
-    proven = entry.proven if entry.proven is not None and entry.proven.blob not in unreadable else None
-    reason = unreadable.get(entry.content.blob)
-    if reason is None:
-        return key, replace(entry, proven=proven)
-    word, name = key
-    state = current.types.get(word) if current is not None else None
-    known = state.served.get(name) if state is not None else None
-    if known is None or known.content.blob in unreadable:
-        return key, UnreadableName(reason)
-    return key, Served(known.content, proven, entry.rules)
 
 
 def _unknown(directory: Directory) -> Iterable[str]:
@@ -460,41 +298,7 @@ def _unknown(directory: Directory) -> Iterable[str]:
             yield f"'{key}' has resource types that this version does not know and does not serve ({words})"
 
 
-def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:
-    """A name whose rules are not all in the table would be decided by the others alone. Raises ChunkError."""
-    rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
-    if not all(access.knows(row) for row in rows):
-        raise ChunkError("an entry names an access rule that the access table does not have")
-
-
-def _log_unserved(head: SnapshotHead, snapshot: Snapshot, unreadable: Mapping[bytes, str]) -> None:
-    """Log what of a snapshot is not served here."""
-    if unreadable:
-        log.warning(
-            "secret.unreadable",
-            environment=head.environment,
-            epoch=head.epoch,
-            contents=len(unreadable),
-            reason=min(unreadable.values()),
-        )
-    if snapshot.unknown:
-        log.warning("types.unknown", environment=head.environment, epoch=head.epoch, types=sorted(snapshot.unknown))
-
-
-def _snapshot(
-    head: SnapshotHead, access: AccessTable, entries: list[tuple[EntryKey, Entry | UnreadableName]]
-) -> Snapshot:
-    snapshot = snapshot_from_entries(
-        environment=head.environment, lineage=head.lineage, epoch=head.epoch, access=access, entries=entries
-    )
-    if access.rules:
-        # Here, and not on the event loop when the first audience needs it.
-        for state in snapshot.types.values():
-            state.by_rules()
-    return snapshot
-
-
 def _moment(unix_time: float) -> str:
-    """The time of day, with the date unless that is today's."""
+    """A Unix time as people read it: the time of day, and the date unless it is today."""
     at, today = datetime.fromtimestamp(unix_time, UTC), datetime.now(UTC).date()
     return f"{at:%H:%M} UTC" if at.date() == today else f"{at:%Y-%m-%d %H:%M} UTC"

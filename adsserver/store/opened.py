@@ -10,18 +10,20 @@ from xdscore.shares import accountable
 
 @dataclass(frozen=True)
 class Opened:
-    """A stream that is open since `at`."""
+    """A stream that is open since the time `at`."""
 
     stream: StreamInfo
     at: float
 
     @cached_property
     def client(self) -> str:
-        """The id of its client. Found where it is written: the event loop has better to do than to hash."""
+        """The id of the stream's client. Computed when facts are written, because the event loop should not spend time
+        on hashes.
+        """
         stream = self.stream
         return client_id(environment=stream.environment, identity=stream.identity, node_id=stream.node_id)
 
     @cached_property
     def accountable(self) -> str:
-        """On whose share counts what it brings."""
+        """The key of the caller on whose share the facts of this stream count."""
         return accountable(identity=self.stream.identity, peer=self.stream.peer)

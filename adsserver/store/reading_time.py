@@ -23,7 +23,9 @@ _REMEMBERED: Final = 1_000
 
 
 class ReadingTime:
-    """What is left of it. `clock` is monotonic, in seconds. One thread."""
+    """The time left for reading NACK texts, in all and for each caller. `clock` is monotonic, in seconds. For one
+    thread.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -32,13 +34,13 @@ class ReadingTime:
         self._of_one: dict[str, TokenBucket] = {}
 
     def is_left(self, accountable: str) -> bool:
-        """Whether one more text of theirs may be read."""
+        """Whether there is time left to read one more NACK text of this caller."""
         now = self._clock()
         own = self._of_one.get(accountable)
         return self._of_all[of_identity(accountable)].debt_s(now) == 0 and (own is None or own.debt_s(now) == 0)
 
     def spend(self, accountable: str, since: float) -> None:
-        """A text of theirs was read, from `since` until now by the clock."""
+        """Count the time from `since` until now, in which a NACK text of this caller was read."""
         now = self._clock()
         own = self._of_one.get(accountable)
         if own is None:
@@ -49,5 +51,5 @@ class ReadingTime:
             bucket.spend(now - since, now)
 
     def now(self) -> float:
-        """The clock."""
+        """The present time by the clock, in seconds."""
         return self._clock()

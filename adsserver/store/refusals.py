@@ -16,7 +16,9 @@ Key = tuple[str, str, str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A NACK: what the client said, already cut to a size we chose, and of what. Shown without its words."""
+    """A NACK as the event loop noted it: the client's text, already cut to a size we chose, and the resources that it
+    is about. Shown without the text.
+    """
 
     opened: Opened
     kind: ResourceType
@@ -33,61 +35,61 @@ class Refusal:
 
     @property
     def key(self) -> Key:
-        """What makes two NACKs repeats of one."""
+        """The key that NACKs share when one repeats the other."""
         return (self.opened.stream.id, self.kind.word, self.version, self.code, self.message)
 
     def again(self, repeats: int) -> Self:
-        """The same, and this often more."""
+        """A copy that counts `repeats` more repeats."""
         return replace(self, repeats=self.repeats + repeats)
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A NACK with its words as they are kept: the raw ones are let go."""
+    """A NACK with the text that is kept of it; the raw text is dropped."""
 
     refusal: Refusal
     text: KeptText
 
     @property
     def opened(self) -> Opened:
-        """The stream that it came by."""
+        """The stream on which the NACK arrived."""
         return self.refusal.opened
 
     @property
     def repeats(self) -> int:
-        """How often it was said."""
+        """The number of times that the NACK was received."""
         return self.refusal.repeats
 
     @property
     def key(self) -> Key:
-        """What makes two NACKs repeats of one."""
+        """The key that NACKs share when one repeats the other."""
         return (*self.refusal.key[:-1], self.text)
 
     def again(self, repeats: int) -> Self:
-        """The same, and this often more."""
+        """A copy that counts `repeats` more repeats."""
         return replace(self, refusal=self.refusal.again(repeats))
 
 
 class Repeatable(Protocol):
-    """A NACK, before or after its words were read."""
+    """A NACK, before or after its text was read."""
 
     @property
     def opened(self) -> Opened:
-        """The stream that it came by."""
+        """The stream on which the NACK arrived."""
         ...
 
     @property
     def repeats(self) -> int:
-        """How often it was said."""
+        """The number of times that the NACK was received."""
         ...
 
     @property
     def key(self) -> Key:
-        """What makes two NACKs repeats of one."""
+        """The key that NACKs share when one repeats the other."""
         ...
 
     def again(self, repeats: int) -> Self:
-        """The same, and this often more."""
+        """A copy that counts `repeats` more repeats."""
         ...
 
 
@@ -95,8 +97,8 @@ N = TypeVar("N", bound=Repeatable)
 
 
 class Refusals(Generic[N]):
-    """At most `room` of them. Where there is none left, whoever holds most gives way, its oldest first: a flood of one
-    identity costs that identity its own. Adding one costs the same however many there are.
+    """The NACKs that wait, `room` of them at most. When it is full, the oldest NACK of the caller that has most gives
+    way: a flood of one identity costs that identity its own. Adding one costs the same however many there are.
     """
 
     def __init__(self, room: int) -> None:
@@ -108,11 +110,13 @@ class Refusals(Generic[N]):
         self._most = 0
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of NACKs that wait."""
         return self._count
 
     def __iter__(self) -> Iterator[N]:
-        """The oldest of each who is accountable, then the second of each, and so on: nobody waits for a flood."""
+        """The NACKs by turns: the oldest of each accountable caller, then the second of each, and so on: nobody waits
+        for a flood.
+        """
         turns = [iter(held.values()) for held in self._of.values()]
         while turns:
             going = []
@@ -124,7 +128,7 @@ class Refusals(Generic[N]):
             turns = going
 
     def add(self, refusal: N) -> int:
-        """Keep one, or count it as a repeat of one that waits; how many gave way to it."""
+        """Keep a NACK, or count it as a repeat of one that waits; returns how many gave way to it."""
         who = refusal.opened.accountable
         held = self._of.setdefault(who, {})
         known = held.pop(refusal.key, None)
@@ -141,7 +145,7 @@ class Refusals(Generic[N]):
         return dropped
 
     def forget(self, count: int) -> None:
-        """Let go of the first of them, in order."""
+        """Drop the first `count` NACKs in the order of iteration."""
         for refusal in list(islice(self, count)):
             self._let_go(refusal.opened.accountable, refusal.key)
 

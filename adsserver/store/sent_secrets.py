@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from adsserver.engine.events import NamedContent
 from adsserver.store.reading_time import ReadingTime
-from controlplane.clients.foreign_text import WITHHELD, KeptText, nack_text
+from controlplane.clients.foreign_text import NOT_SHOWN, KeptText, nack_text
 from xdscore.redaction import NO_SECRETS, Secrets, secrets_of
 from xdscore.resource_types import ResourceType
 from xdscore.schema import secret_values
@@ -19,23 +19,23 @@ from xdscore.snapshot import Content
 
 
 class SentContents(Protocol):
-    """What streams were sent, as `contents.ContentMemory` has it."""
+    """The contents that streams were sent, as `contents.ContentMemory` has them."""
 
     def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are not here."""
+        """The addresses whose bytes are not in memory."""
         ...
 
     def sealed(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the addresses whose bytes are kept sealed: they hold secrets (decisions D18)."""
+        """The addresses whose bytes are kept sealed, because they hold secrets (decisions D18)."""
         ...
 
     def any_bytes(self, content: Content) -> bytes:
-        """The bytes, opened. Raises KeyError and SealError."""
+        """The bytes of this content, opened if they are sealed. Raises KeyError and SealError."""
         ...
 
 
 def secrets_in(contents: SentContents, held: Iterable[Content]) -> Secrets | None:
-    """The secrets of these sealed contents; None where one cannot be opened or read, or there are more than can be
+    """The secrets in these sealed contents; None where one cannot be opened or read, or there are more than can be
     looked for.
     """
     try:
@@ -45,8 +45,9 @@ def secrets_in(contents: SentContents, held: Iterable[Content]) -> Secrets | Non
 
 
 class Hearing:
-    """Turns what clients say, in one batch, into what is kept of it. What many say of one response is read once. What
-    there is no `time` left to read is withheld; texts about what holds no secrets are not counted.
+    """Turns the NACK texts of one batch into the texts that are kept. A text that many clients send about one response
+    is read once. A text for whose reading no `time` is left is not shown; texts about responses without secrets cost no
+    time.
     """
 
     def __init__(self, contents: SentContents, *, max_bytes: int, time: ReadingTime) -> None:
@@ -60,7 +61,9 @@ class Hearing:
         self._last: tuple[int, Secrets | None] | None = None
 
     def kept(self, accountable: str, message: str, kind: ResourceType, resources: tuple[NamedContent, ...]) -> KeptText:
-        """The words of a client about this response as they are kept. `accountable` is on whose share they count."""
+        """The text to keep of a client's NACK of this response. `accountable` is the key of the caller whose reading
+        time it takes.
+        """
         if not message:
             return nack_text(message, secret=kind.secret, held=None, max_bytes=self._max_bytes)
         key = (id(resources), message)
@@ -69,7 +72,7 @@ class Hearing:
             sent = self._responses.get(id(resources)) or self._look(resources)
             if sent.sealed and not self._time.is_left(accountable):
                 # What one may not say any more, another still may.
-                return WITHHELD
+                return NOT_SHOWN
             began = self._time.now()
             held = self._secrets(sent)
             text = nack_text(message, secret=kind.secret, held=held, max_bytes=self._max_bytes, names=sent.names)
@@ -101,7 +104,9 @@ class Hearing:
 
 
 class _Sent(NamedTuple):
-    """A response: the names in it, what of it is sealed, and whether some of it is not at hand any more."""
+    """A response: the names in it, the contents that are sealed, and whether the bytes of some are not in memory any
+    more.
+    """
 
     id: int
     names: list[str]

@@ -16,16 +16,18 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class TakenOver:
-    """What was taken over and not yet told. Of the loader's thread."""
+    """The snapshots that were loaded and not yet logged. For the loader's thread."""
 
     _waiting: list[tuple[SnapshotHead, SnapshotHead | None]] = field(default_factory=list)
 
     def add(self, head: SnapshotHead, before: SnapshotHead | None) -> None:
-        """Note that one is loaded, in place of the one before."""
+        """Note that the snapshot `head` is loaded, in place of the one before."""
         self._waiting.append((head, before))
 
     def tell(self) -> None:
-        """Say so of all that wait, by what was served here before: also of epochs in between that were never loaded."""
+        """Log each snapshot that waits, with what differs from the one served here before: also by epochs in between
+        that were never loaded.
+        """
         waiting, self._waiting = self._waiting, []
         for head, before in waiting:
             log.info(
@@ -39,7 +41,9 @@ class TakenOver:
 
 
 def _names(head: SnapshotHead, before: SnapshotHead | None) -> dict[str, list[str]]:
-    """The changes between the two; the newest there are where nothing was served before, or it came from the disk."""
+    """The fields of a log line about the changes between two snapshots; about the newest changes where nothing was
+    served before, or it came from the disk.
+    """
     after = before.generation if before is not None else None
     if head.generation is None:
         return {}

@@ -24,8 +24,8 @@ _ZONES = ("internal", "edge", "eu-west", "us-east")
 
 @scenario("access", "Access rules: decisions, rows and audiences", parameters={"resources": 10_000, "repeat": 7})
 def access(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: `decide` at most 20 µs at 500 rules and 60 µs at 5,000 for names it has not seen, 2 µs for known
-    ones; the table for 5,000 rules and 10,000 names 500 ms; a new audience 5 ms.
+    """Measure access decisions. performance.md: `decide` at most 20 µs at 500 rules and 60 µs at 5,000 for names it has
+    not seen, 2 µs for known ones; the table for 5,000 rules and 10,000 names 500 ms; a new audience 5 ms.
     """
     resources, repeat = parameters["resources"], parameters["repeat"]
     yield from _decisions(500, resources, repeat, at_most_us=20)
@@ -77,8 +77,8 @@ def _us_for_each(call: Callable[[str], object], names: Sequence[str]) -> float:
 
 
 class _World:
-    """Teams with services in zones. Of ten rules four are for one name, three for a team, one for the end of a name,
-    one for a team in a zone, and one for something inside the name.
+    """Generated services of teams in zones, with access rules. Of ten rules four are for one name, three for a team,
+    one for the end of a name, one for a team in a zone, and one for something inside the name.
     """
 
     def __init__(self, rules: int, resources: int) -> None:
@@ -93,19 +93,19 @@ class _World:
         self.entries: dict[EntryKey, Entry] = {("cluster", name): Served(content) for name in self._names}
 
     def table(self) -> AccessTable:
-        """The rules, not compiled yet."""
+        """A new access table with the rules, not compiled yet."""
         return AccessTable(Effect.DENY, self._groups, self._rules)
 
     def snapshot(self) -> Snapshot:
-        """A snapshot with a table of its own, so that nothing was asked of it before."""
+        """A snapshot of all entries with a new access table, which was asked nothing before."""
         return self.snapshot_of(self.entries, self.table())
 
     def snapshot_of(self, entries: Mapping[EntryKey, Entry], table: AccessTable) -> Snapshot:
-        """What these entries and this table make."""
+        """A snapshot of these entries with this access table."""
         return snapshot_from_entries(environment="bench", lineage="l", epoch=1, access=table, entries=entries.items())
 
     def audience(self, number: int) -> Audience:
-        """Clients of one group."""
+        """The audience of a client in the group with this number."""
         return self.table().audience("bench", ClientFacts(node_id="n", node_cluster=f"fleet{number % _GROUPS}"))
 
     def _rule(self, number: int, teams: Sequence[str], chance: random.Random) -> Rule:

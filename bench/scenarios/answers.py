@@ -28,7 +28,9 @@ _NOT_FOUND, _PERMISSION_DENIED = 5, 7
 
 @scenario("change-to-client", "From a REST answer to the client's last byte", parameters={"changes": 100})
 def change_to_client(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: with 1,000 resources p50 250 ms and p99 600 ms, with 10,000 p50 500 ms; default quiet time."""
+    """Measure the time from a write to the client. performance.md: with 1,000 resources p50 250 ms and p99 600 ms, with
+    10,000 p50 500 ms; default quiet time.
+    """
     for resources, p50_ms, p99_ms in ((1_000, 250, 600), (10_000, 500, None)):
         with installation() as home, whole(home) as parley:
             _fill(parley, resources)
@@ -57,7 +59,7 @@ def _fill(parley: Whole, resources: int) -> None:
     parameters={"clients": 1_000, "questions": 1_000},
 )
 def missing_names(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md (TP3): p99 20 ms."""
+    """Measure the time to the error for a name that is missing. performance.md (TP3): p99 20 ms."""
     with filled(6_000):
         rules(_RULES)
         builder()()
@@ -70,7 +72,9 @@ def missing_names(parameters: Parameters) -> Iterator[Measurement]:
 
 
 async def _questions(address: str, count: int, *, delta: bool) -> list[float]:
-    """How long each answer took, in milliseconds; in turn for a name that nobody has and for one that is denied."""
+    """The time of each of `count` answers, in milliseconds; in turn for a name that nobody has and for one that is
+    denied.
+    """
     took: list[float] = []
     for start in range(0, count, _PER_STREAM):
         async with grpc.aio.insecure_channel(address, options=OPTIONS) as channel:

@@ -29,14 +29,16 @@ _KIB = 1024
 
 @scenario("client-watches", "Many watches on one client: memory of each, cost when idle", parameters={"watches": 1_000})
 def client_watches(parameters: Parameters) -> Iterator[Measurement]:
-    """The library's own goal: at most 20 KiB a watch, and at most 1 % of a core while nothing changes."""
+    """Measure the client library. Its own goal: at most 20 KiB a watch, and at most 1 % of a core while nothing
+    changes.
+    """
     with _server(parameters["watches"] + 1) as address:
         for variant in Variant:
             yield from asyncio.run(_measure(address, variant, parameters["watches"]))
 
 
 class _Watcher:
-    """Counts what it is told."""
+    """A watcher that counts the news it is told."""
 
     def __init__(self) -> None:
         self.told = 0

@@ -19,7 +19,9 @@ _PEOPLE = 60
     parameters={"resources": 10_000, "clients": 5_000, "incidents": 1_000, "changes": 60, "repeat": 5},
 )
 def console(parameters: Parameters) -> Iterator[Measurement]:
-    """One measurement for each address; a page's first answer, which fills caches of the process, does not count."""
+    """Measure each page of the console, one measurement for each address; a page's first answer, which fills caches of
+    the process, does not count.
+    """
     with filled(0):
         from django.contrib.auth.models import User  # noqa: PLC0415
         from django.db import connection  # noqa: PLC0415
@@ -54,7 +56,7 @@ def console(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _fleet(parameters: Parameters) -> None:
-    """Fill the installation. What that leaves in a process is not a server's, so it has one of its own."""
+    """Fill the installation, in a process of its own, so that the memory this takes is not measured as the server's."""
     start_django(migrate=False)
     from bench import console_fleet  # noqa: PLC0415
 

@@ -19,7 +19,7 @@ from bench.receivers import Asks
 from bench.registry import Measurement, Parameters, scenario
 from bench.resources import cluster, fleet
 from bench.whole import Whole, whole
-from controlplane.home import Home
+from controlplane.config.home import Home
 
 _MIB = 1024 * 1024
 _SETTLES_S = 120.0
@@ -37,7 +37,7 @@ _WARM_UP = 1 / 3
     by_name=True,
 )
 def crowd(parameters: Parameters) -> Iterator[Measurement]:
-    """Issue 10: all connect, one change reaches all, 60 KiB each."""
+    """Measure a server full of clients. Issue 10: all connect, one change reaches all, 60 KiB each."""
     clients = parameters["clients"]
     with filled(parameters["clusters"] * PER_CLUSTER):
         rules(parameters["rules"])
@@ -60,7 +60,9 @@ def crowd(parameters: Parameters) -> Iterator[Measurement]:
     by_name=True,
 )
 def churn(parameters: Parameters) -> Iterator[Measurement]:
-    """Issue 10: memory flat (300 B for a stream that came and went), no task, descriptor or key left."""
+    """Measure what clients that come and go leave behind. Issue 10: memory flat (300 B for a stream that came and
+    went), no task, descriptor or key left.
+    """
     with installation() as home, whole(home) as parley:
         parley.published(parley.apply(list(fleet(parameters["resources"]))))
         parley.post("/environments/default/rules", {"effect": "deny", "pattern": _FORBIDDEN, "client_groups": []})
@@ -85,7 +87,7 @@ def churn(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _samples(ads: AdsProcess, parley: Whole, done: Counted, *, seconds: float) -> list[tuple[float, float]]:
-    """(cycles so far, memory in bytes) each second, while a cluster changes each second."""
+    """A sample each second of (cycles so far, memory of ADS in bytes), while a cluster changes each second."""
     samples = []
     ends = time.monotonic() + seconds
     version = 1
@@ -99,7 +101,7 @@ def _samples(ads: AdsProcess, parley: Whole, done: Counted, *, seconds: float) -
 
 
 class _Left:
-    """What may be left behind: tasks, threads and descriptors of ADS, keys in the broker.
+    """Counts what clients may leave behind: tasks, threads and descriptors of ADS, keys in the broker.
 
     Not counted are descriptors of the database file itself: when a connection is closed while another one of the
     process has a lock, SQLite keeps its descriptor for the next one. What a connection has open beside it, the
@@ -110,7 +112,9 @@ class _Left:
         self._ads, self._broker, self._database = ads, broker, str(database.resolve())
 
     def settled(self, before: dict[str, int] | None) -> dict[str, int]:
-        """What there is once nothing is more than `before`, or once it stays the same; after a while what there is."""
+        """The counts once none is higher than in `before`, or without `before` once they do not change; after a while,
+        whatever they are.
+        """
         ends = time.monotonic() + _SETTLES_S
         last = self._now()
         while time.monotonic() < ends:
@@ -132,7 +136,7 @@ class _Left:
         }
 
     def _held(self) -> tuple[int, int]:
-        """Tasks of the event loop and threads of Python, by the process's own word."""
+        """The numbers of tasks of the event loop and of Python threads, as the process reports them."""
         told = len(self._ads.told(HELD_WORD))
         self._ads.process.send_signal(signal.SIGUSR1)
         _until(lambda: len(self._ads.told(HELD_WORD)) > told)

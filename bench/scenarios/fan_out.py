@@ -16,13 +16,15 @@ _KINDS = {"SotW": False, "delta": True}
 
 @scenario("fan-out", "One of many clusters changes under many SotW clients, beside the floor", parameters=_FLEET)
 def fan_out(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: the middle and the last client at most 1.25 times as late as from the floor."""
+    """Measure how a change reaches SotW clients. performance.md: the middle and the last client at most 1.25 times as
+    late as from the floor.
+    """
     yield from _beside_the_floor(parameters, delta=False, at_most=1.25)
 
 
 @scenario("fan-out-delta", "The same with delta clients", parameters=_FLEET)
 def fan_out_delta(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: at most 1.5 times as late as from the floor."""
+    """Measure how a change reaches delta clients. performance.md: at most 1.5 times as late as from the floor."""
     yield from _beside_the_floor(parameters, delta=True, at_most=1.5)
 
 
@@ -32,7 +34,9 @@ def fan_out_delta(parameters: Parameters) -> Iterator[Measurement]:
     parameters={**_FLEET, "clients": 5_000, "rounds": 3},
 )
 def fan_out_large(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: also the first sync of 5,000 delta clients, at most 1.3 times the floor's; 60 KiB a stream."""
+    """Measure how a change reaches 5,000 delta clients. performance.md: also their first sync, at most 1.3 times the
+    floor's; 60 KiB a stream.
+    """
     yield from _beside_the_floor(parameters, delta=True, at_most=1.5)
 
 
@@ -42,7 +46,9 @@ def fan_out_large(parameters: Parameters) -> Iterator[Measurement]:
     parameters={"most": 2_000, "clusters": 1_000, "rounds": 1, "changes": 4, "rules": 1_000},
 )
 def latency(parameters: Parameters) -> Iterator[Measurement]:
-    """An eighth, a quarter, a half and all of the clients. `bench/out/latency.svg` is drawn from it."""
+    """Measure the fan-out to an eighth, a quarter, a half and all of the clients. `bench/out/latency.svg` is drawn from
+    it.
+    """
     with _product_and_floor(parameters, Asks()) as sides:
         for kind, delta in _KINDS.items():
             for clients in (parameters["most"] // part for part in (8, 4, 2, 1)):

@@ -31,7 +31,9 @@ _SWITCHED_S = 10.0
 
 @scenario("audiences", "Clients of ten audiences beside clients of one", parameters={**_FLEET, "audiences": 10})
 def audiences(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: at most 1.3 times the cost of one. Each audience is denied a cluster that the others have."""
+    """Measure many audiences against one. performance.md: at most 1.3 times the cost of one. Each audience is denied a
+    cluster that the others have.
+    """
     with filled(parameters["clusters"] * PER_CLUSTER):
         workloads = _groups(parameters["audiences"])
         rules(parameters["rules"])
@@ -45,7 +47,9 @@ def audiences(parameters: Parameters) -> Iterator[Measurement]:
 
 @scenario("workers", "Two ADS workers beside one: processor time for each response", parameters={**_FLEET, "delta": 0})
 def workers(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: within 1.2 times. On two cores that also run the clients, two are no quicker."""
+    """Measure several workers against one. performance.md: within 1.2 times. On two cores that also run the clients,
+    two are no quicker.
+    """
     asks = Asks(delta=bool(parameters["delta"]))
     with filled(parameters["clusters"] * PER_CLUSTER):
         rules(parameters["rules"])
@@ -68,9 +72,10 @@ def workers(parameters: Parameters) -> Iterator[Measurement]:
     parameters={**_FLEET, "changes": 16, "missing": 5},
 )
 def extras(parameters: Parameters) -> Iterator[Measurement]:
-    """Issue 10: at most 15 %. One fleet is under rules, is told why some names are not there, and facts of it are kept.
-    The other is of an environment without rules and wants no errors, and what it does goes nowhere. Both ask for
-    everything and for names that nobody has, of one server: two processes of one program differ by more than this.
+    """Measure what rules, errors and facts cost. Issue 10: at most 15 %. One fleet is under rules, is told why some
+    names are not there, and facts of it are kept. The other is of an environment without rules and wants no errors, and
+    what it does goes nowhere. Both ask for everything and for names that nobody has, of one server: two processes of
+    one program differ by more than this.
     """
     missing = tuple(f"missing-{number}" for number in range(parameters["missing"]))
     rounds, clients, changes = parameters["rounds"], parameters["clients"], parameters["changes"]
@@ -96,7 +101,9 @@ def extras(parameters: Parameters) -> Iterator[Measurement]:
     parameters={"clients": 1_000, "each": 200, "of": 2_000, "changes": 10},
 )
 def some_endpoints(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: only subscribers are woken, within 100 ms."""
+    """Measure a change of one assignment to which few clients subscribe. performance.md: only subscribers are woken,
+    within 100 ms.
+    """
     asks = Asks(delta=True, type_url=ENDPOINT.url, each=parameters["each"], of=parameters["of"])
     with filled(0):
         put([make(number) for number in range(parameters["of"]) for make in (cluster, endpoints)])
@@ -118,7 +125,9 @@ def some_endpoints(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _facts_are(ads: AdsProcess, wanted: str) -> None:
-    """Have what streams learn kept, or lost. Raises RuntimeError when the server does not say that it does."""
+    """Let the server keep the facts of streams, or lose them. Raises RuntimeError when the server does
+    not confirm it.
+    """
     if ads.told(FACTS_WORD)[-1:] == [wanted]:
         return
     ads.process.send_signal(signal.SIGUSR2)
@@ -147,7 +156,9 @@ def _compared(costly: Side, cheap: Side, title: str, *, rounds: int, at_most: fl
 
 
 def _groups(count: int) -> tuple[str, ...]:
-    """So many client groups by node.cluster, each denied a cluster of its own; yields those words."""
+    """Make this number of client groups by node.cluster, each denied a cluster of its own; returns these values of
+    node.cluster.
+    """
     from controlplane.access.services import group_create, rule_create  # noqa: PLC0415
     from controlplane.access.values import GroupDraft, RuleDraft  # noqa: PLC0415
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
@@ -166,7 +177,7 @@ def _groups(count: int) -> tuple[str, ...]:
 
 
 def _second_environment(clusters: int) -> None:
-    """An environment with the same clusters for clients whose node.cluster is its name."""
+    """Make an environment with the same clusters, for clients whose node.cluster is its name."""
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
     from controlplane.catalog.services import environment_create  # noqa: PLC0415
     from controlplane.catalog.values import EnvironmentPolicy  # noqa: PLC0415
@@ -179,7 +190,7 @@ def _second_environment(clusters: int) -> None:
 
 
 def _moves_endpoints(number: int) -> Callable[[], None]:
-    """A change of one assignment."""
+    """A function that changes the endpoint assignment with this number each time it is called."""
 
     def change() -> None:
         put([endpoints(number) | {"policy": {"overprovisioning_factor": 150}}])

@@ -1,4 +1,4 @@
-"""What it costs to judge, before a write, what connected clients would lose by it (issue 2.1b)."""
+"""The cost of judging, before a write, what connected clients would lose by it (issue 2.1b)."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _NOTHING_MS = 3
     parameters={"resources": 1_000, "clients": 5_000, "repeat": 15},
 )
 def loss(parameters: Parameters) -> Iterator[Measurement]:
-    """The judge alone, as the services of every write call it."""
+    """Measure the judgement of losses alone, as the services of every write call it."""
     with filled(0):
         from bench import console_fleet  # noqa: PLC0415
         from controlplane.access.selectors import access_table  # noqa: PLC0415

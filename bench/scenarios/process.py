@@ -19,7 +19,7 @@ _CHANGE_BYTES = 2 * _MIB  # all of it is published at once; a request may not be
 
 @scenario("idle-memory", "An ADS process without clients", parameters={"resources": 10_000})
 def idle_memory(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: at most 120 MiB with 10,000 resources."""
+    """Measure an ADS process without clients. performance.md: at most 120 MiB with 10,000 resources."""
     with filled(parameters["resources"]):
         builder()()
         began = time.monotonic()
@@ -34,7 +34,7 @@ def idle_memory(parameters: Parameters) -> Iterator[Measurement]:
     "restart", "Clients of a process that is killed and started again", parameters={"clients": 1_000, "repeat": 3}
 )
 def restart(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: all served again within 5 s of the kill."""
+    """Measure how long clients wait after a kill. performance.md: all served again within 5 s of the kill."""
     clients, from_kill, from_ready = parameters["clients"], [], []
     with filled(6_000):
         builder()()
@@ -61,7 +61,9 @@ def restart(parameters: Parameters) -> Iterator[Measurement]:
     parameters={"clients": 5_000, "mib": 20, "resources": 1_000},
 )
 def large_publication(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: at most 250 ms late. Every resource changes, and each client follows one of them."""
+    """Measure how long a large publication delays the event loop. performance.md: at most 250 ms late. Every resource
+    changes, and each client follows one of them.
+    """
     clients, resources = parameters["clients"], parameters["resources"]
     size = parameters["mib"] * _MIB // resources
     asks = Asks(delta=True, type_url=ROUTE.url, each=1, of=resources)
@@ -84,7 +86,9 @@ def large_publication(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _put_routes(count: int, padding: str) -> None:
-    """So many route configurations of this size, which the metadata of a virtual host's route gives them."""
+    """Write this number of route configurations, each made large by `padding` in the metadata of its virtual host's
+    route.
+    """
     batch = max(1, _CHANGE_BYTES // len(padding))
     for start in range(0, count, batch):
         put([_padded(number, padding) for number in range(start, min(start + batch, count))])
@@ -102,7 +106,9 @@ def _route(padding: str) -> dict[str, object]:
 
 
 def _worst_s(before: Mapping[str, float], after: Mapping[str, float]) -> float:
-    """The upper bound of the highest bucket that got a sample; a sample is taken every 50 ms."""
+    """The upper bound, in seconds, of the highest histogram bucket that got a sample between the two readings; a sample
+    is taken every 50 ms.
+    """
     buckets = sorted((float(name.split('"')[1]), name) for name in after if name.startswith(_LAG))
     samples = after[buckets[-1][1]] - before[buckets[-1][1]]
     return next(bound for bound, name in buckets if after[name] - before[name] >= samples)

@@ -15,7 +15,7 @@ _NODE = "bench-1"
 
 @scenario("apply", "REST apply of 1,000 new clusters to an environment of 10,000 resources", parameters={"repeat": 5})
 def apply(parameters: Parameters) -> Iterator[Measurement]:
-    """performance.md: at most 2 s, of which validation at most 0.5 ms a cluster."""
+    """Measure an apply of many clusters. performance.md: at most 2 s, of which validation at most 0.5 ms a cluster."""
     with filled(10_000) as token:
         # The product is imported where it is installed.
         from django.test import Client  # noqa: PLC0415
@@ -43,7 +43,7 @@ def apply(parameters: Parameters) -> Iterator[Measurement]:
 
 @scenario("list", "Pages of a list of 10,000 resources", parameters={"repeat": 21})
 def list_(parameters: Parameters) -> Iterator[Measurement]:
-    """At most 200 ms a page, the longest page and the last one included."""
+    """Measure the pages of a list of resources: at most 200 ms a page, the longest page and the last one included."""
     with filled(_RESOURCES) as token:
         for what, query in (
             ("page of 100", "limit=100"),
@@ -57,7 +57,7 @@ def list_(parameters: Parameters) -> Iterator[Measurement]:
 
 @scenario("explain", "Why a client has a resource, or not, in an environment of 10,000", parameters={"repeat": 21})
 def explain(parameters: Parameters) -> Iterator[Measurement]:
-    """At most 50 ms."""
+    """Measure an answer of Explain: at most 50 ms."""
     with filled(_RESOURCES) as token:
         from controlplane.builder.services import build  # noqa: PLC0415  the product is imported where it is installed
         from controlplane.catalog.selectors import environment_get  # noqa: PLC0415
@@ -75,7 +75,9 @@ def explain(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _getter(token: str, path: str) -> Callable[[], None]:
-    """A request within this process, so that only the server's part counts. Raises RuntimeError when it is refused."""
+    """A function that sends a GET within this process, so that only the server's part counts. It raises RuntimeError
+    when the request is refused.
+    """
     from django.test import Client  # noqa: PLC0415
 
     client = Client(headers={"Authorization": f"Bearer {token}", "Host": "localhost"})
@@ -90,7 +92,9 @@ def _getter(token: str, path: str) -> Callable[[], None]:
 
 
 def _timed(what: str, get: Callable[[], None], repeat: int, *, at_most_ms: float) -> Iterator[Measurement]:
-    """How long it takes, and how much of that is this process's work: the rest is what else the machine does."""
+    """Measure how long the request takes, and how much of that is this process's work: the rest is what else the
+    machine does.
+    """
     took, worked = [], []
     for _ in range(repeat):
         began, work_began = time.perf_counter(), time.process_time()
@@ -102,7 +106,7 @@ def _timed(what: str, get: Callable[[], None], repeat: int, *, at_most_ms: float
 
 
 def _connect() -> None:
-    """A client that asks for every cluster, through the fact writer that ADS uses."""
+    """Report a client that subscribes to every cluster, through the fact writer that ADS uses."""
     from adsserver.engine.events import Subscribed, Variant  # noqa: PLC0415
     from adsserver.ports import StreamInfo  # noqa: PLC0415
     from adsserver.store.facts import FactBuffer  # noqa: PLC0415

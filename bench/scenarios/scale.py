@@ -23,7 +23,9 @@ _LARGE = 100_000
     by_name=True,
 )
 def scale(parameters: Parameters) -> Iterator[Measurement]:
-    """Issue 10: a model that is checked against at least three measured points."""
+    """Measure the costs of a process and fit a model to them. Issue 10: a model that is checked against at least three
+    measured points.
+    """
     clients, resources, changes = parameters["clients"], parameters["resources"], parameters["changes"]
     few, half = resources // 10, resources // 2
     with filled(few):
@@ -52,7 +54,7 @@ def scale(parameters: Parameters) -> Iterator[Measurement]:
 
 
 def _checked(costs: Costs, clients: int, resources: int, changes: int) -> Iterator[Measurement]:
-    """What is measured at another size, in times of what the model says."""
+    """Measure another size; each measurement is its ratio to what the model says."""
     resident_mib, took_s = _point(clients, changes)
     where = f"{clients:,} clients, {resources:,} resources, measured over model"
     said_mib = memory_mib(costs, clients=clients, resources=resources)
@@ -67,7 +69,9 @@ def _idle_mib() -> float:
 
 
 def _point(clients: int, changes: int) -> tuple[float, float]:
-    """(memory in MiB, processor time of a change in seconds) of a process with so many delta clients."""
+    """Measure a process with this number of delta clients; returns (memory in MiB, processor time of a change in
+    seconds).
+    """
     asks = Asks(delta=True)
     with ads_process(**LIMITS) as ads, receivers(ads.address, clients=clients, asks=asks) as fleet:
         fleet.next_response(within_s=ANSWER_S)
@@ -78,7 +82,7 @@ def _point(clients: int, changes: int) -> tuple[float, float]:
 
 
 def _grow(have: int, want: int) -> None:
-    """More endpoints, which no client here follows."""
+    """Add endpoints that no client here follows, until there are `want` instead of `have`."""
     for start in range(have, want, _BATCH):
         put([endpoints(number, extra=True) for number in range(start, min(start + _BATCH, want))])
     builder()()

@@ -28,8 +28,8 @@ _POLL_MS = "200"
     parameters={"clients": 500, "changes": 30, "pause_ms": 1_000},
 )
 def nack_storm(parameters: Parameters) -> Iterator[Measurement]:
-    """Reliability F19, N3: no response twice, at most 10 database writes a second, half a core, memory flat, one
-    incident, one message.
+    """Measure a fleet that refuses every response. Reliability F19, N3: no response twice, at most 10 database writes a
+    second, half a core, memory flat, one incident, one message.
     """
     clients = parameters["clients"]
     changes, pause_s = parameters["changes"], parameters["pause_ms"] / 1000
@@ -71,16 +71,16 @@ class Commits:
         self._file = index.open("rb", buffering=0)
 
     def close(self) -> None:
-        """No more counting."""
+        """Stop counting and close the file."""
         self._file.close()
 
     def count(self) -> int:
-        """So many so far."""
+        """The number of write transactions so far."""
         return int.from_bytes(os.pread(self._file.fileno(), 4, 8), sys.byteorder)
 
 
 class _Meter:
-    """What a process and the database do between its making and the last look."""
+    """Measures an ADS process and the database from its creation to the last look."""
 
     def __init__(self, ads: AdsProcess, commits: Commits) -> None:
         self._ads, self._commits = ads, commits
@@ -89,14 +89,14 @@ class _Meter:
         self._resident: list[float] = []
 
     def look(self) -> None:
-        """One more sample."""
+        """Take one more sample of the process's memory."""
         self._looked = time.monotonic()
         self._resident.append(self._ads.resident_mib())
 
     def measured(self, refused: int) -> Iterator[Measurement]:
-        """What the storm of so many refusals cost. The database's writes are those of everybody: also of the changes
-        and their builds. A busy machine stretches the time and so flatters a share of it; the processor's time for one
-        refusal says what it costs all the same.
+        """The measurements of a storm in which this number of responses was refused. The database's writes are those of
+        everybody: also of the changes and their builds. A busy machine stretches the time and so flatters a share of
+        it; the processor's time for one refusal says what it costs all the same.
         """
         took = self._looked - self._began
         third = max(len(self._resident) // 3, 1)
@@ -113,7 +113,7 @@ class _Meter:
 
 @contextmanager
 def _worker() -> Iterator[Callable[[], None]]:
-    """The worker's sweepers in this process; yields what a hint would have it do."""
+    """The worker's sweepers in this process; yields a function that builds, as the worker does on a hint."""
     from controlplane.builder.services import build, builds_sweep  # noqa: PLC0415
     from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
     from controlplane.catalog.selectors import environment_get  # noqa: PLC0415
@@ -133,7 +133,7 @@ def _worker() -> Iterator[Callable[[], None]]:
 
 
 def _outcome(fleet: Refusers, changes: int) -> Iterator[Measurement]:
-    """What became of it once all of it was taken in."""
+    """The measurements of what the storm led to, once all of it was digested: repeats, incidents and messages."""
     from django.db.models import Sum  # noqa: PLC0415
 
     from controlplane.incidents.models import Incident, IncidentClient  # noqa: PLC0415
@@ -154,7 +154,7 @@ def _outcome(fleet: Refusers, changes: int) -> Iterator[Measurement]:
 
 
 def _quiet() -> bool:
-    """Whether everything that streams reported has been digested and told."""
+    """Whether all facts that streams reported have been digested and people were told."""
     from controlplane.clients.models import Nack  # noqa: PLC0415
     from controlplane.journal.services import events_waiting  # noqa: PLC0415
 

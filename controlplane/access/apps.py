@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class AccessConfig(AppConfig):
-    """Access."""
+    """Registers this folder with Django as the application `access`."""
 
     name = "controlplane.access"
     label = "access"

@@ -7,7 +7,7 @@ from controlplane.access.selectors import case_list, case_state, client_json
 from controlplane.access.values import Case, SavedCase
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.services import environment_lock
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.journal.services import audit_record
 
 # More would be tried at every change of a rule, under the environment's lock.
@@ -18,7 +18,7 @@ _MAX_CASES = 1_000
 def case_create(
     *, environment_key: str, case: Case, blocking: bool, actor: Principal, request_id: str = ""
 ) -> SavedCase:
-    """Keep a case, to be tried at every change of the rules. Raises NotFound, and Conflict when there are too many."""
+    """Save a case, to be tried at every change of the rules. Raises NotFound, and Conflict when there are too many."""
     environment = environment_lock(key=environment_key)
     if case_list(environment_key=environment_key).count() >= _MAX_CASES:
         raise Conflict(f"'{environment_key}' has {_MAX_CASES} access cases, as many as are allowed.")
@@ -36,7 +36,7 @@ def case_create(
 
 @transaction.atomic(durable=True)
 def case_delete(*, environment_key: str, case_id: int, actor: Principal, request_id: str = "") -> SavedCase:
-    """Forget a case. Raises NotFound."""
+    """Delete a saved case. Raises NotFound."""
     environment_lock(key=environment_key)
     row = case_list(environment_key=environment_key).filter(pk=case_id).first()
     if row is None:

@@ -41,14 +41,14 @@ def pattern_problem(pattern: str, limits: Limits) -> str:
 
 
 def group_findings(draft: GroupDraft, limits: Limits) -> tuple[Finding, ...]:
-    """What is wrong with a group."""
+    """Everything that is wrong with a client group, as findings; empty when it can be saved."""
     return tuple(_group_findings(draft, limits))
 
 
 def rule_findings(
     draft: RuleDraft, known_groups: Collection[str], environment_key: str, limits: Limits
 ) -> tuple[Finding, ...]:
-    """What is wrong with a rule."""
+    """Everything that is wrong with an access rule, as findings; empty when it can be saved."""
     return tuple(_rule_findings(draft, known_groups, environment_key, limits))
 
 
@@ -60,7 +60,7 @@ def _group_findings(draft: GroupDraft, limits: Limits) -> Iterator[Finding]:
 
 
 def selector_findings(selectors: Sequence[Selector], limits: Limits) -> tuple[Finding, ...]:
-    """What is wrong with the selectors of an environment."""
+    """Everything that is wrong with the selectors of an environment, as findings; empty when they can be saved."""
     return tuple(_pattern_findings(selectors, "/selectors", limits))
 
 

@@ -4,14 +4,14 @@ from enum import Enum
 
 
 class EditSubject(Enum):
-    """What an edit is about."""
+    """Whether an edit in the history changed an access rule or a client group."""
 
     RULE = "rule"
     GROUP = "group"
 
 
 class EditAction(Enum):
-    """What an edit did."""
+    """Whether an edit in the history created, updated or deleted a rule or group."""
 
     CREATED = "created"
     UPDATED = "updated"

@@ -6,7 +6,7 @@ from django.db import models
 from django.utils import timezone
 
 from controlplane.access.choices import EditAction, EditSubject
-from controlplane.append_only import AppendOnly
+from controlplane.database.append_only import AppendOnly
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 
@@ -25,7 +25,7 @@ def _choices(kind: type[Enum]) -> list[tuple[str, str]]:
 
 
 class ClientGroup(models.Model):
-    """Clients that any of the matchers fits."""
+    """A client group: the clients that at least one of its matchers fits."""
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="client_groups")
     key = models.CharField(max_length=KEY_CHARS)
@@ -41,7 +41,7 @@ class ClientGroup(models.Model):
         )
 
     def __str__(self) -> str:
-        """Its key."""
+        """The group's key."""
         return self.key
 
 
@@ -60,7 +60,7 @@ class AccessRule(models.Model):
     )
 
     class Meta:
-        """Positions are sparse, and each is one rule's."""
+        """Every rule of an environment has a position of its own. Positions may leave gaps."""
 
         constraints = (
             models.UniqueConstraint(fields=("environment", "position"), name="access_rule_position_once"),
@@ -68,12 +68,14 @@ class AccessRule(models.Model):
         )
 
     def __str__(self) -> str:
-        """Its effect and pattern."""
+        """The rule's effect and pattern."""
         return f"{self.effect} {self.pattern}"
 
 
 class AccessRuleGroup(models.Model):
-    """A group that a rule speaks of. It cannot go before the rule: a rule without groups speaks of everybody."""
+    """A client group that an access rule mentions. It cannot be deleted before the rule: a rule without groups is about
+    everybody.
+    """
 
     rule = models.ForeignKey(AccessRule, on_delete=models.CASCADE, related_name="group_links")
     group = models.ForeignKey(ClientGroup, on_delete=models.RESTRICT, related_name="rule_links")
@@ -84,13 +86,13 @@ class AccessRuleGroup(models.Model):
         constraints = (models.UniqueConstraint(fields=("rule", "group"), name="access_rule_group_once"),)
 
     def __str__(self) -> str:
-        """Which of both."""
+        """The ids of the rule and of the group."""
         return f"rule {self.rule_id} of group {self.group_id}"
 
 
 class AccessCase(models.Model):
-    """What an operator expects of the rules, tried at every change of them. `blocking`: a change that breaks it is
-    refused.
+    """A saved case: what an operator expects of the rules, tried at every change of them. `blocking`: a change that
+    breaks it is refused.
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="access_cases")
@@ -101,14 +103,14 @@ class AccessCase(models.Model):
     blocking = models.BooleanField(default=False)
 
     class Meta:
-        """A known effect."""
+        """The expected effect is one of `Effect`."""
 
         constraints = (
             models.CheckConstraint(condition=models.Q(expect__in=_values(Effect)), name="access_case_effect_known"),
         )
 
     def __str__(self) -> str:
-        """What it expects of which name."""
+        """The expected effect, and the type and name it is expected for."""
         return f"{self.expect} {self.type} {self.name}"
 
 
@@ -124,10 +126,10 @@ class AccessEdit(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """Read by what it is about."""
+        """Edits are looked up by the rule or group that they changed."""
 
         indexes = (models.Index(fields=("subject", "subject_id", "id"), name="access_edit_of_subject"),)
 
     def __str__(self) -> str:
-        """What was done."""
+        """The edited rule or group, and what was done to it."""
         return f"{self.subject} {self.subject_id} {self.action}"

@@ -7,6 +7,7 @@ from controlplane.access.values import Case, CaseResult, SavedCase
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity
+from xdscore.names import canonical
 from xdscore.resource_types import RESOURCE_TYPES, SECRET_WORDS, ResourceType, by_word
 from xdscore.selectors import ClientFacts
 from xdscore.snapshot import EntryKey
@@ -22,11 +23,13 @@ _ANYTHING = "\uffff"
 
 
 RuleFinding = tuple[int, Finding]
-"""(number of a rule, what is to be said of it)."""
+"""The number of a rule, and a finding about it."""
 
 
 def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
-    """Rules that can never decide, because one rule before them takes every client, type and name they speak of."""
+    """A finding for each rule that can never decide, because one rule before it takes every client, type and name it
+    speaks of.
+    """
     found: list[RuleFinding] = []
     for rule in table.rules:
         kinds = [kind for kind in RESOURCE_TYPES if rule.covers(kind)]
@@ -41,8 +44,8 @@ def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
 
 
 def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tuple[RuleFinding, ...]:
-    """Rules that speak of groups none of these clients belongs to. Of a group that is matched by metadata nobody knows:
-    the metadata of clients is not kept.
+    """A finding for each rule that speaks only of groups to which none of these clients belongs. Of a group that is
+    matched by metadata nobody knows: the metadata of clients is not kept.
     """
     inhabited = {
         group.key
@@ -60,7 +63,7 @@ def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tupl
 
 
 def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[EntryKey]) -> tuple[Finding, ...]:
-    """Which of these names are of secrets that no rule lets any client read."""
+    """One finding for each of these names that is a secret's and that no rule lets any client read."""
     allowing = {rule.number for rule in table.rules if rule.effect is Effect.ALLOW}
     return tuple(
         CLOSED_TO_ALL.finding("", type=word, name=name, environment=environment_key).about(word, name)
@@ -70,17 +73,17 @@ def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[Entr
 
 
 def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult:
-    """What the rules say of a case."""
+    """The effect that the rules have for the client and name of a case, beside the expected one."""
     audience = table.audience(environment_key, case.client)
-    verdict = table.verdict(audience, by_word[case.type], case.name)
+    verdict = table.verdict(audience, by_word[case.type], canonical(case.name))
     return CaseResult(case, verdict.effect, verdict.rule, verdict.message)
 
 
 def cases_broken(
     before: AccessTable, after: AccessTable, environment_key: str, saved: Iterable[SavedCase]
 ) -> tuple[Finding, ...]:
-    """The cases that the rules after a change do not keep. An ERROR is a blocking one that they kept before: a change
-    is not refused for what was broken already.
+    """A finding for each saved case that the rules after a change do not keep. An ERROR is a blocking case that they
+    kept before: a change is not refused for what was broken already.
     """
     found = []
     for each in saved:

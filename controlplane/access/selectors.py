@@ -25,7 +25,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.undoing import Way
 from controlplane.catalog.values import EditedResource
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.access import AccessTable, Effect
 from xdscore.client_groups import Trust
 from xdscore.findings import Finding
@@ -43,13 +43,13 @@ def access_table_read(*, environment_id: int, default: Effect, using: str = "def
 
 
 def access_table(*, environment_key: str) -> AccessTable:
-    """The same by the environment's key. Raises NotFound."""
+    """The access table of the environment with this key, as the rows say it now. Raises NotFound."""
     environment = environment_get(key=environment_key)
     return access_table_read(environment_id=environment.id, default=environment.policy.default_effect)
 
 
 def secret_findings(*, environment_key: str, edits: Iterable[EditedResource]) -> tuple[Finding, ...]:
-    """Warnings about the secrets that these edits put and that no rule, as they are now, lets any client read. Raises
+    """Warnings about the secrets among these edits that no rule, as they are now, lets any client read. Raises
     NotFound.
     """
     put = [(each.type, each.name) for each in edits if each.type in SECRET_WORDS and each.action != "deleted"]
@@ -73,13 +73,13 @@ def group_get(*, environment_key: str, key: str) -> GroupState:
 
 
 def group_state(row: ClientGroup) -> GroupState:
-    """The value of a row."""
+    """The value that a row of `group_list` stands for."""
     matchers = tuple(Selector(**matcher) for matcher in row.matchers)
     return GroupState(row.pk, GroupDraft(row.key, matchers, Trust(row.trust)))
 
 
 def rule_rows(*, using: str = "default") -> models.QuerySet[AccessRule]:
-    """Rules in their order, with what `rule_state` needs."""
+    """All access rules in the order of their positions, with the client groups that `rule_state` reads of each."""
     return AccessRule.objects.using(using).order_by("position").prefetch_related("client_groups")
 
 
@@ -89,7 +89,7 @@ def rule_list(*, environment_key: str) -> models.QuerySet[AccessRule]:
 
 
 def rule_get(*, environment_key: str, rule_id: int) -> RuleState:
-    """One rule. Raises NotFound."""
+    """The access rule of an environment with this id. Raises NotFound."""
     row = rule_list(environment_key=environment_key).filter(pk=rule_id).first()
     if row is None:
         raise NotFound(f"There is no access rule {rule_id} in '{environment_key}'.")
@@ -97,7 +97,7 @@ def rule_get(*, environment_key: str, rule_id: int) -> RuleState:
 
 
 def rule_state(row: AccessRule) -> RuleState:
-    """The value of a row of `rule_rows`."""
+    """The value that a row of `rule_rows` stands for."""
     draft = RuleDraft(
         effect=Effect(row.effect),
         pattern=row.pattern,
@@ -116,17 +116,17 @@ def case_list(*, environment_key: str) -> models.QuerySet[AccessCase]:
 
 
 def case_state(row: AccessCase) -> SavedCase:
-    """The value of a row."""
+    """The value that a row of `case_list` stands for."""
     return SavedCase(row.pk, Case(ClientFacts(**row.client), row.type, row.name, Effect(row.expect)), row.blocking)
 
 
 def client_json(client: ClientFacts) -> dict[str, object]:
-    """The facts that are given and that rules look at, as JSON."""
+    """The facts about a client that rules look at, as JSON; facts that are not given are left out."""
     return {field: value for field, value in asdict(client).items() if value and field != "kind"}
 
 
 def cases_try(*, environment_key: str, cases: tuple[Case, ...]) -> tuple[CaseResult, ...]:
-    """What the rules as they are now say of these cases; nothing is kept. Raises NotFound."""
+    """Try these cases against the rules as they are now; one result for each. Stores nothing. Raises NotFound."""
     table = access_table(environment_key=environment_key)
     return tuple(case_run(table, environment_key, case) for case in cases)
 
@@ -134,7 +134,9 @@ def cases_try(*, environment_key: str, cases: tuple[Case, ...]) -> tuple[CaseRes
 def edit_list(
     *, environment_key: str, subject: EditSubject | None = None, subject_id: int | None = None
 ) -> models.QuerySet[AccessEdit]:
-    """What was done to groups and rules, newest first; `edit_done` turns each into a value."""
+    """The history of an environment's groups and rules, or of one of them, newest first; `edit_done` turns each into a
+    value.
+    """
     rows = AccessEdit.objects.filter(change__environment__key=environment_key).select_related("change")
     if subject is not None:
         rows = rows.filter(subject=subject.value)
@@ -144,8 +146,8 @@ def edit_list(
 
 
 def rules_of_upgrade() -> tuple[tuple[str, int], ...]:
-    """(environment, id) of the rules that upgrades wrote, oldest first: whatever else writes one does so by somebody's
-    name.
+    """The environment and id of each rule that an upgrade wrote, oldest first: whatever else writes one does so by
+    somebody's name.
     """
     rows = AccessEdit.objects.filter(
         change__author=SYSTEM.name,
@@ -157,13 +159,15 @@ def rules_of_upgrade() -> tuple[tuple[str, int], ...]:
 
 
 def edits_of_change(*, change_id: str, limit: int | None = None) -> tuple[EditDone, ...]:
-    """What one change did to groups and rules, or the first of it, in order."""
+    """The edits that one change made to groups and rules, oldest first; the first `limit` of them where there is a
+    limit.
+    """
     rows = AccessEdit.objects.filter(change__public_id=change_id).select_related("change").order_by("pk")
     return tuple(edit_done(row) for row in rows[:limit])
 
 
 def access_undo_way(*, change: Change) -> Way:
-    """What taking back this change of rules or groups would do now."""
+    """What undoing this change of rules or groups would do now, and what stands in the way."""
     edits = edits_of_change(change_id=str(change.public_id))
     now = _access_now(environment_key=change.environment.key, after=change)
     limits: Limits = settings.PARLEY.limits
@@ -171,7 +175,9 @@ def access_undo_way(*, change: Change) -> Way:
 
 
 def _access_now(*, environment_key: str, after: Change) -> AccessNow:
-    """The rules and groups as they are, with who wrote what of those that a change wrote after it."""
+    """The rules and groups as they are now. For those that were written again after this change: by whom, and in which
+    change.
+    """
     groups = {row.pk: group_state(row).draft.as_json() for row in group_list(environment_key=environment_key)}
     rules = {row.pk: rule_state(row).draft.as_json() for row in rule_list(environment_key=environment_key)}
     links = AccessRuleGroup.objects.filter(group__environment__key=environment_key)
@@ -189,7 +195,7 @@ def _access_now(*, environment_key: str, after: Change) -> AccessNow:
 
 
 def edit_done(row: AccessEdit) -> EditDone:
-    """The value of a row of `edit_list`."""
+    """The value that a row of `edit_list` stands for."""
     before: Mapping[str, object] | None = row.before
     after: Mapping[str, object] | None = row.after
     return EditDone(

@@ -34,7 +34,7 @@ from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Prospe
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_start, environment_lock, loss_accept
 from controlplane.catalog.undoing import Undoes
-from controlplane.errors import Conflict, InputInvalid
+from controlplane.common.errors import Conflict, InputInvalid
 from controlplane.journal.services import audit_record
 from xdscore.access import AccessTable, Effect
 from xdscore.findings import Finding, has_errors
@@ -46,7 +46,9 @@ _POSITION_STEP = 10
 _FAR = 1_000_000_001
 
 Shift = tuple[int, Mapping[str, object] | None, Mapping[str, object] | None]
-"""What changed together with another one of its kind: its id, its state before and after, None where there is none."""
+"""Another rule or group that a write changes on the side: its id, and its state before and after; None where there is
+none.
+"""
 
 
 @transaction.atomic(durable=True)
@@ -59,8 +61,8 @@ def group_create(
     request_id: str = "",
     dry_run: bool = False,
 ) -> AccessWritten:
-    """A new client group. No rule speaks of it yet, so nobody loses anything. Raises NotFound, Conflict (the key is
-    taken, or there are too many) and InputInvalid.
+    """Create a client group. No rule mentions it yet, so no client loses anything. Raises NotFound, Conflict (the key
+    is taken, or there are too many) and InputInvalid.
     """
     writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run, reason=reason)
     _refuse_if(group_findings(draft, _limits()))
@@ -85,8 +87,8 @@ def group_update(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Make a group this; one that it already is makes no change. Raises NotFound, Conflict, LossRefused and
-    InputInvalid.
+    """Replace a group by this draft; a draft that equals the group makes no change. Raises NotFound, Conflict,
+    LossRefused and InputInvalid.
     """
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     before = group_get(environment_key=environment_key, key=key)
@@ -110,7 +112,7 @@ def group_delete(
     request_id: str = "",
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Remove a group. Raises NotFound, and Conflict while a rule speaks of it; so nobody loses anything."""
+    """Delete a group. Raises NotFound, and Conflict while a rule mentions it; so no client loses anything."""
     writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run, reason=reason)
     group: GroupState = group_get(environment_key=environment_key, key=key)
     rules = AccessRuleGroup.objects.filter(group_id=group.id).order_by("rule").values_list("rule_id", flat=True)
@@ -133,9 +135,9 @@ def rule_create(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """A new rule, at its position or, without one, behind all others or (`first`) before them. `dry_run`: say what
-    would be, and leave nothing. Raises NotFound, Conflict (the position is taken, there are too many rules, a blocking
-    case would break), LossRefused and InputInvalid.
+    """Create a rule at its position or, without one, behind all others or (`first`) before them. `dry_run`: say what
+    would come of it and store nothing. Raises NotFound, Conflict (the position is taken, there are too many rules, a
+    blocking case would break), LossRefused and InputInvalid.
     """
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     draft = _normal(draft)
@@ -168,7 +170,7 @@ def rule_update(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Make a rule this; one that it already is makes no change. Raises what `rule_create` raises."""
+    """Replace a rule by this draft; a draft that equals the rule makes no change. Raises what `rule_create` raises."""
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     before: RuleState = rule_get(environment_key=environment_key, rule_id=rule_id)
     draft = replace(draft, position=before.draft.position if draft.position is None else draft.position)
@@ -194,7 +196,7 @@ def rule_delete(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Remove a rule. Raises NotFound, LossRefused, and Conflict when a blocking case would break."""
+    """Delete a rule. Raises NotFound, LossRefused, and Conflict when a blocking case would break."""
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     rule = rule_get(environment_key=environment_key, rule_id=rule_id)
     AccessRule.objects.filter(pk=rule.id).delete()
@@ -212,7 +214,7 @@ def rule_move(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Change places with the rule before this one, or behind it; the first and the last make no change. Raises
+    """Swap a rule with the one before it (`earlier`) or behind it; the first and the last make no change. Raises
     NotFound, LossRefused, and Conflict when a blocking case would break.
     """
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
@@ -244,7 +246,7 @@ def rule_move(
 def access_undo(
     *, change: Change, undoes: Undoes, actor: Principal, request_id: str = "", consent: Consent = NO_CONSENT
 ) -> AccessWritten:
-    """Take back what a change did to rules and groups; what was deleted comes back under the id that it had.
+    """Undo what a change did to rules and groups; what was deleted comes back under the id that it had.
 
     Raises Conflict naming everything that stands in the way, and when a blocking case would break; and LossRefused.
     """
@@ -272,7 +274,9 @@ def default_effect_check(*, environment_key: str, default: Effect) -> None:
 
 
 class _Writing:
-    """One write: the environment's lock first, the rules as they were, and at the end what makes it a change."""
+    """One write of rules or groups: it locks the environment first, keeps the rules as they were, and records the
+    change at the end.
+    """
 
     def __init__(
         self,
@@ -294,7 +298,7 @@ class _Writing:
 
     @property
     def group_ids(self) -> dict[str, int]:
-        """The groups of the environment by key."""
+        """The ids of the environment's client groups, by key."""
         return dict(ClientGroup.objects.filter(environment=self.environment).values_list("key", "pk"))
 
     def finish(
@@ -308,8 +312,8 @@ class _Writing:
         also: Sequence[Shift] = (),
         undoes: Undoes | None = None,
     ) -> AccessWritten:
-        """Try the cases, judge what clients would lose, then record the change; in a dry run, take it all back. Raises
-        Conflict when a blocking case breaks, and LossRefused.
+        """Try the cases, judge what clients would lose, then record the change; in a dry run, roll everything back.
+        Raises Conflict when a blocking case breaks, and LossRefused.
 
         `also`: others of the same kind that changed with it, each with its state before and after. `undoes`: the change
         that this takes back.
@@ -389,7 +393,7 @@ def _restore_rules(restored: Sequence[Restored], writing: _Writing) -> None:
 
 
 def _words(subject: EditSubject, subject_id: int, action: EditAction, row: Mapping[str, object]) -> str:
-    """What a change did, as lists of changes tell it."""
+    """One line that tells people in a list of changes what was done to a rule or group."""
     if subject is EditSubject.RULE:
         return f"access rule {subject_id} {action.value}: {row.get('effect', '')} {row.get('pattern', '')}"
     return f"client group {row.get('key', subject_id)} {action.value}"
@@ -424,7 +428,7 @@ def _refuse_taken(writing: _Writing, draft: RuleDraft, rule_id: int | None) -> N
 
 
 def _room_before_all(environment: Environment) -> tuple[int, tuple[Shift, ...]]:
-    """A position before every rule, and the rules that had to make room for it."""
+    """A position before every rule of the environment, and the rules that were moved back to make room for it."""
     rules = AccessRule.objects.filter(environment=environment)
     lowest: int | None = rules.aggregate(lowest=models.Min("position"))["lowest"]
     if lowest is None or lowest > 1:
@@ -444,7 +448,9 @@ def _rule_problems(writing: _Writing, draft: RuleDraft) -> tuple[Finding, ...]:
 
 
 def _normal(draft: RuleDraft) -> RuleDraft:
-    """Groups and types are sets."""
+    """The draft with its groups and types sorted and without repetitions, so that drafts that mean the same are
+    equal.
+    """
     groups, types = tuple(sorted(set(draft.client_groups))), tuple(sorted(set(draft.types)))
     return replace(draft, client_groups=groups, types=types)
 

@@ -32,13 +32,13 @@ class AccessNow:
     changed_by: Mapping[tuple[EditSubject, int], tuple[str, str]] = field(default_factory=dict)
 
     def state(self, subject: EditSubject, number: int) -> State | None:
-        """One of them; None where there is none."""
+        """The state of the rule or group with this id; None where there is none."""
         return (self.rules if subject is EditSubject.RULE else self.groups).get(number)
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a rule or a group becomes when a change of it is taken back; None: it is deleted, or there was none."""
+    """What undoing an edit makes of a rule or group: its state `before` and `after` that; None: it does not exist."""
 
     subject: EditSubject
     id: int
@@ -47,27 +47,27 @@ class Restored:
 
     @property
     def action(self) -> EditAction:
-        """What that does to it."""
+        """Whether undoing creates, updates or deletes the rule or group."""
         return action_of(self.before, self.after)
 
     @property
     def rule(self) -> RuleDraft | None:
-        """The rule it becomes."""
+        """The rule as it is after undoing; None for a group, and where the rule is deleted."""
         return rule_of(self.after) if self.subject is EditSubject.RULE and self.after is not None else None
 
     @property
     def group(self) -> GroupDraft | None:
-        """The group it becomes."""
+        """The group as it is after undoing; None for a rule, and where the group is deleted."""
         return group_of(self.after) if self.subject is EditSubject.GROUP and self.after is not None else None
 
     @property
     def words(self) -> str:
-        """What it is about, as people call it."""
+        """The name of the rule or group in texts for people, such as "access rule 3"."""
         return _called(self.subject, self.id, self.after or self.before or {})
 
     @property
     def sentence(self) -> str:
-        """What becomes of it."""
+        """A sentence that tells people what undoing does to the rule or group."""
         match self.action:
             case EditAction.CREATED:
                 return f"{self.words} is there again."
@@ -78,19 +78,21 @@ class Restored:
 
 
 def action_of(before: State | None, after: State | None) -> EditAction:
-    """What leads from one state of a rule or group to the other."""
+    """The action that turns one state of a rule or group into the other; None stands for a rule or group that does not
+    exist.
+    """
     if before is None:
         return EditAction.CREATED
     return EditAction.DELETED if after is None else EditAction.UPDATED
 
 
 def restored_by(edits: Sequence[EditDone]) -> tuple[Restored, ...]:
-    """What taking these edits of one change back does, in reverse order."""
+    """For each edit of one change, latest first, what undoing it makes of its rule or group."""
     return tuple(Restored(each.subject, each.subject_id, each.after, each.before) for each in reversed(edits))
 
 
 def access_way(restored: Sequence[Restored], now: AccessNow, limits: Limits) -> Way:
-    """The way back of a change of access."""
+    """How a change of rules and groups can be undone now: what that does, and everything that stands in the way."""
     found = [finding for each in restored for finding in _own_obstacles(each, now, limits)]
     moved = [each for each in restored if now.state(each.subject, each.id) != each.before]
     since = (now.changed_by.get((each.subject, each.id), ("", ""))[1] for each in moved)
@@ -102,14 +104,14 @@ def access_way(restored: Sequence[Restored], now: AccessNow, limits: Limits) -> 
 
 
 def rule_of(state: State) -> RuleDraft:
-    """The inverse of `RuleDraft.as_json`."""
+    """The rule that a state in the history describes; the inverse of `RuleDraft.as_json`."""
     values: dict[str, Any] = dict(state)
     groups, types = tuple(values.pop("client_groups")), tuple(values.pop("types"))
     return RuleDraft(effect=Effect(values.pop("effect")), client_groups=groups, types=types, **values)
 
 
 def group_of(state: State) -> GroupDraft:
-    """The inverse of `GroupDraft.as_json`."""
+    """The client group that a state in the history describes; the inverse of `GroupDraft.as_json`."""
     matchers = tuple(Selector(**each) for each in state["matchers"])  # type: ignore[attr-defined]  # as_json
     return GroupDraft(str(state["key"]), matchers, Trust(state["trust"]))
 
@@ -149,7 +151,9 @@ def _changed_since(each: Restored, now: AccessNow, current: State | None) -> Fin
 
 
 def _shared_obstacles(restored: Sequence[Restored], now: AccessNow, limits: Limits) -> Iterable[Finding]:
-    """What speaks against all of them together: places that others took meanwhile, and limits."""
+    """The obstacles that only show when all of them are restored together: positions and keys taken since, and
+    limits.
+    """
     for subject, there, limit, member in (
         (EditSubject.RULE, now.rules, limits.rules_per_environment, "position"),
         (EditSubject.GROUP, now.groups, limits.client_groups_per_environment, "key"),

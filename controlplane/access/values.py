@@ -14,7 +14,7 @@ from xdscore.selectors import ClientFacts, Selector
 
 @dataclass(frozen=True, slots=True)
 class GroupDraft:
-    """A client group as an operator says it."""
+    """A client group as an operator writes it, before it has an id."""
 
     key: str
     matchers: tuple[Selector, ...]
@@ -22,18 +22,18 @@ class GroupDraft:
 
     @property
     def group(self) -> ClientGroup:
-        """As the rules see it."""
+        """The client group as the access table matches clients with it."""
         return ClientGroup(self.key, self.matchers, self.trust)
 
     def as_json(self) -> dict[str, object]:
-        """As the API and the history spell it."""
+        """The group as a JSON object, in the spelling of the API and of the history."""
         matchers = [matcher.as_json() for matcher in self.matchers]
         return {"key": self.key, "matchers": matchers, "trust": self.trust.value}
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """A client group as it is."""
+    """A client group that is stored, with its id."""
 
     id: int
     draft: GroupDraft
@@ -41,7 +41,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """An access rule as an operator says it. `position` None: behind all others."""
+    """An access rule as an operator writes it, before it has an id. `position` None: behind all others."""
 
     effect: Effect
     pattern: str
@@ -52,7 +52,7 @@ class RuleDraft:
     enabled: bool = True
 
     def as_json(self) -> dict[str, object]:
-        """As the API and the history spell it."""
+        """The rule as a JSON object, in the spelling of the API and of the history."""
         return {
             "position": self.position,
             "client_groups": list(self.client_groups),
@@ -66,14 +66,14 @@ class RuleDraft:
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """An access rule as it is. Its id is the number by which people, explanations and results call it."""
+    """An access rule that is stored. Its id is the number by which people, explanations and results call it."""
 
     id: int
     draft: RuleDraft
 
     @property
     def rule(self) -> Rule:
-        """As the access table has it."""
+        """The rule as the access table applies it."""
         draft = self.draft
         groups, types = frozenset(draft.client_groups), frozenset(draft.types)
         return Rule(self.id, draft.effect, draft.pattern, groups, types, draft.message)
@@ -81,7 +81,9 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a client is expected to be told about a name, whether or not the name exists."""
+    """An expectation of the rules: which effect (allow or deny) a client meets for a name, whether or not the name
+    exists.
+    """
 
     client: ClientFacts
     type: str
@@ -91,7 +93,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class SavedCase:
-    """A case that is tried at every change of the rules; a change that breaks a blocking one is refused."""
+    """A saved case, tried at every change of the rules; a change that breaks a blocking one is refused."""
 
     id: int
     case: Case
@@ -100,7 +102,9 @@ class SavedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What came of a case: the effect, and the rule that said so (0: the environment's default)."""
+    """The result of trying a case: the effect, and the number of the rule that decided it (0: the environment's
+    default).
+    """
 
     case: Case
     effect: Effect
@@ -109,14 +113,15 @@ class CaseResult:
 
     @property
     def ok(self) -> bool:
-        """Whether it is as expected."""
+        """Whether the rules have the effect that the case expects."""
         return self.effect is self.case.expect
 
 
 @dataclass(frozen=True, slots=True)
 class AccessWritten:
-    """The outcome of a write: what is there now (after a deletion: what was), the change it made (empty when nothing
-    had to change, and for a dry run), what the rules as a whole leave to be desired, and what connected clients lose.
+    """The result of a write: the rule or group as it is now (after a deletion: as it was), the change that was made
+    (empty when nothing had to change, and for a dry run), the findings about all rules, and the loss of connected
+    clients.
     """
 
     id: int
@@ -128,7 +133,7 @@ class AccessWritten:
 
 @dataclass(frozen=True, slots=True)
 class EditDone:
-    """One entry of the history."""
+    """One entry of the history: which change did what to which rule or group, when and by whom."""
 
     change_id: str
     author: str

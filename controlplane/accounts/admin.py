@@ -19,20 +19,22 @@ from controlplane.journal.services import audit_record
 
 
 class _Audited:
-    """Django calls these within the transaction of the change."""
+    """Writes an audit entry for whatever is added, changed or deleted; Django calls its methods within the transaction
+    of the change.
+    """
 
     def log_addition(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
-        """Something was made."""
+        """Record in the audit log that an object was created, then do what Django does."""
         _record(request, "created", obj, message)
         return super().log_addition(request, obj, message)  # type: ignore[misc]  # ModelAdmin's
 
     def log_change(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
-        """Something was changed."""
+        """Record in the audit log that an object was changed, then do what Django does."""
         _record(request, "changed", obj, message)
         return super().log_change(request, obj, message)  # type: ignore[misc]  # ModelAdmin's
 
     def log_deletions(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> Any:
-        """Something was deleted."""
+        """Record in the audit log, one by one, that these objects were deleted, then do what Django does."""
         for obj in queryset:
             _record(request, "deleted", obj, None)
         return super().log_deletions(request, queryset)  # type: ignore[misc]  # ModelAdmin's
@@ -45,57 +47,59 @@ class _RoleGrants(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
 
 
 class PeopleAdmin(_Audited, UserAdmin):  # type: ignore[type-arg]  # as above
-    """People, and their roles."""
+    """The admin pages of user accounts, with the roles that each was granted."""
 
     inlines = (_RoleGrants,)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """An account that is turned off takes its tokens along, as everywhere else."""
+        """Save an account; one that is turned off has its tokens revoked, as when people do it elsewhere."""
         super().save_model(request, obj, form, change)
         if not obj.is_active:
             _tokens_end(request, [obj])
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        """Tokens end with the person, and the log says so."""
+        """Delete an account after revoking its tokens, so that the audit log tells of them."""
         _tokens_end(request, [obj])
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[User]) -> None:
-        """As one by one."""
+        """Delete several accounts after revoking the tokens of each, so that the audit log tells of them."""
         _tokens_end(request, queryset)
         super().delete_queryset(request, queryset)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """A person's tokens are no reason to keep the person, although nobody deletes tokens for themselves."""
+        """What deleting these accounts would delete. Their tokens never forbid it, although nobody may delete tokens on
+        their own.
+        """
         shown, counted, missing, kept = super().get_deleted_objects(objs, request)
         return shown, counted, missing - {ApiToken._meta.verbose_name}, kept  # noqa: SLF001 - Django's documented way
 
 
 class GroupsAdmin(_Audited, GroupAdmin):
-    """Groups of people, and their roles."""
+    """The admin pages of groups of people, with the roles that each was granted."""
 
     inlines = (_RoleGrants,)
 
 
 class _ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Looked at here; made and ended by the API, which shows a new token once."""
+    """Admin pages that only show: tokens are made and revoked by the API, which shows a new one once."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
-        """Never."""
+        """Nobody may add one in the admin."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - as above
-        """Never."""
+        """Nobody may change one in the admin."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - as above
-        """Never."""
+        """Nobody may delete one in the admin."""
         return False
 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(_ReadOnly):
-    """Tokens of the API."""
+    """The admin page that lists the tokens of the API."""
 
     list_display = (
         "name",
@@ -113,7 +117,7 @@ class ApiTokenAdmin(_ReadOnly):
 
 @admin.register(ClientToken)
 class ClientTokenAdmin(_ReadOnly):
-    """Tokens of data planes."""
+    """The admin page that lists the tokens of data planes."""
 
     list_display = ("subject", "environment", "hint", "created_by", "created_at", "expires_at", "revoked_at")
     exclude = ("digest",)

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class AccountsConfig(AppConfig):
-    """Accounts."""
+    """Registers this folder with Django as the application `accounts`."""
 
     name = "controlplane.accounts"
     label = "accounts"

@@ -15,7 +15,7 @@ from django.core import signing
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from controlplane.callers import caller_of
+from controlplane.accounts.callers import caller_of
 
 KEPT_S: Final = 90 * 24 * 3600
 _SALT: Final = "controlplane.accounts.browsers"
@@ -25,7 +25,9 @@ _MAX_CHARS: Final = 300  # what is longer is none of ours and not worth a look
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """What a signature vouches for: the user's key, the mark of their password then, and a number of its own."""
+    """A browser's signed cookie, read: the user's key, a mark of their password at that time, and the browser's own
+    number.
+    """
 
     user: int
     mark: str
@@ -33,17 +35,17 @@ class Browser:
 
 
 def cookie_name() -> str:
-    """Over HTTPS a name that browsers take only over TLS and for this very host (RFC 6265bis)."""
+    """The cookie's name; over HTTPS one that browsers accept only over TLS and for this very host (RFC 6265bis)."""
     return "__Host-parley-browser" if settings.SESSION_COOKIE_SECURE else "parley-browser"
 
 
 def browser_write(user: User) -> str:
-    """What the browser of somebody who just signed in is to keep."""
+    """The text of the cookie for the browser of somebody who just signed in, signed."""
     return signing.dumps([user.pk, _mark(user), secrets.token_urlsafe(_NUMBER_BYTES)], salt=_SALT)
 
 
 def browser_read(kept: str) -> Browser | None:
-    """What a browser sent of it, where we signed it not too long ago. Asks no database: whom it knows may be gone."""
+    """The cookie's text read; None unless we signed it not too long ago. Asks no database: its user may be gone."""
     if not kept or len(kept) > _MAX_CHARS:
         return None
     try:
@@ -54,8 +56,8 @@ def browser_read(kept: str) -> Browser | None:
 
 
 def stranger_of(request: HttpRequest) -> str:
-    """What a request is counted as where nobody is known to be asking: its browser, where somebody signed in with it
-    before, else its address, of IPv6 the /64 around it. Asks no database.
+    """The key under which the requests of somebody unknown are counted: the browser, where somebody signed in with it
+    before, else the address, of IPv6 the /64 around it. Asks no database.
     """
     browser = browser_read(request.COOKIES.get(cookie_name(), ""))  # signed: nobody makes one up
     # What a proxy reports counts only when it is one we were told of: asgi.py has put it here then.
@@ -63,7 +65,7 @@ def stranger_of(request: HttpRequest) -> str:
 
 
 def browser_knows(browser: Browser, username: str) -> bool:
-    """Whether it knows who has this name now, by the password that holds now."""
+    """Whether the browser was signed in as the user who has this name now, with the password that holds now."""
     user = User.objects.filter(pk=browser.user, username=username).first()
     return user is not None and constant_time_compare(browser.mark, _mark(user))
 

@@ -29,12 +29,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from controlplane.accounts.browsers import browser_knows, browser_read
+from controlplane.accounts.callers import caller_of, neighbours_of
 from controlplane.accounts.models import LoginAttempt
 from controlplane.accounts.selectors import user_actor
-from controlplane.callers import caller_of, neighbours_of
-from controlplane.errors import TooManyAttempts
+from controlplane.common.errors import TooManyAttempts
+from controlplane.common.principal_ids import Named
 from controlplane.journal.services import audit_record
-from controlplane.principal_ids import Named
 from xdscore.limits import Limits
 
 _WINDOW_S: Final = 60
@@ -43,7 +43,9 @@ _UNKNOWN: Final = Named("unknown user", None)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who tries: the address as our proxies report it, what the browser keeps of us, and the id of the request."""
+    """Who tries to sign in: the address as our proxies report it, the text of the browser's cookie, and the request's
+    id.
+    """
 
     address: str
     browser: str = ""
@@ -52,7 +54,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """At most so many rows of `key` in so many seconds. `unless`: another bound, which has to be reached, too."""
+    """A limit of `most` attempts under `key` in `seconds`. `unless`: another bound, which has to be reached, too."""
 
     key: str
     most: int
@@ -61,7 +63,7 @@ class _Bound:
 
 
 def password_sign_in(request: HttpRequest, *, username: str, password: str, caller: Caller) -> User | None:
-    """Whoever has this name and password and may sign in; None for anybody else. Raises TooManyAttempts.
+    """The user who has this name and password and may sign in; None for anybody else. Raises TooManyAttempts.
 
     `username` is in the form in which it is looked up, as Django's form reads it.
     """
@@ -79,8 +81,8 @@ def password_sign_in(request: HttpRequest, *, username: str, password: str, call
 
 
 def password_confirm(user: User, password: str, *, session: str, caller: Caller) -> bool:
-    """Whether somebody who is signed in knows their own password. Not within a transaction that a mistake would take
-    back, and the count with it. Raises TooManyAttempts.
+    """Whether somebody who is signed in knows their own password. Must not be called in a transaction that a mistake
+    would roll back, and the count of attempts with it. Raises TooManyAttempts.
     """
     username = user.get_username()
     bound = _Bound(_key("session", str(user.pk), session), _limits().logins_per_min)
@@ -93,7 +95,9 @@ def password_confirm(user: User, password: str, *, session: str, caller: Caller)
 
 
 def login_record(*, username: str, outcome: str, caller: Caller) -> None:
-    """Keep who signed in, was refused, or asked too often. A name nobody has may be a password: it is not kept."""
+    """Write an audit entry: somebody signed in, was refused, or tried too often. A name nobody has may be a password:
+    it is not kept.
+    """
     user = get_user_model().objects.filter(username=username).first()
     who = user_actor(user) if user is not None else _UNKNOWN
     with transaction.atomic():
@@ -107,7 +111,7 @@ def login_record(*, username: str, outcome: str, caller: Caller) -> None:
 
 
 def _bounds(username: str, caller: Caller) -> tuple[_Bound, ...]:
-    """What an attempt at a name counts against; the count of this very caller comes first."""
+    """The limits that an attempt to sign in with this name counts against; that of this very caller comes first."""
     limits, name, address = _limits(), username.casefold(), caller_of(caller.address)
     browser = browser_read(caller.browser)
     if browser is not None and browser_knows(browser, username):
@@ -162,7 +166,9 @@ def _all(bounds: tuple[_Bound, ...]) -> list[_Bound]:
 
 
 def _tell_once(bound: _Bound, username: str, caller: Caller, now: datetime) -> None:
-    """In the audit log once a minute for each bound: nobody fills it by being refused."""
+    """Record in the audit log that a limit was reached, at most once a minute for each, so that refused attempts cannot
+    fill the log.
+    """
     told = _key("told", bound.key)
     if not LoginAttempt.objects.filter(key=told, at__gt=now - timedelta(seconds=_WINDOW_S)).exists():
         LoginAttempt.objects.create(key=told, at=now)

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import Role
 from controlplane.accounts.token_rules import TokenKind
-from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
 
 
 class ApiToken(models.Model):
@@ -57,7 +57,7 @@ class ApiToken(models.Model):
         )
 
     def __str__(self) -> str:
-        """The name and the part that may be shown."""
+        """The token's name and the part of it that may be shown."""
         return f"{self.name} ({self.prefix}…)"
 
 
@@ -81,7 +81,7 @@ class ClientToken(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        """The subject and the part that may be shown."""
+        """The token's subject and the part of it that may be shown."""
         return f"{self.subject} (…{self.hint})"
 
 
@@ -116,7 +116,7 @@ class RoleGrant(models.Model):
         )
 
     def __str__(self) -> str:
-        """Who may act as what, where."""
+        """The user or group, the role, and the environment it holds in."""
         return f"{self.user or self.group}: {self.role} in {self.environment or 'all environments'}"
 
 
@@ -127,10 +127,10 @@ class LoginAttempt(models.Model):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """Counted by key, forgotten by time."""
+        """Attempts are counted by key and deleted by time."""
 
         indexes = (models.Index(fields=("key", "at")), models.Index(fields=("at",)))
 
     def __str__(self) -> str:
-        """When."""
+        """The time of the attempt."""
         return f"{self.at:%H:%M:%S}"

@@ -21,7 +21,7 @@ from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import Principal, Role, roles_with
 from controlplane.accounts.selectors import id_of_user, user_actor
 from controlplane.accounts.services import person_tokens_revoke
-from controlplane.errors import Conflict, Forbidden, InputInvalid, NotFound
+from controlplane.common.errors import Conflict, Forbidden, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 
 _PASSWORD_BYTES: Final = 15  # 20 characters that nobody guesses
@@ -31,7 +31,9 @@ _MAX_NAME_CHARS: Final = 150  # the column
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role somebody has. `environment` is empty for all of them; `group` names the group it comes by, if it does."""
+    """A role that somebody has. `environment` is empty for all of them; `group` names the group it comes by, if it
+    does.
+    """
 
     id: int
     role: str
@@ -41,7 +43,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who may sign in."""
+    """A person's account, with every role that they have of their own or by a group."""
 
     id: int
     username: str
@@ -53,7 +55,9 @@ class Person:
 
 
 def people_list(*, text: str = "") -> QuerySet[User]:
-    """Everybody, by name; those whose name contains `text`. Two more queries for the roles, however many there are."""
+    """Everybody who has an account, ordered by name; with `text`, only those whose name contains it. Two more queries
+    for the roles, however many there are.
+    """
     people = User.objects.order_by("username").prefetch_related("role_grants", "groups__role_grants")
     return people.filter(username__icontains=text) if text else people
 
@@ -68,12 +72,12 @@ def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ..
 
 
 def person_get(*, user_id: int) -> Person:
-    """Raises NotFound."""
+    """The person with this id. Raises NotFound."""
     return person_of(_user(user_id))
 
 
 def person_of(user: User) -> Person:
-    """A row as a value."""
+    """The value of a row of `people_list`."""
     own = [(grant, "") for grant in user.role_grants.all()]
     through = [(grant, group.name) for group in user.groups.all() for grant in group.role_grants.all()]
     grants = [Grant(grant.pk, grant.role, grant.environment, group) for grant, group in (*own, *through)]
@@ -91,8 +95,8 @@ def person_of(user: User) -> Person:
 
 @transaction.atomic
 def person_create(*, username: str, actor: Principal, reason: str, request_id: str = "") -> tuple[Person, str]:
-    """Somebody new, without any role, and their first password, which is stored nowhere. Raises InputInvalid or
-    Conflict.
+    """Create an account without any role; the person and their first password, which is stored nowhere. Raises
+    InputInvalid or Conflict.
     """
     try:
         User.username_validator(username)
@@ -116,7 +120,7 @@ def person_create(*, username: str, actor: Principal, reason: str, request_id: s
 def person_enable(
     *, user_id: int, enabled: bool, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> Person:
-    """Let somebody sign in, or not any more: their sessions end with their next request, and their tokens for good. A
+    """Let somebody sign in, or no longer: their sessions end with their next request, and their tokens for good. A
     second call changes nothing. Raises NotFound, Forbidden or Conflict.
     """
     user = _user(user_id)
@@ -136,7 +140,9 @@ def person_enable(
 def person_password_renew(
     *, user_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> tuple[Person, str]:
-    """A new password for somebody who lost theirs; their sessions end. Raises NotFound or Forbidden."""
+    """Give somebody who lost their password a new one and end their sessions; the person and the password. Raises
+    NotFound or Forbidden.
+    """
     user = _user(user_id)
     _check(user, actor, by_superuser)
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
@@ -147,9 +153,9 @@ def person_password_renew(
 
 
 def password_change(*, user_id: int, old: str, new: str, again: str, session: str, caller: Caller) -> User:
-    """Somebody's own password, which they have to know; the account as it is now. `session`: the one in which they are
-    signed in, by which their mistakes are counted. Raises TooManyAttempts, and InputInvalid with everything that is
-    wrong with it.
+    """Change somebody's own password, which they have to know; the account as it is now. `session`: the one in which
+    they are signed in, by which their mistakes are counted. Raises TooManyAttempts, and InputInvalid with everything
+    that is wrong with it.
     """
     user = _user(user_id)
     # Before the transaction: a mistake counts, and what is refused below must not take the count back.
@@ -184,9 +190,9 @@ def role_give(
     reason: str,
     request_id: str = "",
 ) -> Person:
-    """Give somebody a role in an environment, or in all of them when it is empty. That it exists, and stays until this
-    is done, is for the caller to see to (`catalog.role_rights`). A second call changes nothing. Raises NotFound or
-    Forbidden.
+    """Give somebody a role in an environment, or in all of them when it is empty. The caller sees to it that the
+    environment exists, and stays until this is done (`catalog.role_rights`). A second call changes nothing. Raises
+    NotFound or Forbidden.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
@@ -200,7 +206,9 @@ def role_give(
 def role_take(
     *, user_id: int, grant_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> Person:
-    """Take a role of their own from somebody; a second call changes nothing. Raises NotFound, Forbidden or Conflict."""
+    """Take away a role that somebody has of their own; a second call changes nothing. Raises NotFound, Forbidden or
+    Conflict.
+    """
     user = _user(user_id)
     _check(user, actor, by_superuser)
     grant = RoleGrant.objects.filter(pk=grant_id, user=user).first() if grant_id < _MAX_ID else None
@@ -214,7 +222,7 @@ def role_take(
 
 def person_lock(*, user_id: int) -> None:
     """Lock somebody's row until the transaction ends: before the environments that something is granted in, and before
-    tokens. Nothing happens where there is nobody.
+    tokens. Does nothing where there is no such person.
     """
     if user_id < _MAX_ID:
         User.objects.select_for_update().filter(pk=user_id).first()

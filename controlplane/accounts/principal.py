@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from controlplane.principal_ids import PrincipalId, PrincipalKind
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 
 
 class Role(Enum):
@@ -30,7 +30,7 @@ _IMPLIES: dict[Role, frozenset[Role]] = {
 
 
 def roles_with(role: Role) -> frozenset[Role]:
-    """The roles that let one act in this one."""
+    """The roles that include the rights of this one, itself among them."""
     return frozenset(held for held, implied in _IMPLIES.items() if role in implied)
 
 
@@ -60,12 +60,13 @@ class Principal:
         )
 
     def sees(self, environments: Iterable[str]) -> tuple[str, ...]:
-        """Those of the environments this principal may read."""
+        """The keys among `environments` that this principal may read."""
         return tuple(key for key in environments if self.may(Role.VIEWER, key))
 
 
 def scopes_within(wanted: Iterable[Scope], bound: Principal) -> tuple[Scope, ...]:
-    """What of `wanted` lies within the rights of `bound`: a token's rights, cut to those of whoever it belongs to.
+    """The part of `wanted` that lies within the rights of `bound`: a token's rights, cut to those of whoever it belongs
+    to.
 
     A role in all environments is cut to those in which the bound has it, and a role that the bound lacks to the roles
     that both imply.
@@ -86,4 +87,6 @@ def scopes_within(wanted: Iterable[Scope], bound: Principal) -> tuple[Scope, ...
 ADMIN_SCOPES = tuple(Scope(role, None) for role in Role)
 SYSTEM = Principal("parley", ADMIN_SCOPES, PrincipalId(PrincipalKind.SYSTEM))
 INSTALLATION = Principal("token:admin.token", ADMIN_SCOPES, PrincipalId(PrincipalKind.INSTALLATION))
-"""Whoever can read `admin.token` in the home: the machine's own operator, who sets the rates and has none."""
+"""The principal of whoever can read `admin.token` in the home: the machine's own operator, who sets the rates and has
+none.
+"""

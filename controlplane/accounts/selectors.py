@@ -11,14 +11,14 @@ from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, INSTALLATION, Principal, Role, Scope, scopes_within
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.accounts.token_text import token_digest
-from controlplane.principal_ids import Named, PrincipalId, PrincipalKind
+from controlplane.common.principal_ids import Named, PrincipalId, PrincipalKind
 
 _LAST_USED_RESOLUTION = timedelta(days=1)
 
 
 def token_principal(plaintext: str) -> Principal | None:
-    """Whoever this token speaks for; None when it is unknown, expired or revoked, or belongs to somebody who may not
-    sign in. A person's token never may more than that person may at this moment, whatever it was given.
+    """The principal that this token speaks for; None when it is unknown, expired or revoked, or belongs to somebody who
+    may not sign in. A person's token never may more than that person may at this moment, whatever it was given.
 
     One indexed read, by hash; of a person's token, one more for what they may.
     """
@@ -46,7 +46,9 @@ def token_principal(plaintext: str) -> Principal | None:
 
 
 def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
-    """What a signed-in user may do: a superuser everything, anybody else what they or their groups were granted."""
+    """The principal of a signed-in user: a superuser may everything, anybody else what they or their groups were
+    granted. None for somebody who is not signed in or whose account is turned off.
+    """
     if not user.is_authenticated or not user.is_active:
         return None
     if getattr(user, "is_superuser", False):
@@ -57,12 +59,12 @@ def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
 
 
 def id_of_user(user: AbstractBaseUser) -> PrincipalId:
-    """Who somebody is, for good."""
+    """The id of a user as a principal, which stays the same when the user is renamed."""
     return PrincipalId(PrincipalKind.USER, user.pk)
 
 
 def user_actor(user: AbstractBaseUser) -> Named:
-    """Somebody as the audit log names them."""
+    """The name and id under which the audit log records what a user does."""
     return Named(user.get_username(), id_of_user(user))
 
 
@@ -71,7 +73,7 @@ def _scope_order(scope: Scope) -> tuple[str, str]:
 
 
 def api_token_list() -> QuerySet[ApiToken]:
-    """Every token, newest first, with its owner."""
+    """Every token of the API, newest first, with its owner."""
     return ApiToken.objects.select_related("owner").order_by("-id")
 
 
@@ -91,7 +93,9 @@ def client_token_list() -> QuerySet[ClientToken]:
 
 
 def client_tokens_version() -> tuple[int, int]:
-    """Differs whenever `client_tokens_valid` could have changed but for the passing of time. One cheap read."""
+    """A pair of numbers that differs whenever `client_tokens_valid` could have changed but for the passing of time. One
+    cheap read.
+    """
     rows = ClientToken.objects.filter(revoked_at=None)
     return rows.count(), rows.aggregate(last=Max("id"))["last"] or 0
 
@@ -103,16 +107,17 @@ def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
 
 
 def api_tokens_version() -> tuple[int, int]:
-    """Differs whenever `api_tokens_valid` could have changed but for the passing of time. One cheap read: of what that
-    tells of a token nothing ever changes but that it is revoked, or deleted with its owner.
+    """A pair of numbers that differs whenever `api_tokens_valid` could have changed but for the passing of time. One
+    cheap read: what `api_tokens_valid` tells of a token changes only when the token is revoked, or deleted with its
+    owner.
     """
     found = ApiToken.objects.filter(revoked_at=None).aggregate(count=Count("id"), last=Max("id"))
     return found["count"], found["last"] or 0
 
 
 def api_tokens_valid() -> dict[str, datetime | None]:
-    """When each API token that is neither revoked nor expired ends (None: never), by its hash. What one may do is said
-    by `token_principal`.
+    """The time at which each valid API token expires (None: never), by the token's hash; revoked and expired ones are
+    left out. What one may do is said by `token_principal`.
     """
     rows = ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
     return dict(rows.values_list("digest", "expires_at"))

@@ -13,10 +13,10 @@ from controlplane.accounts.principal import ADMIN_SCOPES, INSTALLATION, SYSTEM, 
 from controlplane.accounts.selectors import client_token_is_valid, token_principal
 from controlplane.accounts.token_rules import TokenKind, end_within, name_space
 from controlplane.accounts.token_text import api_token_text, client_token_text, token_digest
-from controlplane.errors import Conflict, Forbidden, InputInvalid
-from controlplane.hints import hint_published
+from controlplane.broker.hints import hint_published
+from controlplane.common.errors import Conflict, Forbidden, InputInvalid
+from controlplane.common.principal_ids import Actor, PrincipalKind
 from controlplane.journal.services import audit_record
-from controlplane.principal_ids import Actor, PrincipalKind
 from xdscore.codes import shown
 
 ADMINISTRATOR = "admin"
@@ -34,13 +34,13 @@ def api_token_create(
     expires_at: datetime | None = None,
     request_id: str = "",
 ) -> tuple[ApiToken, str]:
-    """A new token and its plaintext, which is stored nowhere.
+    """Create a token of the API. Returns its row and its plaintext, which is stored nowhere.
 
-    It belongs to the person who makes it, or whose token makes it, unless it is to be a service's; `kind` None: a
-    person's where there is one. Made with a token that ends, it ends no later: then at the latest where `expires_at` is
-    None. That it may do no more than its maker is for the caller to see to (`catalog.token_rights`); what it may do
-    beyond its owner is cut when it is used. Raises InputInvalid, Conflict for a name that is taken, and Forbidden for a
-    service's token made with a person's, and when its maker ended meanwhile.
+    The token belongs to the person who makes it, or whose token makes it, unless it is to be a service's; `kind` None:
+    a person's where there is a person. Made with a token that expires, it expires no later; where `expires_at` is None,
+    at the same time. The caller makes sure that it may do no more than its maker (`catalog.token_rights`); what it may
+    do beyond its owner is cut when it is used. Raises InputInvalid, Conflict for a name that is taken, and Forbidden
+    for a service's token made with a person's, and when its maker was revoked or turned off meanwhile.
     """
     owner = person_behind_lock(actor)
     maker = _maker(actor)
@@ -115,7 +115,7 @@ def person_behind_lock(actor: Principal) -> User | None:
 
 @transaction.atomic
 def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request_id: str = "") -> None:
-    """End a token now, and every token that was made with it: whoever stole one cannot keep another. A second call
+    """Revoke a token now, and every token that was made with it: whoever stole one cannot keep another. A second call
     changes nothing.
     """
     waiting = [(token, reason)]
@@ -139,7 +139,7 @@ def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request
 
 @transaction.atomic
 def person_tokens_revoke(*, user: User, actor: Actor, reason: str = "", request_id: str = "") -> None:
-    """End every token of somebody, and what was made with them: their account was turned off."""
+    """Revoke every token of somebody whose account was turned off, and every token that was made with one of those."""
     # Before any token, as `person_behind_lock` does: two that took them in another order would wait for each other.
     User.objects.select_for_update().filter(pk=user.pk).first()
     for token in ApiToken.objects.filter(owner=user, revoked_at=None).order_by("pk"):
@@ -151,10 +151,10 @@ def person_tokens_revoke(*, user: User, actor: Actor, reason: str = "", request_
 def client_token_create(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None = None, request_id: str = ""
 ) -> tuple[ClientToken, str]:
-    """A new token of a data plane and its plaintext, which is stored nowhere. `environment`: the only one it is good
-    for; empty: any. Made with a token of the API that ends, it ends no later (as `api_token_create`); it stays when
-    that token is revoked or its maker goes, for the data planes that have it are not theirs. Raises InputInvalid and
-    Forbidden.
+    """Create a token of a data plane; its row and its plaintext, which is stored nowhere. `environment`: the only one
+    it is good for; empty: any. Made with a token of the API that ends, it ends no later (as `api_token_create`); it
+    stays when that token is revoked or its maker goes, for the data planes that have it are not theirs. Raises
+    InputInvalid and Forbidden.
     """
     expires_at = _end_within(expires_at, _maker(actor))
     plaintext = client_token_text(expires_at=expires_at)
@@ -173,7 +173,7 @@ def client_token_create(
 
 @transaction.atomic
 def client_token_revoke(*, token: ClientToken, actor: Principal, reason: str = "", request_id: str = "") -> None:
-    """End a data plane's token now, and with it its open streams; a second call changes nothing."""
+    """Revoke a data plane's token now, which ends the streams opened with it; a second call changes nothing."""
     if token.revoked_at is None:
         token.revoked_at = timezone.now()
         token.save(update_fields=["revoked_at"])
@@ -181,8 +181,8 @@ def client_token_revoke(*, token: ClientToken, actor: Principal, reason: str = "
 
 
 def environment_forget(*, environment: str, actor: Principal, request_id: str = "") -> None:
-    """End what was granted in an environment that is being deleted: one that is later made under the same key is
-    another one. Called inside the transaction that deletes it.
+    """Delete the grants and revoke the tokens of an environment that is being deleted: one that is later made under the
+    same key is another one. Called inside the transaction that deletes it.
     """
     for token in ClientToken.objects.filter(environment=environment, revoked_at=None):
         client_token_revoke(token=token, actor=actor, request_id=request_id)
@@ -212,7 +212,9 @@ def _client_token_changed(verb: str, token: ClientToken, actor: Principal, reque
 
 
 def administrator_ensure(*, password: str) -> bool:
-    """Make the first administrator, once; whether it was made now. Never changes one that exists."""
+    """Create the first administrator unless there is an account already; whether it was created now. Never changes one
+    that exists.
+    """
     users = get_user_model()
     if users.objects.filter(is_superuser=True).exists():
         return False
@@ -221,7 +223,7 @@ def administrator_ensure(*, password: str) -> bool:
 
 
 def admin_token_ensure(*, known: str) -> str:
-    """A valid token with every scope, `INSTALLATION`'s: `known` while it still is one, else a new one."""
+    """A valid token with every scope, that of `INSTALLATION`: `known` while it still is one, else a new one."""
     principal = token_principal(known)
     name = INSTALLATION.name.removeprefix("token:")
     if principal == INSTALLATION:
@@ -242,8 +244,8 @@ def client_token_ensure(*, known: str, subject: str) -> str:
 
 
 def _maker(actor: Principal) -> ApiToken | None:
-    """The token that makes another one, locked until that is made; None where none does. Behind `person_behind_lock`:
-    a person is locked before their tokens. Raises Forbidden.
+    """The token that the actor uses to make another one, locked until that is made; None where the actor uses none.
+    Called after `person_behind_lock`: a person is locked before their tokens. Raises Forbidden.
     """
     if actor.id.kind is not PrincipalKind.TOKEN:
         return None

@@ -14,7 +14,7 @@ _SUBJECT: Final = r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}"
 
 
 class TokenKind(StrEnum):
-    """Whose a token of the API is."""
+    """The three kinds of tokens of the API, by whom they belong to."""
 
     PERSONAL = "personal"  # a person's: does no more than they may, and ends with them
     SERVICE = "service"  # nobody's: made by who administers, and stays when they go
@@ -22,9 +22,9 @@ class TokenKind(StrEnum):
 
 
 def name_space(*, owner_id: int | None, environments: Iterable[str | None]) -> str:
-    """Within what a token's name is unique: the tokens of one person, or those of services that are for the same
-    environments (None: all). Whoever may make one of these sees all of them, so that a name that is taken tells nothing
-    of somebody else's.
+    """The space within which a token's name is unique: the tokens of one person, or those of services that are for the
+    same environments (None: all). Whoever may make one of these sees all of them, so that a name that is taken tells
+    nothing of somebody else's.
     """
     if owner_id is not None:
         return f"user:{owner_id}"
@@ -33,15 +33,15 @@ def name_space(*, owner_id: int | None, environments: Iterable[str | None]) -> s
 
 
 def token_name_problem(name: str) -> str:
-    """Why no token can be called so; empty when one can."""
+    """Why no token can have this name, as a sentence; empty when one can."""
     if name.strip() and len(name) <= MAX_TOKEN_NAME_CHARS and name.isprintable():
         return ""
     return f"A token's name is one line of 1 to {MAX_TOKEN_NAME_CHARS} printable characters."
 
 
 def subject_problem(subject: str) -> str:
-    """Why no token of a data plane can name this subject; empty when one can. A SPIFFE ID is proven by a certificate
-    and by nothing else; a star would be read as a pattern.
+    """Why no data plane's token can be for this subject, as a sentence; empty when one can. A SPIFFE ID is proven by a
+    certificate and by nothing else; a star would be read as a pattern.
     """
     if re.fullmatch(_SUBJECT, subject) and not subject.lower().startswith("spiffe:"):
         return ""
@@ -52,8 +52,8 @@ def subject_problem(subject: str) -> str:
 
 
 def end_within(expires_at: datetime | None, maker_ends: datetime | None) -> datetime | None:
-    """When a token ends that is made with one that ends at `maker_ends` (None: never); None: never. Raises ValueError
-    with a sentence when it would outlive the one it is made with.
+    """The time at which a token expires (None: never) that is made with one that expires at `maker_ends` (None: never).
+    Raises ValueError with a sentence when it would outlive the one it is made with.
     """
     if maker_ends is None:
         return expires_at
@@ -65,5 +65,5 @@ def end_within(expires_at: datetime | None, maker_ends: datetime | None) -> date
 
 
 def expiry_problem(expires_at: datetime | None, *, now: datetime) -> str:
-    """Why no token can be good until then; empty when one can."""
+    """Why no token can expire at this time, as a sentence; empty when one can."""
     return "expires_at is in the past." if expires_at is not None and expires_at <= now else ""

@@ -13,26 +13,26 @@ _YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml", 
 
 
 def json_answer(content: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """`content` as JSON in UTF-8."""
+    """An answer with `content` as JSON in UTF-8."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return HttpResponse(body, status=status, content_type="application/json", headers=dict(headers or {}))
 
 
 def yaml_answer(content: object, *, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """`content` as YAML, keys in their own order, without aliases (which Parley does not read back)."""
+    """An answer with `content` as YAML, keys in their own order, without aliases (which Parley does not read back)."""
     body = yaml_of(content).encode("utf-8", "replace")
     return HttpResponse(body, content_type="application/yaml", headers=dict(headers or {}))
 
 
 def empty_answer(status: int, *, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """An answer without a body, and so without a form of body."""
+    """An answer without a body, and so without a Content-Type."""
     answer = HttpResponse(status=status, headers=dict(headers or {}))
     del answer["Content-Type"]
     return answer
 
 
 def rendered(request: Request, content: object, *, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """`content` in the form the caller prefers."""
+    """An answer with `content` as JSON or YAML, whichever the request's Accept prefers."""
     answer = yaml_answer(content, headers=headers) if prefers_yaml(request) else json_answer(content, headers=headers)
     answer["Vary"] = "Accept"
     return answer
@@ -52,12 +52,12 @@ def prefers_yaml(request: Request) -> bool:
 
 
 def moment(value: datetime) -> str:
-    """RFC 3339 in UTC, to the millisecond."""
+    """The time as RFC 3339 in UTC, to the millisecond."""
     return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def moment_or_none(value: datetime | None) -> str | None:
-    """The same for what may not have happened."""
+    """The time as `moment` writes it; None for something that has not happened."""
     return moment(value) if value is not None else None
 
 

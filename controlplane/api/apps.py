@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ApiConfig(AppConfig):
-    """API."""
+    """Registers this folder with Django as the application `api`."""
 
     name = "controlplane.api"
     label = "api"

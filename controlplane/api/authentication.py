@@ -18,7 +18,7 @@ _HINT: Final = "Send 'Authorization: Bearer TOKEN', or sign in."
 
 
 class BearerToken(BaseAuthentication):
-    """`Authorization: Bearer parley_…`."""
+    """Authenticates requests by a token in the header `Authorization: Bearer parley_…`."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, Principal] | None:
         """The token's principal; None when the request carries no Authorization. Raises Unauthenticated, Busy."""
@@ -39,7 +39,9 @@ class BearerToken(BaseAuthentication):
 
 
 class SignedIn(SessionAuthentication):
-    """The console's session. Whatever writes must also carry the CSRF token, in the X-CSRFToken header."""
+    """Authenticates requests by the console's session. Whatever writes must also carry the CSRF token, in the
+    X-CSRFToken header.
+    """
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         """The user and their principal; None when nobody is signed in. Raises PermissionDenied for a forgery, Busy."""
@@ -55,5 +57,7 @@ class SignedIn(SessionAuthentication):
         return user, principal
 
     def enforce_csrf(self, request: Request) -> None:
-        """Checked on Django's request: DRF's would parse the body to look for the token in a form."""
+        """Refuse a write without the CSRF token. Checked on Django's request: DRF's would parse the body to look for
+        the token in a form.
+        """
         super().enforce_csrf(request._request)  # type: ignore[arg-type]  # noqa: SLF001  what the check was written for

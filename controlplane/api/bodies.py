@@ -14,7 +14,7 @@ from controlplane.api.body_limit import body_limit
 from controlplane.api.errors import MediaRefused
 from controlplane.api.fields import StrictSerializer, findings_of
 from controlplane.catalog.reading import NOTHING_CHANGED, manifest_limits, manifests_in
-from controlplane.errors import InputInvalid, InputTooLarge, InputUnreadable
+from controlplane.common.errors import InputInvalid, InputTooLarge, InputUnreadable
 from xdscore.findings import Finding, Severity
 from xdscore.limits import Limits
 from xdscore.schema import Document, Manifest, Media, read_text
@@ -33,7 +33,7 @@ _WRITE_IT_SO: Final = "Send 'Content-Type: application/json' or 'application/yam
 
 
 def media_of(request: Request) -> Media:
-    """What the body is written in. Raises MediaRefused: nothing is guessed from the content."""
+    """The media type of the request's body: JSON or YAML. Raises MediaRefused: nothing is guessed from the content."""
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise MediaRefused(
             "Compressed bodies are not read. Send it without a Content-Encoding."
@@ -58,7 +58,7 @@ def media_of(request: Request) -> Media:
 
 
 def body_of(request: Request) -> bytes:
-    """The bytes. Raises InputTooLarge without reading what says it is too long."""
+    """The bytes of the request's body. Raises InputTooLarge without reading what says it is too long."""
     limit = body_limit(request._request.path, _limits())  # noqa: SLF001  DRF offers no other way to the path
     said = request.headers.get("Content-Length", "")
     if said.isdigit() and int(said) > limit:
@@ -83,7 +83,9 @@ def documents_of(request: Request) -> tuple[Document, ...]:
 
 
 def document_of(request: Request) -> Document:
-    """The one document of the body."""
+    """The only document of the request's body. Raises InputInvalid where there are none or several, and what
+    `documents_of` raises.
+    """
     documents = documents_of(request)
     if len(documents) != 1:
         raise InputInvalid(f"The body holds {len(documents)} documents; this request takes one. Nothing was changed.")
@@ -127,7 +129,7 @@ def values_of(document: Document, shape: type[StrictSerializer], *, partial: boo
 
 
 def located_in(document: Document, path: Path, finding: Finding) -> Finding:
-    """The finding with its pointer, line and column in the document."""
+    """The finding with the pointer, line and column of this path in the document."""
     line, column = document.positions.at(path)
     return replace(finding, pointer=pointer_of(path), line=line, column=column)
 

@@ -16,7 +16,7 @@ from controlplane.api.paths import PREFIX
 from controlplane.api.problems import problem
 from controlplane.api.request_log import refusal_told
 from controlplane.api.requests import HEADER, chosen_id, request_id_set
-from controlplane.errors import InputTooLarge
+from controlplane.common.errors import InputTooLarge
 from xdscore.limits import Limits
 
 Message = MutableMapping[str, Any]
@@ -29,7 +29,7 @@ _SIZE_DIGITS_MAX: Final = 19
 
 
 class BodyLimit:
-    """An ASGI application in front of another one."""
+    """An ASGI application that refuses bodies that are too long before the application behind it reads them."""
 
     def __init__(self, application: Application, limits: Limits) -> None:
         self._application = application
@@ -56,14 +56,16 @@ class BodyLimit:
 
 
 def body_limit(path: str, limits: Limits) -> int:
-    """How many bytes a body may have here: an apply describes a whole environment, everything else one thing."""
+    """The most bytes that a request body to this path may have: an apply describes a whole environment, everything else
+    one thing.
+    """
     bulk = path.startswith(PREFIX) and (path.endswith("/apply") or path == f"{PREFIX}validate")
     return limits.apply_bytes if bulk else limits.body_bytes
 
 
 class _Counted:
-    """Hands a body on as it comes. Once it has passed the limit, its client has left, as far as the application can
-    tell: Django then answers nothing, and forgets what it has read.
+    """Hands a request body on as it comes. Once it has passed the limit, its client has left, as far as the application
+    can tell: Django then answers nothing, and forgets what it has read.
     """
 
     def __init__(self, receive: Receive, limit: int) -> None:

@@ -21,7 +21,9 @@ MAX_LOSING: Final = 100  # clients; more are counted
 def edits_json(
     edits: Sequence[EditedResource], *, environment_key: str, parsed: Iterable[ParsedResource], text: bool
 ) -> list[dict[str, object]]:
-    """Planned edits with the fields that differ; with `text` also as unified text. No secret is in any of it."""
+    """Planned edits as JSON, each with the fields that differ; with `text` also as unified text. No secret is in any of
+    it.
+    """
     after = {(each.type.word, each.name): each for each in parsed}
     there = [(edit.type, edit.name) for edit in edits if edit.action != "created"]
     before = {key: manifest_of(found) for key, found in resources_named(environment_key=environment_key, keys=there)}
@@ -34,7 +36,7 @@ def edits_json(
 
 
 def content_edits(diff: Iterable[Mapping[str, object]]) -> tuple[Edited, ...]:
-    """Those of these edits that clients would see: one that only changes an owner differs in no field."""
+    """The edits of a JSON diff that clients would see: one that only changes an owner differs in no field."""
     return tuple(
         Edited(str(each["type"]), str(each["name"]), each["action"] == "deleted")
         for each in diff
@@ -43,7 +45,7 @@ def content_edits(diff: Iterable[Mapping[str, object]]) -> tuple[Edited, ...]:
 
 
 def impact_json(impact: Impact) -> dict[str, object]:
-    """What edits would mean to connected clients. A null key stands for the clients that are in no group."""
+    """How edits would affect connected clients, as JSON. A null key stands for the clients that are in no group."""
     return {
         "connected": impact.connected,
         "receive": impact.receive,
@@ -65,7 +67,9 @@ def _loss_json(loss: Loss) -> dict[str, object]:
 def states_json(
     before: Mapping[EntryKey, str], after: Mapping[EntryKey, str], *, environment_key: str, text: bool
 ) -> dict[str, object]:
-    """What differs between two states of an environment, each given as the addresses of its contents."""
+    """The resources that differ between two states of an environment, as JSON. A state is given as the addresses of its
+    contents.
+    """
     count, found = states_differ(before, after, environment_key=environment_key, limit=MAX_RESOURCES)
     return {"count": count, "diff": [_difference_json(each, text=text) for each in found]}
 

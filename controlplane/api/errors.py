@@ -1,4 +1,4 @@
-"""What only HTTP can say no to. The rest of the tree is in `controlplane.errors`.
+"""What only HTTP can say no to. The rest of the tree is in `controlplane.common.errors`.
 
 OperatorError
 ├── Unauthenticated        401: nobody is known to be asking
@@ -10,7 +10,7 @@ ControlPlaneError
 └── InternalError          500: a fault of Parley's own
 """
 
-from controlplane.errors import ControlPlaneError, OperatorError
+from controlplane.common.errors import ControlPlaneError, OperatorError
 
 
 class Unauthenticated(OperatorError):
@@ -21,7 +21,7 @@ class Unauthenticated(OperatorError):
 
 
 class MethodRefused(OperatorError):
-    """The path does not take this verb; `allowed` are those it takes."""
+    """The path does not take this verb; `allowed` are the verbs it takes."""
 
     code = "XDS3005"
     status = 405
@@ -32,15 +32,15 @@ class MethodRefused(OperatorError):
 
 
 class MediaRefused(OperatorError):
-    """The body is not in a form that is read here."""
+    """The body is in a media type or encoding that this request does not read."""
 
     code = "XDS3015"
     status = 415
 
 
 class ToldOnce(OperatorError):
-    """The request was carried out under its Idempotency-Key before, and what it was answered told a secret. `location`
-    is the path of what was made then.
+    """The request was carried out under its Idempotency-Key before, and its answer told a secret, which is told once.
+    `location` is the path of what was made then.
     """
 
     code = "XDS3032"
@@ -56,14 +56,14 @@ class ToldOnce(OperatorError):
 
 
 class ConditionMissing(OperatorError):
-    """A write of one resource that does not say which revision it was made from, where that is demanded."""
+    """A write of one resource does not say which revision it was made from, where the environment demands that."""
 
     code = "XDS3028"
     status = 428
 
 
 class InternalError(ControlPlaneError):
-    """Parley's own fault. The log has the reason, under the request's id."""
+    """Parley failed to answer through its own fault. The log has the reason, under the request's id."""
 
     code = "XDS9000"
     status = 500

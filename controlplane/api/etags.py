@@ -8,20 +8,20 @@ from rest_framework.request import Request
 from controlplane.api.errors import ConditionMissing
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.values import Existing, Expectation
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 
 _TAG: Final = re.compile(r'"r(\d{1,10})"')
 _LIST: Final = re.compile(r'\s*(?:W/)?"[\x21\x23-\x7e]*"\s*(?:,\s*(?:W/)?"[\x21\x23-\x7e]*"\s*)*')
 
 
 def etag(revision: int) -> str:
-    """The tag of a revision."""
+    """The ETag of a resource's revision, in quotes."""
     return f'"r{revision}"'
 
 
 def expectation_of(request: Request, environment_key: str) -> Expectation:
-    """What the caller demands of what is there. Raises InputInvalid for a condition that cannot be understood, and
-    ConditionMissing where the environment wants one (decisions C25).
+    """The condition that If-Match or If-None-Match sets on the resource's current revision. Raises InputInvalid for a
+    condition that cannot be understood, and ConditionMissing where the environment wants one (decisions C25).
     """
     match = request.headers.get("If-Match")
     none_match = request.headers.get("If-None-Match")

@@ -33,7 +33,7 @@ _CODES: Final[Mapping[str, str]] = {
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields. Subclasses describe one request body each."""
+    """The base of request bodies: it refuses unknown fields. Each subclass describes one body."""
 
     def to_internal_value(self, data: object) -> Any:
         """The values of the known fields. Raises ValidationError with every problem, unknown fields included."""
@@ -55,13 +55,13 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class Text(serializers.CharField):
-    """A string, kept as it is: not trimmed, not made from a number."""
+    """A string field that takes strings only and keeps them as they are, untrimmed."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
 
     def to_internal_value(self, data: object) -> str:
-        """The string. One line: a control character in it would reach logs and terminals (threat 16)."""
+        """The string. It must be one line: a control character in it would reach logs and terminals (threat 16)."""
         if not isinstance(data, str):
             raise ValidationError("This must be a string.", code="wrong_type")
         if not data.isprintable():
@@ -69,36 +69,38 @@ class Text(serializers.CharField):
         return data
 
     def run_validators(self, value: object) -> None:
-        """Null characters are refused with the other unprintable ones; once is enough."""
+        """Check the string, but not for null characters: they are refused already with the other unprintable ones."""
         self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
         super().run_validators(value)
 
 
 class Flag(serializers.BooleanField):
-    """true or false, and nothing that merely looks like it."""
+    """A boolean field that takes true and false, and nothing that merely looks like one of them."""
 
     def to_internal_value(self, data: object) -> bool:
-        """The boolean."""
+        """The boolean that was given. Raises ValidationError for anything else."""
         if not isinstance(data, bool):
             raise ValidationError("This must be true or false.", code="wrong_type")
         return data
 
 
 class Whole(serializers.IntegerField):
-    """A whole number."""
+    """A field that takes whole numbers, and neither booleans nor numbers in strings."""
 
     def to_internal_value(self, data: object) -> int:
-        """The number."""
+        """The number that was given. Raises ValidationError for anything else."""
         if not isinstance(data, int) or isinstance(data, bool):
             raise ValidationError("This must be a whole number.", code="wrong_type")
         return data
 
 
 class Time(serializers.DateTimeField):
-    """RFC 3339, with its offset from UTC: a time without one would mean another moment in another place."""
+    """A field for a time in RFC 3339 with its offset from UTC: a time without one would mean another moment in another
+    place.
+    """
 
     def to_internal_value(self, value: object) -> datetime:
-        """The moment."""
+        """The time that was given. Raises ValidationError for anything else."""
         if not isinstance(value, str):
             raise ValidationError("This must be a time such as 2026-12-31T23:59:59Z.", code="wrong_type")
         try:
@@ -111,8 +113,8 @@ class Time(serializers.DateTimeField):
 
 
 def findings_of(error: ValidationError) -> list[tuple[Path, Finding]]:
-    """Every problem of a refused body with its path in the body, unknown fields first where they are, in the order of
-    the fields.
+    """A finding for every problem of a refused body, with its path in the body; unknown fields come first at their
+    place, then the other fields in order.
     """
     return [(path, _finding(path, detail)) for path, detail in _walk(error.detail, ())]
 

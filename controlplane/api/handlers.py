@@ -14,22 +14,24 @@ _API = "/api/"
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """400: the host, the headers or the number of fields."""
+    """The answer 400 to a request with a host, headers or number of fields that Django refuses."""
     return answer_for(exception) if _is_api(request) else defaults.bad_request(request, exception)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403."""
+    """The answer 403: a problem document in the API, a page elsewhere."""
     return answer_for(exception) if _is_api(request) else defaults.permission_denied(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404: no path of ours."""
+    """The answer 404 to a path that does not exist: a problem document in the API, a page elsewhere."""
     return answer_for(Http404()) if _is_api(request) else defaults.page_not_found(request, exception)
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """500, or what the exception in flight really was: a middleware's database error is a 503."""
+    """The answer 500; where the exception in flight has a status of its own, that one: a middleware's database error is
+    a 503.
+    """
     error = sys.exc_info()[1]
     if not _is_api(request) or error is None:
         return defaults.server_error(request)

@@ -10,16 +10,18 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.handlers import bad_request
 from controlplane.api.request_log import TOLD
-from controlplane.gates import Gate
+from controlplane.http.gates import Gate
 
 log = structlog.get_logger(__name__)
 
 
 class HostCheck(Gate):
-    """Behind the rates of strangers and before what takes a turn or a thread."""
+    """Refuses requests under a host name that is not ours. Stands behind the rates of strangers and before what takes a
+    turn or a thread.
+    """
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """That this is not its name."""
+        """The answer 400 to a request whose host name is not ours; None for any other request."""
         return _refusal(request)
 
 

@@ -1,20 +1,20 @@
 """Which resource type a path or a body means."""
 
-from controlplane.errors import InputInvalid, NotFound
+from controlplane.common.errors import InputInvalid, NotFound
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_url, by_word
 from xdscore.schema.codes import NAME_REFUSED
 
 
 def kind_named(text: str) -> ResourceType | None:
-    """The type of a word or a type URL."""
+    """The resource type with this word or type URL; None where there is none."""
     return by_word.get(text) or by_url.get(text)
 
 
 def kind_in_path(text: str) -> ResourceType:
-    """The type of a path. Raises NotFound with all there are."""
+    """The resource type that a part of a path names. Raises NotFound, with all types there are."""
     kind = kind_named(text)
     if kind is None:
         raise NotFound(
@@ -24,7 +24,7 @@ def kind_in_path(text: str) -> ResourceType:
 
 
 def name_in_path(kind: ResourceType, name: str) -> str:
-    """The name of a path. Raises InputInvalid when no resource can have it."""
+    """The canonical form of the resource name in a part of a path. Raises InputInvalid when no resource can have it."""
     problem = name_problem(name)
     if problem:
         finding = NAME_REFUSED.finding("", problem=problem)
@@ -40,9 +40,9 @@ def name_in_path(kind: ResourceType, name: str) -> str:
                 ),
             ),
         )
-    return name
+    return canonical(name)
 
 
 def type_words() -> str:
-    """Every word, for a sentence."""
+    """The words of all resource types with commas between them, for a sentence."""
     return ", ".join(kind.word for kind in RESOURCE_TYPES)

@@ -5,11 +5,9 @@ Works in a synchronous chain and in an asynchronous one, so that a request that 
 """
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final, cast
+from typing import Final
 
 import structlog
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
@@ -17,41 +15,33 @@ from controlplane.api.paths import PREFIX, encoded_path
 from controlplane.api.problems import answer_for
 from controlplane.api.request_log import request_told
 from controlplane.api.requests import HEADER, chosen_id, request_id_set
-from controlplane.security_headers import page_contain, security_headers_set
+from controlplane.http.gates import Middleware
+from controlplane.http.security_headers import page_contain, security_headers_set
 from xdscore import build
 
 VERSION_HEADER: Final = "API-Version"
 VERSION: Final = "1"
 
-Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
 
+class RequestMiddleware(Middleware):
+    """Gives each request its id for logs, audit and answer, and prepares requests to the API's paths."""
 
-class RequestMiddleware:
-    """Names the request in logs, audit and answer; prepares the API's paths."""
-
-    sync_capable = True
-    async_capable = True
-
-    def __init__(self, get_response: Respond) -> None:
-        self._respond = get_response
-        self._asynchronous = iscoroutinefunction(get_response)
-        if self._asynchronous:
-            markcoroutinefunction(self)
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        if self._asynchronous:
-            return self._call_async(request)
+    def answer(self, request: HttpRequest) -> HttpResponseBase:
+        """The answer with the request's id, in a synchronous chain."""
         identity, began = _begin(request), time.monotonic()
         with structlog.contextvars.bound_contextvars(request_id=identity):
-            return _end(request, cast(HttpResponseBase, self._respond(request)), identity, began)
+            return _end(request, self.rest(request), identity, began)
 
-    async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
+    async def answer_soon(self, request: HttpRequest) -> HttpResponseBase:
+        """The answer with the request's id, in an asynchronous chain."""
         identity, began = _begin(request), time.monotonic()
         with structlog.contextvars.bound_contextvars(request_id=identity):
-            return _end(request, await cast(Awaitable[HttpResponseBase], self._respond(request)), identity, began)
+            return _end(request, await self.rest_soon(request), identity, began)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """A problem document for what a view of the API lets through; other rooms answer for themselves."""
+        """The problem document for an exception that a view of the API lets through; other rooms answer for
+        themselves.
+        """
         return answer_for(exception, path=request.path) if _is_api(request) else None
 
 

@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which part of a list is asked for."""
+    """The part of a list that a request asks for: at most `limit` items, after the first `offset`."""
 
     limit: int
     offset: int
 
 
 def window_of(query: Query) -> Window:
-    """`?limit=100&offset=0`."""
+    """The window that `?limit=` and `?offset=` ask for; without them the first items."""
     limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
     return Window(limit, query.whole("offset", 0, minimum=0, maximum=_MAX_OFFSET))
 
@@ -37,7 +37,7 @@ def window_of(query: Query) -> Window:
 def offset_page(
     request: Request, rows: "QuerySet[Any, T] | Sequence[T]", window: Window, render: Callable[[T], object]
 ) -> dict[str, object]:
-    """One page, with the count of all and the ways to the pages beside it."""
+    """A page of `rows` as JSON, with the count of all rows and links to the pages beside it."""
     count = rows.count() if isinstance(rows, QuerySet) else len(rows)
     items = [render(row) for row in rows[window.offset : window.offset + window.limit]]
     return counted_page(request, items, window, count)
@@ -46,7 +46,9 @@ def offset_page(
 def plain_page(
     request: Request, rows: "QuerySet[Any, T] | Sequence[T]", render: Callable[[T], object]
 ) -> dict[str, object]:
-    """The same for a list that nothing filters. Raises InputInvalid."""
+    """A page of a list that nothing filters, as `offset_page` makes it. Raises InputInvalid for a parameter that cannot
+    be used.
+    """
     query = Query(request, OFFSET_PARAMETERS)
     window = window_of(query)
     query.done()
@@ -54,7 +56,7 @@ def plain_page(
 
 
 def counted_page(request: Request, items: Sequence[object], window: Window, count: int) -> dict[str, object]:
-    """The same for items that were read already."""
+    """A page of items that were read already, with the count of all and links to the pages beside it."""
     following = window.offset + window.limit
     before = max(window.offset - window.limit, 0)
     return {
@@ -66,7 +68,9 @@ def counted_page(request: Request, items: Sequence[object], window: Window, coun
 
 
 def cursor_page(request: Request, items: Sequence[object], limit: int, last: str) -> dict[str, object]:
-    """One page of a list without an end; `last` is where the next page begins, empty when this is the last one."""
+    """A page of a list that is read by cursor; `last` is where the next page begins, empty when this is the last
+    one.
+    """
     return {"next": _link(request, limit=limit, after=last) if last else None, "results": list(items)}
 
 

@@ -18,8 +18,8 @@ _PATH_CHARS: Final = "/:@!$&'()*+,;=~"
 
 
 def encoded_path(request: HttpRequest) -> str:
-    """The path as it was sent. Without a server that keeps it, the decoded path with everything but slashes encoded
-    again.
+    """The path of the request as it was sent. Without a server that keeps it, the decoded path with everything but
+    slashes encoded again.
     """
     raw = getattr(request, "scope", {}).get("raw_path")  # ASGI; only its HTTP requests have a scope
     if isinstance(raw, bytes) and raw:
@@ -33,33 +33,33 @@ def path_to(*parts: str) -> str:
 
 
 class Part:
-    """One part of a path."""
+    """A Django path converter for one part of a path, percent-decoded."""
 
     regex = "[^/]+"
 
     def to_python(self, value: str) -> str:
-        """The part decoded. Raises ValueError, which Django takes for "no such path", when it is not UTF-8."""
+        """The part, percent-decoded. Raises ValueError, which Django takes for "no such path", when it is not UTF-8."""
         return unquote(value, errors="strict")
 
     def to_url(self, value: str) -> str:
-        """The part encoded."""
+        """The part, percent-encoded."""
         return quote(value, safe="")
 
 
 class TypePart(Part):
-    """A type's word or its type URL."""
+    """A path converter for a resource type: its word or its type URL, which has a slash."""
 
     regex = r"type\.googleapis\.com/[^/]+|[^/]+"
 
 
 class Rest(Part):
-    """Everything up to the end, or up to what the route says follows."""
+    """A path converter for everything up to the end, or up to what the route says follows."""
 
     regex = ".+"
 
 
 def converters_register() -> None:
-    """Make the converters known to `path`. Called once, by `urls`."""
+    """Make the path converters known to Django's `path`. Called once, by `urls`."""
     register_converter(Part, "part")
     register_converter(TypePart, "type")
     register_converter(Rest, "rest")

@@ -21,7 +21,7 @@ from rest_framework import exceptions as drf
 from controlplane.api.errors import InternalError, MethodRefused, ToldOnce, Unauthenticated
 from controlplane.api.requests import request_id
 from controlplane.catalog.guarding import LossRefused
-from controlplane.errors import (
+from controlplane.common.errors import (
     Busy,
     Conflict,
     ControlPlaneError,
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 def problem(error: ControlPlaneError) -> HttpResponse:
-    """The document of one error, with the headers its status asks for."""
+    """The problem document for an error, with the headers that its status asks for."""
     response = document(
         status=error.status,
         code=error.code,
@@ -87,12 +87,14 @@ def document(
 
 
 def error_url(code: str) -> str:
-    """The page that explains a code."""
+    """The address of the page that explains an error code."""
     return f"{settings.PARLEY.public_url}/api/v1/errors/{code}"
 
 
 def finding_json(finding: Finding) -> dict[str, object]:
-    """One entry of `errors` and of `findings`. What is not known is left out, not told as 0 or an empty text."""
+    """A finding as an object in `errors` or `findings`. What is not known is left out, not told as 0 or an empty
+    text.
+    """
     known: dict[str, object] = {"code": finding.code, "severity": finding.severity.value, "pointer": finding.pointer}
     if finding.line:
         known |= {"line": finding.line, "column": finding.column}
@@ -105,7 +107,9 @@ def finding_json(finding: Finding) -> dict[str, object]:
 
 
 def answer_for(error: BaseException, *, path: str = "") -> HttpResponse:
-    """The problem document of any exception at all."""
+    """The problem document for any exception; one that is not known is logged with its stack and answered as
+    InternalError. `path` names the view in that log line.
+    """
     known = _known(error)
     if known is not None:
         return problem(known)
@@ -190,5 +194,5 @@ def _headers(error: ControlPlaneError) -> Mapping[str, str]:  # noqa: PLR0911 - 
 
 
 def reason_of(status: int) -> str:
-    """The words of a status, for the schema."""
+    """The standard phrase of an HTTP status, such as "Not Found"."""
     return HTTPStatus(status).phrase

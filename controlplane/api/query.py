@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 from rest_framework.request import Request
 
 from controlplane.catalog.guarding import Consent
-from controlplane.errors import InputInvalid
-from controlplane.moments import moment_or_age
+from controlplane.common.errors import InputInvalid
+from controlplane.http.moments import moment_or_age
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED
@@ -42,7 +42,7 @@ class Query:
                 self._refuse(name, "is given more than once")
 
     def text(self, name: str, default: str = "", *, at_most: int = 1_024) -> str:
-        """One line of text."""
+        """The value of a parameter that is one line of text."""
         value = self._given.get(name, default)
         if len(value) > at_most:
             self._refuse(name, f"has {len(value)} characters; at most {at_most} are allowed")
@@ -53,7 +53,7 @@ class Query:
         return default
 
     def message(self) -> str:
-        """Why a change is made: `?message=`, else the X-Parley-Message header, in UTF-8."""
+        """The reason for a change: `?message=`, else the X-Parley-Message header, in UTF-8."""
         if "message" in self._given:
             return self.text("message", at_most=MAX_MESSAGE_CHARS)
         header = self._request.headers.get("X-Parley-Message", "")
@@ -72,18 +72,18 @@ class Query:
         return text
 
     def consent(self) -> Consent:
-        """What `?accept_loss=` says of what connected clients would lose."""
+        """How many clients may lose something by this write: the value of `?accept_loss=`."""
         return Consent(self.whole("accept_loss", 0, minimum=0, maximum=_MAX_CLIENTS))
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """`true` or `false`."""
+        """The value of a parameter that is `true` or `false`."""
         value = self._given.get(name)
         if value not in (None, "true", "false"):
             self._refuse(name, "must be true or false")
         return default if value is None else value == "true"
 
     def whole(self, name: str, default: int, *, minimum: int, maximum: int) -> int:
-        """A whole number between two bounds."""
+        """The value of a parameter that is a whole number between two bounds."""
         value = self._given.get(name)
         if value is None:
             return default
@@ -93,7 +93,7 @@ class Query:
         return int(value)
 
     def choice(self, name: str, choices: Iterable[str], default: str) -> str:
-        """One of some words."""
+        """The value of a parameter that is one of these words."""
         value = self._given.get(name, default)
         allowed = list(choices)
         if value != default and value not in allowed:
@@ -102,7 +102,9 @@ class Query:
         return value
 
     def words(self, name: str, choices: Iterable[str]) -> tuple[str, ...]:
-        """Some of these words: the parameter may be repeated, and each may hold several, separated by commas."""
+        """The values of a parameter that are among these words: it may be repeated, and each may hold several,
+        separated by commas.
+        """
         allowed = list(choices)
         given = [word for value in self._given.getlist(name) for word in value.split(",")]
         strange = ", ".join(f"'{word}'" for word in dict.fromkeys(given) if word not in allowed)
@@ -116,7 +118,7 @@ class Query:
         return tuple(self._given.getlist(name))
 
     def seconds(self, name: str, *, at_most: int) -> float:
-        """A time such as `20s`, `500ms` or `20`; 0 when it is not given."""
+        """The value, in seconds, of a parameter such as `20s`, `500ms` or `20`; 0 when it is not given."""
         value = self._given.get(name)
         if value is None:
             return 0.0
@@ -128,7 +130,7 @@ class Query:
         return seconds
 
     def since(self, name: str, now: Callable[[], datetime]) -> datetime | None:
-        """A time, or an age that is counted back from `now`."""
+        """The time that a parameter gives as such, or as an age counted back from `now`; None when it is not given."""
         value = self._given.get(name)
         if value is None:
             return None
@@ -138,7 +140,9 @@ class Query:
         return found
 
     def parsed(self, name: str, parse: Callable[[str], T | None], default: T, *, wanted: str) -> T:
-        """Whatever `parse` makes of the text; None from it is a problem."""
+        """The value that `parse` makes of a parameter's text; where it makes None, the parameter is refused as not what
+        is `wanted`.
+        """
         value = self._given.get(name)
         if value is None:
             return default
@@ -149,11 +153,13 @@ class Query:
         return found
 
     def refuse(self, name: str, problem: str, *, hint: str = "") -> None:
-        """Note that a parameter cannot be what it is."""
+        """Note a problem of a parameter, which `done` will raise."""
         self._refuse(name, problem, hint=hint)
 
     def done(self) -> None:
-        """Raises InputInvalid with every problem found."""
+        """Raise InputInvalid with every problem found so far, unknown parameters included; do nothing where there is
+        none.
+        """
         if self._findings:
             raise InputInvalid("A query parameter cannot be used. Nothing was changed.", findings=tuple(self._findings))
 

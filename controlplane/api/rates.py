@@ -6,7 +6,6 @@ taking all of a process, and that it does.
 """
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,13 +13,11 @@ from django.conf import settings
 from django.http import HttpRequest
 from prometheus_client import Counter
 
+from controlplane.accounts.callers import CountedRequests
 from controlplane.accounts.principal import Principal
-from controlplane.callers import Callers
-from controlplane.errors import Busy
-from controlplane.principal_ids import PrincipalId
+from controlplane.common.errors import Busy
+from controlplane.common.principal_ids import PrincipalId
 from xdscore.limits import Limits
-
-_ADMITTED: Final = "parley.admitted"
 
 _PIPELINES: Final = "token_requests_per_s"
 _PEOPLE: Final = "user_requests_per_s"
@@ -33,7 +30,9 @@ for _limit in (_PIPELINES, _PEOPLE, STRANGERS):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What a kind of caller may send. `limit` and `burst_limit` are the names in the table of limits."""
+    """How many requests a kind of caller may send per second and at once. `limit` and `burst_limit` are the names in
+    the table of limits.
+    """
 
     limit: str
     per_s: int
@@ -42,7 +41,7 @@ class Rate:
     burst_limit: str = ""
 
     def refusal(self, wait_s: float) -> Busy:
-        """The sentence that says which limit and when to come again."""
+        """The error that refuses a request: it names the limit, and says in how many seconds to come again."""
         named = f"{self.limit} is {self.per_s:,}"
         if self.burst_limit:
             named = f"{named}, {self.burst_limit} {self.burst:,}"
@@ -52,32 +51,30 @@ class Rate:
         )
 
 
-_callers: Callers[PrincipalId] = Callers()
-_clock = time.monotonic
+# One that waits for a change is answered twice (`waiting`), and counted once.
+_requests: CountedRequests[PrincipalId] = CountedRequests("parley.admitted", REFUSED)
 
 
 def token_admit(request: HttpRequest, token: Principal) -> None:
-    """Count a request of this token. Raises Busy."""
+    """Count a request made with this token. Raises Busy when the token sends too many."""
     limits = _limits()
     rate = Rate(_PIPELINES, limits.token_requests_per_s, limits.token_burst, "This token", "token_burst")
     _admit(request, token.id, rate)
 
 
 def user_admit(request: HttpRequest, user: Principal) -> None:
-    """Count a request of somebody who is signed in. Raises Busy. A second's worth may come at once."""
+    """Count a request of a signed-in user, who may send a second's worth at once. Raises Busy when they send too
+    many.
+    """
     rate = _limits().user_requests_per_s
     _admit(request, user.id, Rate(_PEOPLE, rate, rate, f"'{user.name}'"))
 
 
 def _admit(request: HttpRequest, caller: PrincipalId, rate: Rate) -> None:
-    """Once for each request: one that waits for a change is answered twice (`waiting`)."""
-    if request.META.get(_ADMITTED):
-        return
-    wait_s = _callers.wait_s(caller, per_s=rate.per_s, burst=rate.burst, now=_clock())
+    """Count a request of this caller, once. Raises Busy."""
+    wait_s = _requests.wait_s(request, caller, limit=rate.limit, per_s=rate.per_s, burst=rate.burst)
     if wait_s:
-        REFUSED.labels(rate.limit).inc()
         raise rate.refusal(wait_s)
-    request.META[_ADMITTED] = True
 
 
 def _limits() -> Limits:

@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from controlplane.api.bodies import body_of
 from controlplane.api.errors import ToldOnce
 from controlplane.catalog.sealing import SealError, key_ring
-from controlplane.errors import Conflict, InputInvalid
+from controlplane.common.errors import Conflict, InputInvalid
+from controlplane.common.principal_ids import PrincipalId
 from controlplane.journal.answers import Claim, Kept, answer_claim, answer_forget, answer_keep
-from controlplane.principal_ids import PrincipalId
 from xdscore.snapshot import content_hash
 
 HEADER: Final = "Idempotency-Key"
@@ -26,9 +26,9 @@ _KEPT_HEADERS: Final = ("Content-Type", "Location", "ETag")
 
 
 def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim | HttpResponse | None:
-    """The key this request takes, or the answer it had before; None when it names no key. Called when this request is
-    known to be allowed. `told_once`: what it is answered tells a secret. Raises InputInvalid, Conflict, ToldOnce and
-    what reading the body raises.
+    """The Idempotency-Key claimed for this request, or the answer that it had before; None when the request has no key.
+    Called when this request is known to be allowed. `told_once`: its answer tells a secret. Raises InputInvalid,
+    Conflict, ToldOnce and what reading the body raises.
     """
     key = request.headers.get(HEADER)
     if key is None or request.method != "POST":
@@ -51,8 +51,8 @@ def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim
 
 
 def settle(taken: Claim, response: HttpResponse, *, told_once: bool) -> None:
-    """Keep the answer, or give the key back when the request failed through no fault of its own. `told_once`: keep no
-    more of it than that it was given, and where what was made is found.
+    """Store the answer under the key, or free the key when the request failed through no fault of its own. `told_once`:
+    store only that it was answered, and the path of what was made.
     """
     if response.status_code in _SENT_AGAIN:
         answer_forget(claim=taken)

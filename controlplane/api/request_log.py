@@ -11,12 +11,12 @@ import structlog
 from django.http import HttpRequest
 
 from controlplane.accounts.principal import Principal
-from controlplane.principal_ids import PrincipalId, PrincipalKind
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 
 log = structlog.get_logger(__name__)
 
 TOLD: Final = "parley.told"
-"""In `META` of a request whose refusal has a line of its own that says more."""
+"""The key in a request's `META` that says: its refusal has a log line of its own, so that it gets no second one."""
 
 _EVENT: Final = "request.answered"
 # Asked every few seconds, or by the dozen for each page: of these only what goes wrong is told.
@@ -25,7 +25,7 @@ _STATIC: Final = "/static/"
 
 
 def request_told(request: HttpRequest, status: int, seconds: float) -> None:
-    """Say that this request was answered, so long after it came; an answer that is streamed begins then."""
+    """Log that this request was answered, so many seconds after it came; an answer that is streamed begins then."""
     if request.META.get(TOLD):
         return
     match = request.resolver_match
@@ -37,7 +37,7 @@ def request_told(request: HttpRequest, status: int, seconds: float) -> None:
 
 
 def refusal_told(method: str, status: int, request_id: str) -> None:
-    """Say that a request was refused before it was read."""
+    """Log that a request was refused before it was read."""
     _tell(method, None, status, 0.0, request_id=request_id)
 
 
@@ -54,7 +54,7 @@ def _tell(  # the fields of the line, in the order in which they are read
 
 
 def _principal(request: HttpRequest) -> str | None:
-    """Who asked, where that is known by now; nothing is read to find out."""
+    """The principal that sent the request, where it is known by now; nothing is read to find out."""
     principal = getattr(request, "auth", None)  # of REST: DRF leaves it here
     if isinstance(principal, Principal):
         return str(principal.id)

@@ -6,10 +6,9 @@ from contextvars import ContextVar
 from typing import Final
 
 HEADER: Final = "X-Request-ID"
-MAX_CHARS: Final = 64  # the audit log's column
 
 # What a caller may choose: enough for UUIDs, trace ids and build numbers, and nothing a log reader would act on (threat
-# 16).
+# 16). 64 is the audit log's column.
 _SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 _current: ContextVar[str] = ContextVar("request_id", default="")
@@ -26,5 +25,5 @@ def chosen_id(given: str) -> str:
 
 
 def request_id_set(value: str) -> None:
-    """Make `value` the id of everything that runs in this context from now on."""
+    """Make `value` the id of the request that this context runs for from now on."""
     _current.set(value)

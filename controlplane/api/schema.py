@@ -208,7 +208,7 @@ APPLY_PARAMETERS: Final = [
 
 
 def page_of(item: type[serializers.Serializer[Any]], *, cursor: bool = False) -> serializers.Serializer[Any]:
-    """The shape of a page of these items."""
+    """The serializer of a page of these items; `cursor`: of a list that is read by cursor and has no count."""
     name = f"{item.__name__.removesuffix('Out')}Page"
     link = serializers.CharField(allow_null=True)
     fields: dict[str, Any] = {"next": link, "results": item(many=True)}
@@ -228,10 +228,10 @@ def described(
     dry_run: bool = False,
     yaml: dict[str, Any] | None = None,
 ) -> dict[Any, Any]:
-    """The answers of an operation, with a problem document for each status that refuses.
+    """The answers of an operation for the schema, with a problem document for each status that refuses.
 
     `yaml` is the shape of the answer as YAML where it differs, `unchanged` that of 200 when nothing had to be done.
-    `dry_run`: it may be asked what it would do.
+    `dry_run`: the operation takes `?dry_run=`.
     """
     answers: dict[Any, Any] = {}
     for each in media:
@@ -252,13 +252,13 @@ def described(
 
 
 def _either(*shapes: type[serializers.Serializer[Any]]) -> PolymorphicProxySerializer:
-    """One of these shapes."""
+    """A schema of something that has one of these shapes."""
     name = "Or".join(shape.__name__.removesuffix("Out") for shape in shapes)
     return PolymorphicProxySerializer(component_name=name, serializers=list(shapes), resource_type_field_name=None)
 
 
 def body_of_shape(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-    """A request body, in either form."""
+    """The schema of a request body of this shape, as JSON or YAML."""
     return {_JSON: shape, _YAML: shape}
 
 
@@ -268,7 +268,7 @@ def manifests_body(shape: type[serializers.Serializer[Any]], plain: dict[str, An
 
 
 def manifests_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Where plain manifests are taken, they and the shape are, as JSON and as YAML."""
+    """Say in the schema that plain manifests are taken beside the shape, as JSON and as YAML."""
     for path in result["paths"].values():
         for operation in path.values():
             content = operation.get("requestBody", {}).get("content", {})
@@ -279,7 +279,7 @@ def manifests_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Every POST takes a key, and may be refused because of it (`replay`)."""
+    """Add to every POST in the schema the Idempotency-Key and the answers that refuse because of it (`replay`)."""
     key = {
         "name": "Idempotency-Key",
         "in": "header",
@@ -300,7 +300,7 @@ def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]
 
 
 def retry_after_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Every answer that asks to come again says when."""
+    """Add the header Retry-After to every answer in the schema that asks to come again."""
     header = {"schema": {"type": "integer", "minimum": 1}, "description": "After how many seconds to send it again."}
     for path in result["paths"].values():
         for operation in path.values():
@@ -322,7 +322,7 @@ _BETA: Final = frozenset(
 
 
 def stability_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """How much each operation may be relied upon."""
+    """Mark each operation in the schema as `stable` or `beta`."""
     for path in result["paths"].values():
         for operation in path.values():
             operation["x-stability"] = "beta" if operation["operationId"] in _BETA else "stable"
@@ -330,7 +330,7 @@ def stability_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 def examples_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Each body with its example."""
+    """Add to each request body in the schema its example."""
     for path in result["paths"].values():
         for operation in path.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
@@ -339,22 +339,22 @@ def examples_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped library
-    """How the schema names API tokens."""
+    """Tells the schema generator how API tokens are sent."""
 
     target_class = "controlplane.api.authentication.BearerToken"
     name = "token"
 
     def get_security_definition(self, _auto_schema: AutoSchema) -> dict[str, str]:
-        """OpenAPI's words for it."""
+        """The OpenAPI security scheme of API tokens."""
         return {"type": "http", "scheme": "bearer"}
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped library
-    """How the schema names the console's session."""
+    """Tells the schema generator how the console's session is sent."""
 
     target_class = "controlplane.api.authentication.SignedIn"
     name = "session"
 
     def get_security_definition(self, _auto_schema: AutoSchema) -> dict[str, str]:
-        """OpenAPI's words for it."""
+        """The OpenAPI security scheme of the console's session."""
         return {"type": "apiKey", "in": "cookie", "name": "sessionid"}

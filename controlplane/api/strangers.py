@@ -9,7 +9,6 @@ each request is authenticated as ever.
 
 import hashlib
 import threading
-import time
 from collections import OrderedDict
 from http import HTTPStatus
 from typing import Final
@@ -19,24 +18,25 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from controlplane.accounts.browsers import stranger_of
+from controlplane.accounts.callers import CountedRequests
 from controlplane.api.problems import problem
 from controlplane.api.rates import REFUSED, STRANGERS, Rate
-from controlplane.callers import Callers
-from controlplane.gates import Gate
+from controlplane.http.gates import Gate
 from xdscore.limits import Limits
 
 KEPT_S: Final = 300.0
-"""For how long after it was last good a credential is known here."""
+"""For how many seconds after it was last good a credential is known here."""
 
 _API: Final = "/api/"
-_COUNTED: Final = "parley.stranger-counted"
 _KNOWN: Final = "parley.known"
 _MAX_CHARS: Final = 300  # what is longer is no credential of ours and not worth a hash
 _MAX_KNOWN: Final = 10_000
 
 
 class KnownLately:
-    """The credentials that were good lately, by hash; beyond `most` the longest silent is forgotten. For threads."""
+    """Remembers by hash the credentials that were good lately; beyond `most`, the one that was not seen for longest is
+    forgotten. Threads may share it.
+    """
 
     def __init__(self, most: int = _MAX_KNOWN) -> None:
         self._most = most
@@ -44,7 +44,7 @@ class KnownLately:
         self._lock = threading.Lock()
 
     def add(self, credential: bytes, now: float) -> None:
-        """It is good now."""
+        """Remember that this credential is good at this time."""
         with self._lock:
             self._seen[credential] = now
             self._seen.move_to_end(credential)
@@ -52,31 +52,34 @@ class KnownLately:
                 self._seen.popitem(last=False)
 
     def has(self, credential: bytes, now: float) -> bool:
-        """Whether it was good in the last `KEPT_S` seconds."""
+        """Whether this credential was good in the last `KEPT_S` seconds."""
         with self._lock:
             seen = self._seen.get(credential)
         return seen is not None and now - seen <= KEPT_S
 
     def forget(self, credential: bytes) -> None:
-        """It is good no more."""
+        """Forget a credential that is not good any more."""
         with self._lock:
             self._seen.pop(credential, None)
 
 
-_callers: Callers[str] = Callers()
+_requests: CountedRequests[str] = CountedRequests("parley.stranger-counted", REFUSED)
 _known = KnownLately()
-_clock = time.monotonic
 
 
 class StrangerRate(Gate):
-    """Before what somebody could keep busy: it neither waits nor reads."""
+    """Limits how often unknown callers may ask. Stands before what somebody could keep busy: it neither waits nor
+    reads.
+    """
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """That there were too many from this address."""
+        """The answer 429 when this address sent too many requests without a known credential; None to let the request
+        through.
+        """
         return _refusal(request) if request.path.startswith(_API) else None
 
     def answered(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """What was good and is no more costs its address from the next request on."""
+        """Forget the credential of a request that was answered 401: its next requests count for their address."""
         unknown = response.status_code == HTTPStatus.UNAUTHORIZED and request.path.startswith(_API)
         if unknown and (credential := _credential(request)):
             _known.forget(credential)
@@ -84,38 +87,31 @@ class StrangerRate(Gate):
 
 
 def caller_known(request: HttpRequest) -> None:
-    """It is known who asks: the request costs its address nothing, and the next ones that show the same are let
-    through. Once for each request.
+    """Note that the sender of this request is known: it does not count for its address, nor do the next ones with the
+    same credential. Done once for each request.
     """
     if request.META.get(_KNOWN):
         return
     request.META[_KNOWN] = True
-    now = _clock()
     if credential := _credential(request):
-        _known.add(credential, now)
-    if counted := request.META.get(_COUNTED):
-        _callers.give_back(counted, now=now)
+        _known.add(credential, _requests.clock())
+    _requests.give_back(request)
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:
-    now = _clock()
     credential = _credential(request)
-    if credential and _known.has(credential, now):
+    if credential and _known.has(credential, _requests.clock()):
         return None
     limits: Limits = settings.PARLEY.limits
     whose = "Nobody is known to be asking, and this address"
     rate = Rate(STRANGERS, limits.anonymous_requests_per_s, limits.anonymous_burst, whose, "anonymous_burst")
     caller = stranger_of(request)
-    wait_s = _callers.wait_s(caller, per_s=rate.per_s, burst=rate.burst, now=now)
-    if wait_s:
-        REFUSED.labels(rate.limit).inc()
-        return problem(rate.refusal(wait_s))
-    request.META[_COUNTED] = caller
-    return None
+    wait_s = _requests.wait_s(request, caller, limit=rate.limit, per_s=rate.per_s, burst=rate.burst)
+    return problem(rate.refusal(wait_s)) if wait_s else None
 
 
 def _credential(request: HttpRequest) -> bytes | None:
-    """The hash of what a request shows, in the order in which views look at it; None where it shows nothing."""
+    """The hash of the request's credential, looked for in the order in which views do; None where it has none."""
     shown = request.headers.get("Authorization")
     kind = "header" if shown is not None else "session"
     shown = request.COOKIES.get(settings.SESSION_COOKIE_NAME) if shown is None else shown

@@ -4,7 +4,7 @@ Django gives every request a thread at once. Two hundred that write would all wa
 whoever asks at the right moment go first, so that some wait until their time is up, and PostgreSQL's pool runs out. In
 turns, none of the database's own bounds is ever reached because of a crowd (F7, F28). Who waits holds no thread and no
 connection, and its body is there already: a slow sender keeps nobody waiting. Nor does who waits for somebody outside:
-they give their turn back first (`controlplane.waiting_outside`).
+they give their turn back first (`controlplane.database.waiting_outside`).
 
 Sign-ins have lanes of their own, for anybody may send one and each costs as much as a thousand other requests: they
 neither take the turns of those who write, nor more threads and processors than they have turns. Browsers in which
@@ -12,12 +12,11 @@ somebody signed in before do not wait behind those in which nobody did.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import Final, Self, cast
+from typing import Final, Self
 from weakref import WeakKeyDictionary
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -25,18 +24,17 @@ from django.http.response import HttpResponseBase
 from controlplane.accounts.browsers import browser_read, cookie_name
 from controlplane.api.paths import PREFIX
 from controlplane.api.problems import problem
-from controlplane.errors import Busy
-from controlplane.waiting_outside import turn_give_back
+from controlplane.common.errors import Busy
+from controlplane.database.waiting_outside import turn_give_back
+from controlplane.http.gates import Middleware, Respond
 from xdscore.limits import Limits
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # RFC 9110 section 9.2.1
 _RETRY_AFTER_S: Final = 2
 
-Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
-
 
 class _Turn:
-    """One request's turn. Begins and ends on its event loop; any thread may give it back."""
+    """One request's turn. It begins and ends on its event loop; any thread may give it back."""
 
     def __init__(self, turns: asyncio.Semaphore) -> None:
         self._turns = turns
@@ -53,7 +51,7 @@ class _Turn:
 
 
 class Lane(Enum):
-    """Requests that wait for each other; the words are those of a refusal."""
+    """A queue of requests, within which they wait for each other. The words are those of a refusal."""
 
     WRITES = "requests that write"
     SIGN_INS = "sign-ins"
@@ -61,8 +59,8 @@ class Lane(Enum):
 
 
 class Turns:
-    """At most `at_once` hold a turn; at most `waiting` wait for one, first come first served. Of one event loop.
-    `waiters` and `limit` name who waits, and the limit on how many may, in a refusal.
+    """At most `at_once` requests hold a turn; at most `waiting` wait for one, first come first served. Belongs to one
+    event loop. `waiters` and `limit` name who waits, and the limit on how many may, in a refusal.
     """
 
     def __init__(self, *, at_once: int, waiting: int, waiters: str, limit: str) -> None:
@@ -84,36 +82,35 @@ class Turns:
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        """Let the next one go, unless that was done before."""
+        """Give the turn back, unless that was done before."""
         give_back = turn_give_back.get()
         if give_back is not None:
             give_back()
         turn_give_back.set(None)
 
 
-class TurnsMiddleware:
-    """Holds a request that writes until its turn. In a synchronous chain, whose threads are the caller's, no one."""
-
-    sync_capable = True
-    async_capable = True
+class TurnsMiddleware(Middleware):
+    """Lets a request that writes wait for its turn. In a synchronous chain, whose threads are the caller's, no request
+    waits.
+    """
 
     def __init__(self, get_response: Respond) -> None:
-        self._respond = get_response
+        super().__init__(get_response)
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Mapping[Lane, Turns]] = WeakKeyDictionary()
-        self._asynchronous = iscoroutinefunction(get_response)
-        if self._asynchronous:
-            markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        """The answer, in its turn."""
-        return self._in_turn(request) if self._asynchronous else self._respond(request)
+    def answer(self, request: HttpRequest) -> HttpResponseBase:
+        """What the rest of a synchronous chain answers, at once."""
+        return self.rest(request)
 
-    async def _in_turn(self, request: HttpRequest) -> HttpResponseBase:
+    async def answer_soon(self, request: HttpRequest) -> HttpResponseBase:
+        """What the rest of an asynchronous chain answers, once a request that writes has its turn; a refusal where
+        too many wait already.
+        """
         if request.method in _READS:
-            return await cast(Awaitable[HttpResponseBase], self._respond(request))
+            return await self.rest_soon(request)
         try:
             async with self._here()[_lane(request)]:
-                return await cast(Awaitable[HttpResponseBase], self._respond(request))
+                return await self.rest_soon(request)
         except Busy as error:
             if request.path.startswith(PREFIX):
                 return problem(error)

@@ -22,7 +22,7 @@ from rest_framework.request import Request
 from controlplane.api.problems import answer_for
 from controlplane.api.query import Query
 from controlplane.builder.selectors import changes_unfinished
-from controlplane.errors import Busy
+from controlplane.common.errors import Busy
 from controlplane.incidents.settling import changes_undecided, changes_unsettled
 
 WAIT_PARAMETERS: Final = ("wait", "for")
@@ -33,8 +33,8 @@ _RETRY_AFTER_S: Final = 5
 
 
 class Wanted(StrEnum):
-    """What a request waits for: that its change is built, that all clients have spoken, or the first of them that
-    refuses or the last that speaks.
+    """The state of a change that a request waits for: it is built, all clients have answered, or the first client has
+    refused or the last has answered.
     """
 
     PUBLISHED = "published"
@@ -43,13 +43,13 @@ class Wanted(StrEnum):
 
 
 def wait_of(query: Query) -> float:
-    """How many seconds to wait; 0 for not at all."""
+    """The number of seconds that the request wants to wait; 0 for not at all."""
     query.choice("for", tuple(Wanted), Wanted.PUBLISHED)
     return query.seconds("wait", at_most=settings.PARLEY.limits.change_wait_s)
 
 
 class Waiters:
-    """The requests of one process that wait for one thing. Lives on the event loop; no thread calls it."""
+    """The requests of one process that wait until changes are finished. Lives on the event loop; no thread calls it."""
 
     def __init__(
         self, unfinished: Callable[[list[str]], Awaitable[frozenset[str]]], *, poll_s: float = _POLL_S
@@ -61,11 +61,13 @@ class Waiters:
 
     @property
     def count(self) -> int:
-        """How many wait now."""
+        """The number of requests that wait now."""
         return sum(len(futures) for futures in self._waiting.values())
 
     async def wait(self, change_id: str, seconds: float) -> None:
-        """Return when the change is finished, or the time is up. Raises whatever reading the database raised."""
+        """Wait until the change is finished, or the time in seconds is up. Raises whatever reading the database
+        raised.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(change_id, set()).add(future)
@@ -110,8 +112,8 @@ _QUESTIONS: Final[Mapping[Wanted, Callable[[list[str]], frozenset[str]]]] = {
 
 
 def _read(wanted: Wanted, change_ids: list[str]) -> frozenset[str]:
-    """Those of these changes that have not come as far. The connection goes back before anybody waits: 200 waiters must
-    not hold a pool of 20 (controlplane.databases).
+    """The ids among `change_ids` of changes that have not come as far as `wanted`. The connection goes back before
+    anybody waits: 200 waiters must not hold a pool of 20 (controlplane.database.aliases).
     """
     try:
         return _QUESTIONS[wanted](change_ids)
@@ -131,8 +133,8 @@ _waiters = {
 def waits(
     view: Callable[..., HttpResponseBase], cls: type[View]
 ) -> Callable[..., Coroutine[Any, Any, HttpResponseBase]]:
-    """`view`, asked twice when the caller wants to wait: once to see who asks and whether there is anything to wait
-    for.
+    """The view, called twice when the caller wants to wait: once to see who asks and whether there is anything to wait
+    for, and once for the answer.
     """
     answer = sync_to_async(view)
 

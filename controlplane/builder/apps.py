@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class BuilderConfig(AppConfig):
-    """Builder."""
+    """Registers this folder with Django as the application `builder`."""
 
     name = "controlplane.builder"
     label = "builder"

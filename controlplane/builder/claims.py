@@ -14,8 +14,8 @@ from django.db import connection
 
 @contextmanager
 def claim(name: str) -> Iterator[bool]:
-    """Whether this process may do the work called `name` now. Never waits; the claim ends with the block, or with the
-    process.
+    """Claim the work called `name` for this process until the block ends; yields whether nobody else has claimed it.
+    Never waits; the claim ends with the block, or with the process.
     """
     claiming = _claim_in_postgresql if connection.vendor == "postgresql" else _claim_by_file
     with claiming(name) as claimed:

@@ -13,7 +13,9 @@ BUILDS: Final = "ok"
 
 
 def builder_state() -> str:
-    """`ok`, or what is the matter: the age of the oldest change that waits says it, whichever worker it is."""
+    """The builder's state for status pages: `ok`, or a sentence with the age of the oldest change that waits, whichever
+    worker should build it.
+    """
     waiting = oldest_waiting()
     age_s = (timezone.now() - waiting).total_seconds() if waiting is not None else 0.0
     if age_s <= LATE_S:

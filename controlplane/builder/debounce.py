@@ -13,8 +13,8 @@ def wait_for_quiet(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> None:
-    """Return once `generation` stood still for `quiet_s`, or `at_most_s` have passed, on the waiter's own monotonic
-    clock.
+    """Wait until `generation` has stood still for `quiet_s` seconds, or `at_most_s` have passed, on the waiter's own
+    monotonic clock.
     """
     deadline = clock() + at_most_s
     seen = generation()

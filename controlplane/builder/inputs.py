@@ -7,7 +7,7 @@ from django.db import transaction
 from controlplane.access.selectors import access_table_read
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.state import catalog_state_read
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from xdscore.access import AccessTable
 
 
@@ -20,7 +20,9 @@ class Inputs:
 
 
 def inputs_read(*, environment_id: int, known: CatalogState | None) -> Inputs | None:
-    """What there is to build now; None when the environment is gone. `known`: the catalogue as it was read before."""
+    """The catalogue and access rules to build from now; None when the environment is gone. `known`: the catalogue as it
+    was read before.
+    """
     with transaction.atomic(using=READER):
         state = catalog_state_read(environment_id=environment_id, known=known)
         if state is None:

@@ -16,8 +16,8 @@ MAX_NAMES = 150_000
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The catalogue as it was read last, its entries with their access rules, the chunks that were made of them, and
-    which contents Envoy has accepted, where it is asked.
+    """What a worker keeps of one environment's last build: the catalogue, its entries with their access rules, the
+    chunks made of them, and the contents that Envoy has accepted, where it is asked.
     """
 
     state: CatalogState | None = None
@@ -30,8 +30,8 @@ NOTHING = Remembered()
 
 
 class Memory:
-    """By environment, the latest last. A build takes what it uses and brings back what it knows then, so that two
-    threads never share it.
+    """What builds of this process remember, by environment, the latest last. A build takes what it uses and brings back
+    what it knows then, so that two threads never share it.
     """
 
     def __init__(self, max_names: int = MAX_NAMES) -> None:
@@ -39,11 +39,11 @@ class Memory:
         self._known: dict[int, Remembered] = {}
 
     def take(self, environment_id: int) -> Remembered:
-        """What is known, which is then forgotten."""
+        """What is remembered of an environment, removed from the memory; `NOTHING` where nothing is."""
         return self._known.pop(environment_id, NOTHING)
 
     def bring(self, environment_id: int, remembered: Remembered) -> None:
-        """Remember this; what was not used for longest makes room."""
+        """Remember this of an environment; where that is too much in all, those used longest ago are forgotten."""
         self._known[environment_id] = remembered
         while sum(_names(each) for each in self._known.values()) > self._max_names:
             del self._known[next(iter(self._known))]

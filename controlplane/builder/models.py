@@ -5,7 +5,7 @@ from django.utils import timezone
 
 
 class BuildOutcome(models.TextChoices):
-    """How a build ended."""
+    """How a build ended: published, unchanged, fenced by a newer one, or failed."""
 
     PUBLISHED = "published"
     UNCHANGED = "unchanged"
@@ -33,18 +33,18 @@ class Build(models.Model):
     finding_counts = models.JSONField(default=dict)
 
     class Meta:
-        """A change's epoch is looked up by generation (decisions D6)."""
+        """Builds are looked up by generation, which gives a change its epoch (decisions D6)."""
 
         indexes = (models.Index(fields=("environment", "to_generation")),)
 
     def __str__(self) -> str:
-        """Its outcome."""
+        """The build's outcome and the generation it covers."""
         return f"{self.outcome} at generation {self.to_generation}"
 
 
 class HeldResource(models.Model):
-    """A name that the newest build does not serve as written, and why: an older revision is (`served`), or nothing; or,
-    with `kinds`, it is served as written, but to clients of these kinds.
+    """A name that the newest build does not serve as written, and why: an older revision is served instead (`served`),
+    or nothing; or, with `kinds`, it is served as written, but to clients of these kinds.
 
     Written in the transaction that publishes, so that it never tells of another snapshot than the served one.
     """
@@ -59,12 +59,12 @@ class HeldResource(models.Model):
     generation = models.PositiveBigIntegerField()
 
     class Meta:
-        """A name is held or it is not."""
+        """At most one row for each name of an environment."""
 
         constraints = (models.UniqueConstraint(fields=("environment", "type", "name"), name="held_once"),)
 
     def __str__(self) -> str:
-        """The name and why."""
+        """The type and name that is held back, and the reason."""
         return f"{self.type} {self.name}: {self.reason}"
 
 
@@ -80,10 +80,10 @@ class EnvoyRefusal(models.Model):
     text = models.CharField(max_length=500)
 
     class Meta:
-        """One word on each content."""
+        """At most one row for each content of an environment."""
 
         constraints = (models.UniqueConstraint(fields=("environment", "content"), name="envoy_refusal_once"),)
 
     def __str__(self) -> str:
-        """The content and the complaint."""
+        """The refused content and Envoy's complaint."""
         return f"{self.content}: {self.text}"

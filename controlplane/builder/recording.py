@@ -11,7 +11,7 @@ from controlplane.builder.stages.wording import code_of, finding_counts, finding
 from controlplane.catalog.heads import Head
 from controlplane.catalog.selectors import reference_pointers
 from controlplane.catalog.values import finding_to_json
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from xdscore.findings import Finding
 from xdscore.snapshot import EntryKey
 
@@ -25,7 +25,7 @@ _BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class HeldWhy:
-    """A held name with everything that speaks against its head."""
+    """A name that is held back, with every finding that says why its head is not served."""
 
     held: Held
     findings: tuple[Finding, ...]
@@ -33,7 +33,7 @@ class HeldWhy:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a build found, ready to be written."""
+    """The findings of a build and the names that it holds back, ready to be stored."""
 
     held: tuple[HeldWhy, ...]
     findings: tuple[Finding, ...]
@@ -43,8 +43,8 @@ class Report:
 def report_of(
     resolution: Resolution, heads: Mapping[EntryKey, Head], environment: str, checked: Sequence[Finding] = ()
 ) -> Report:
-    """The report on a resolution, with the places of the references it tells of. `checked`: what else there is to say,
-    of an Envoy that read it.
+    """The report on a resolution; findings about references point at their place in the manifest. `checked`: findings
+    of Envoy, where it was asked.
     """
     shown, others_held = resolution.held[:MAX_HELD], resolution.held[MAX_HELD:]
     pointers = _pointers(resolution, heads, [each.key for each in shown])
@@ -69,7 +69,7 @@ def build_record(
     report: Report | None = None,
     detail: str = "",
 ) -> int:
-    """Write a row of the log of builds; its id."""
+    """Store a row of the log of builds; the row's id."""
     return Build.objects.create(
         environment_id=environment_id,
         from_generation=from_generation,
@@ -86,7 +86,7 @@ def build_record(
 
 
 def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldWhy]) -> None:
-    """Make these the names that the environment holds back; only what differs is written."""
+    """Make these the names that are held back in the environment; only rows that differ are written."""
     rows = HeldResource.objects.filter(environment_id=environment_id)
     before = {
         (word, name): (pk, tuple(said))
@@ -116,7 +116,7 @@ def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldWhy
 def _pointers(
     resolution: Resolution, heads: Mapping[EntryKey, Head], held: Sequence[EntryKey]
 ) -> dict[tuple[EntryKey, EntryKey], str]:
-    """Where the resources that are told of name what they miss."""
+    """The JSON pointer of each reference that a finding will name, by the two resources it joins."""
     told = set(held) & resolution.references.missing.keys()
     others = chain(resolution.references.missing, resolution.references.foreign)
     told.update(sorted(set(others))[:MAX_FINDINGS])

@@ -15,7 +15,8 @@ _ENDED = (BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED)
 
 
 def builds_prune() -> int:
-    """Forget builds as old as the snapshots that are forgotten (C21); how many. Bounded per call.
+    """Delete the records of builds that are as old as the snapshots that are forgotten (C21); how many were deleted.
+    Bounded per call.
 
     The last build of an environment that ended well stays however old it is: changes are finished because of it. One
     that failed or was fenced goes whatever came later: a build that cannot succeed is tried again every second.

@@ -32,7 +32,7 @@ class ChangeState(Enum):
 
     @property
     def final(self) -> bool:
-        """Whether the builder has said its word on it."""
+        """Whether the builder has finished the change, so that its state stays."""
         return self is not ChangeState.SAVED
 
 
@@ -53,13 +53,15 @@ class HeldName:
 
     @property
     def rejected(self) -> bool:
-        """Whether it is held because of a quarantine."""
+        """Whether the name is held back because of a quarantine."""
         return self.reason == REJECTED
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeProgress:
-    """A change's state; `epoch` is None until there is one, and when it is forgotten; `detail` says why it failed."""
+    """How far a change has come; `epoch` is None until there is one, and when it is forgotten; `detail` says why it
+    failed.
+    """
 
     state: ChangeState
     epoch: int | None = None
@@ -84,7 +86,9 @@ def change_progress(*, public_id: str) -> ChangeProgress:
 
 
 def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
-    """Those of these changes that no build has finished yet, nor given up. One read for a batch: waiting is shared."""
+    """The ids among `public_ids` of changes that no build has finished yet, nor given up. One read for a batch: waiting
+    is shared.
+    """
     unfinished: set[str] = set()
     for start in range(0, len(public_ids), _BATCH):
         builds = Build.objects.filter(
@@ -101,7 +105,9 @@ def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
 
 
 def held_names(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], HeldName]:
-    """Those of these (type, name) that an environment does not serve as written. One query."""
+    """The names among these (type, name) that are held back: the environment does not serve them as written. One
+    query.
+    """
     ended = _ended().filter(environment=models.OuterRef("environment"), to_generation=models.OuterRef("generation"))
     rows = held_rows(environment_keys=[environment_key]).filter(
         type__in={word for word, _ in keys}, name__in={name for _, name in keys}
@@ -118,8 +124,9 @@ def held_rows(
     rejected: bool | None = None,
     served: bool | None = None,
 ) -> models.QuerySet[HeldResource]:
-    """The names that these environments (None: all) do not serve as written, for lists that are filtered by them:
-    because of a quarantine or not, with an older revision in their place or not.
+    """Rows of the names that these environments (None: all) do not serve as written, for lists that filter by them.
+    `rejected`: only those held back because of a quarantine, or only others; `served`: only those that an older
+    revision stands in for, or only others.
     """
     rows = HeldResource.objects.all()
     if environment_keys is not None:
@@ -161,13 +168,13 @@ def held_with_code(
 
 
 def held_count() -> int:
-    """How many names are held back now, in all environments."""
+    """The number of names that are held back now, in all environments."""
     return HeldResource.objects.count()
 
 
 def environments_failing() -> int:
-    """How many environments there are whose newest build failed, as a whole or for a type of which something was
-    written: that is not served.
+    """The number of environments whose newest build failed, as a whole or for a type that was written to and is
+    therefore not served.
     """
     newest = Build.objects.filter(environment=models.OuterRef("environment")).order_by("-pk").values("pk")[:1]
     failed = models.Q(outcome=BuildOutcome.FAILED) | models.Q(finding_counts__has_key=Cause.TYPE.value)
@@ -175,7 +182,7 @@ def environments_failing() -> int:
 
 
 def held_name(*, environment_key: str, word: str, name: str) -> HeldName | None:
-    """Why one name is not served as written; None when it is."""
+    """Why a name is not served as written; None when it is."""
     row = HeldResource.objects.filter(environment__key=environment_key, type=word, name=name).first()
     return _held_name(row) if row is not None else None
 
@@ -188,7 +195,7 @@ def generation_of_epoch(*, environment_key: str, epoch: int) -> int | None:
 
 
 def builds_of_epochs(*, environment_key: str, epochs: Sequence[int]) -> Mapping[int, Build]:
-    """The build that published each epoch."""
+    """The build that published each of these epochs, by epoch; an epoch whose build is forgotten is left out."""
     builds = Build.objects.filter(
         environment__key=environment_key, epoch__in=list(epochs), outcome=BuildOutcome.PUBLISHED
     )
@@ -201,7 +208,7 @@ def build_list(*, environment_key: str) -> models.QuerySet[Build]:
 
 
 def _ended() -> models.QuerySet[Build]:
-    """The builds that said what is served."""
+    """Builds that ended well: published, or without a difference for clients."""
     return Build.objects.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
 
 
@@ -225,7 +232,7 @@ def _superseded(change: Change, build: Build) -> bool:
 
 
 def _held(change: Change) -> tuple[HeldName, ...]:
-    """What the change wrote, is still current, and is not served."""
+    """The names that the change wrote, whose revisions are still current, and that are not served as written."""
     written = Revision.objects.filter(
         change=change,
         resource__head=models.F("pk"),
@@ -242,6 +249,6 @@ def _held_name(row: HeldResource) -> HeldName:
 
 
 def _count(rows: models.QuerySet[Build]) -> Coalesce:
-    """How many of these rows there are, as a column."""
+    """The number of these rows for an environment, as a column of a query."""
     counted = rows.order_by().values("environment").annotate(count=models.Count("pk")).values("count")
     return Coalesce(models.Subquery(counted), 0)

@@ -24,7 +24,7 @@ from controlplane.catalog.change_names import changes_between, named_fields
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
 from controlplane.catalog.services import certificates_watch
-from controlplane.failpoints import failpoint
+from controlplane.database.failpoints import failpoint
 from controlplane.journal.services import event_append
 from controlplane.snapshots.retention import StillRun, snapshots_prune
 from controlplane.snapshots.selectors import entries_published
@@ -38,7 +38,7 @@ _UPKEEP_S = 60.0
 
 
 def build_when_quiet(*, environment_id: int) -> None:
-    """Build until nothing is due: wait for a quiet moment, build, look again.
+    """Build an environment until nothing is due: wait for a quiet moment, build, look again.
 
     Only one process at a time does this for an environment. Whoever finds it claimed goes away: the claimant looks
     again after it let go, and the sweeper looks after everybody.
@@ -116,13 +116,13 @@ def _build(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stop
 
 
 def builds_sweep() -> None:
-    """Build whatever is due; finds what a lost hint would have told (decisions D7)."""
+    """Build every environment that is due; it finds changes whose hint was lost (decisions D7)."""
     for environment_id in environments_due():
         build_when_quiet(environment_id=environment_id)
 
 
 class Upkeep:
-    """Forgets old snapshots and builds, and tells of certificates that expire: now and then, in one process at a time.
+    """Deletes old snapshots and builds, and logs certificates that expire: at intervals, in one process at a time.
 
     `still_run` is the word of the clients, whose room is above this one.
     """
@@ -133,7 +133,7 @@ class Upkeep:
         self._next = clock() + _UPKEEP_S
 
     def __call__(self) -> None:
-        """Called by every sweep; mostly does nothing."""
+        """Do the upkeep when its interval has passed, else nothing. Every sweep calls it."""
         if self._clock() < self._next:
             return
         self._next = self._clock() + _UPKEEP_S
@@ -146,7 +146,7 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A build before its transaction."""
+    """A build that is computed and not yet stored: what the publishing transaction writes."""
 
     environment_id: int
     state: CatalogState
@@ -157,7 +157,7 @@ class _Prepared:
 
 
 def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch") -> _Prepared:
-    """The build; without the types that make it fail, where it is some of them (reliability F29)."""
+    """The build of these inputs; where only some types make it fail, the build without those (reliability F29)."""
     state = inputs.state
     try:
         return _prepare(environment_id, inputs, known, watch)
@@ -211,7 +211,9 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
     state, report = prepared.state, prepared.report
 
     def record(published: Published) -> None:
-        """Runs where the snapshot is written: whoever sees the epoch sees what the build said of it."""
+        """Store the build's record in the transaction that writes the snapshot: whoever sees the epoch sees what the
+        build said of it.
+        """
         watch.lap("publish")
         held_replace(environment_id=prepared.environment_id, generation=state.at.generation, held=report.held)
         refusals_replace(environment_id=prepared.environment_id, refusals=prepared.inspection.refusals)
@@ -255,7 +257,7 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
 
 
 class _Stopwatch:
-    """How long each stage took."""
+    """Measures how many milliseconds each stage of a build took."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

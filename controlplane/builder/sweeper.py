@@ -37,14 +37,14 @@ class Sweeper(threading.Thread):
         os.register_at_fork(before=self._hold, after_in_parent=self._let_go, after_in_child=self._let_go)
 
     def run(self) -> None:
-        """Sweep until stopped."""
+        """Call every job at each interval until `stop` is called."""
         while not self._stopping.wait(self._interval_s):
             for job in self._jobs:
                 with self._working:
                     self._call(job)
 
     def stop(self) -> None:
-        """End after the job that runs now."""
+        """Tell the thread to end after the job that it runs now."""
         self._stopping.set()
 
     def _hold(self) -> None:

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class CatalogConfig(AppConfig):
-    """Catalogue."""
+    """Registers this folder with Django as the application `catalog`."""
 
     name = "controlplane.catalog"
     label = "catalog"

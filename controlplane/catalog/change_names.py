@@ -13,31 +13,31 @@ from django.db.models import QuerySet
 from controlplane.catalog.models import Change
 
 LISTED_MAX: Final = 20
-"""A build may cover thousands of changes; the newest ones are what somebody looks for."""
+"""The most changes that a log line names. A build may cover thousands; the newest ones are what somebody looks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeName:
-    """A change by its public id; `request_id` is empty where no request made it."""
+    """The public id of a change, with the id of the request that made it; empty where no request did."""
 
     change: str
     request_id: str
 
 
 def named_fields(names: Iterable[ChangeName]) -> dict[str, list[str]]:
-    """The fields of a log line that is about these changes."""
+    """The fields `changes` and `request_ids` of a log line that is about these changes."""
     listed = tuple(names)
     requests = dict.fromkeys(each.request_id for each in listed if each.request_id)
     return {"changes": [each.change for each in listed], "request_ids": list(requests)}
 
 
 def changes_between(*, environment_key: str, after: int, until: int) -> tuple[ChangeName, ...]:
-    """The changes behind one generation up to another one, the newest first. One query."""
+    """The ids of the changes behind one generation, up to and including another one; newest first. One query."""
     return _named(Change.objects.filter(environment__key=environment_key, generation__gt=after, generation__lte=until))
 
 
 def change_named(*, public_id: str) -> tuple[ChangeName, ...]:
-    """One change by its id; none where there is no such, or the id is empty."""
+    """The ids of the change with this public id; nothing where there is no such change, or the id is empty."""
     return _named(Change.objects.filter(public_id=public_id)) if public_id else ()
 
 

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class BlobKind(Enum):
-    """What a blob's bytes are. A secret's are sealed; the others are stored as they are sent or read."""
+    """What a blob holds. A secret's bytes are sealed; the others are stored as they are sent or read."""
 
     RESOURCE = "resource"
     SECRET = "secret"  # noqa: S105 - a kind of blob, not a password
@@ -14,7 +14,7 @@ class BlobKind(Enum):
 
 
 class ChangeKind(Enum):
-    """What a change is about."""
+    """What a change is about: resources, settings of the environment, a quarantine, or access."""
 
     RESOURCES = "resources"
     POLICY = "policy"
@@ -23,7 +23,7 @@ class ChangeKind(Enum):
 
 
 class QuarantinePolicy(Enum):
-    """Whether a rejected revision is taken out of service: never, after an operator's word, or by itself."""
+    """Whether a revision that clients refuse is quarantined: never, when an operator says so, or automatically."""
 
     OFF = "off"
     SUGGEST = "suggest"
@@ -31,7 +31,7 @@ class QuarantinePolicy(Enum):
 
 
 class QuarantineCause(Enum):
-    """Who took a revision out of service."""
+    """Whether an operator or Parley itself put a revision into quarantine."""
 
     OPERATOR = "operator"
     AUTOMATIC = "automatic"

@@ -23,7 +23,7 @@ _MOST_SEALED = 10
 
 
 def addresses_now(*, environment_key: str) -> Mapping[EntryKey, str]:
-    """The address of every resource as it is written now, whether or not a build serves it."""
+    """The addresses of the contents of all resources as they are written now, whether or not a build serves them."""
     rows = Resource.objects.filter(environment__key=environment_key, deleted=False)
     return {(word, name): address for word, name, address in rows.values_list("type", "name", "head__blob_id")}
 
@@ -31,7 +31,9 @@ def addresses_now(*, environment_key: str) -> Mapping[EntryKey, str]:
 def contents_at(
     *, environment_key: str, addresses: Mapping[EntryKey, str]
 ) -> Iterator[tuple[EntryKey, ResourceContent]]:
-    """Those of the resources that once had this content, with the newest revision that did. In batches, in order."""
+    """The resources that once had the content at these addresses, each with the newest revision that did. Read in
+    batches, in order.
+    """
     wanted = sorted(addresses)
     for start in range(0, len(wanted), _BATCH):
         batch = wanted[start : start + _BATCH]
@@ -52,7 +54,7 @@ def contents_at(
 
 
 def sealed_lately(*, environment_key: str, keys: Collection[EntryKey]) -> Mapping[EntryKey, tuple[str, ...]]:
-    """By type and name, the addresses of the newest contents of those that hold secrets."""
+    """The addresses of the newest contents of these resources that hold secrets, by type and name."""
     found: dict[EntryKey, dict[str, None]] = {}
     wanted = sorted(keys)
     for start in range(0, len(wanted), _BATCH):
@@ -68,8 +70,8 @@ def sealed_lately(*, environment_key: str, keys: Collection[EntryKey]) -> Mappin
 
 
 def secrets_sealed(*, addresses: Collection[str]) -> Secrets | None:
-    """The secrets of these contents, for taking them out of what a client says of them: tens of megabytes at worst,
-    which are held for one text. None: they cannot be told, so that nothing it says may be kept.
+    """The plaintext secrets of these contents, for taking them out of a client's report: tens of megabytes at worst,
+    which are held for one text. None: they cannot be opened, so that nothing of the report may be stored.
     """
     try:
         blobs = Blob.objects.filter(pk__in=addresses)
@@ -81,7 +83,7 @@ def secrets_sealed(*, addresses: Collection[str]) -> Secrets | None:
 def contents_of_revisions(
     *, environment_key: str, kind: ResourceType, name: str, numbers: Collection[int]
 ) -> Mapping[int, ResourceContent]:
-    """Those of these revisions of a resource that hold something, by their numbers."""
+    """The contents of these revisions of a resource, by their numbers; deletions are left out."""
     rows = Revision.objects.filter(
         resource__environment__key=environment_key,
         resource__type=kind.word,
@@ -95,7 +97,9 @@ def contents_of_revisions(
 def contents_of_change(
     *, change: Change, limit: int
 ) -> tuple[tuple[EntryKey, ResourceContent | None, ResourceContent | None], ...]:
-    """What the first `limit` edits of a change found and what they left, by type and name; None where nothing is."""
+    """The content before and after each of the first `limit` edits of a change, by type and name; None where the
+    resource did not exist.
+    """
     environment_key = change.environment.key
     rows = Revision.objects.filter(change=change).select_related("resource", "blob")
     written = list(rows.order_by("resource__type", "resource__name")[:limit])

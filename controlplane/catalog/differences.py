@@ -12,7 +12,7 @@ from xdscore.snapshot import EntryKey
 
 @dataclass(frozen=True, slots=True)
 class ResourceDifference:
-    """One resource on both sides; None where it is not there."""
+    """A resource that differs between two states, with its manifest in each; None where it does not exist."""
 
     key: EntryKey
     before: Tree
@@ -20,34 +20,36 @@ class ResourceDifference:
 
     @property
     def word(self) -> str:
-        """Its type."""
+        """The word of the resource's type."""
         return self.key[0]
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The resource's name."""
         return self.key[1]
 
     @property
     def label(self) -> str:
-        """Type and name."""
+        """The type's word and the resource's name, with a slash between them."""
         return f"{self.word}/{self.name}"
 
     @property
     def action(self) -> str:
-        """What leads from one side to the other: created, deleted or updated."""
+        """Whether the resource is created, deleted or updated between the first state and the second."""
         return "created" if self.before is None else "deleted" if self.after is None else "updated"
 
     @property
     def text(self) -> str:
-        """The unified text of it."""
+        """The difference as a unified diff of the manifests."""
         return unified_text(self.label, self.before, self.after)
 
 
 def states_differ(
     before: Mapping[EntryKey, str], after: Mapping[EntryKey, str], *, environment_key: str, limit: int, offset: int = 0
 ) -> tuple[int, tuple[ResourceDifference, ...]]:
-    """How many resources differ between two states, given as the addresses of their contents, and `limit` of them."""
+    """The number of resources that differ between two states, given as the addresses of their contents, and `limit` of
+    these resources, after the first `offset`.
+    """
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     shown = keys[offset : offset + limit]
 

@@ -15,13 +15,13 @@ _OF_EXPIRY = frozenset({CERTIFICATE_EXPIRED.code, CERTIFICATE_EXPIRING.code})
 
 
 def expiries_to_json(parsed: ParsedResource) -> list[dict[str, str]]:
-    """When the certificates of a resource end, as they are stored."""
+    """The ends of a resource's certificates, with their fields and pointers, as JSON to store."""
     return [{"pointer": pointer, "field": each.field, "end": each.end.isoformat()} for pointer, each in parsed.expiries]
 
 
 def findings_at(revision: Revision, key: EntryKey, now: datetime) -> tuple[Finding, ...]:
-    """The findings of a revision of this resource at this moment: those of its writing, with what is true now of its
-    certificates.
+    """The findings of a revision of this resource at this moment: those of its writing, and those of its certificates
+    by the clock.
     """
     stored = tuple(finding_from_json(each) for each in revision.findings)
     if not revision.expiries:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from controlplane.accounts.principal import Principal, Role
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
 from xdscore.access import AccessTable, Effect
 from xdscore.selectors import EnvironmentChoice
 from xdscore.snapshot import EntryKey
@@ -27,7 +27,7 @@ MAX_LOSERS = 20
 
 @dataclass(frozen=True, slots=True)
 class LostName:
-    """A name that `clients` connected clients would not have any more."""
+    """A name that `clients` connected clients would lose by a write."""
 
     type: str
     name: str
@@ -45,13 +45,13 @@ class Loser:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What `clients` of the `connected` clients would lose.
+    """The resources that `clients` of the `connected` clients would lose by a write.
 
     `kinds` counts them by kind of client, such as `envoy 1.40`; `names` are the first of all, those that most clients
     lose first, `truncated`: there are more; `who` are the first clients by node id. `doubtful`: how many of the clients
-    are counted because it cannot be known whether they lose anything. `asks`: a write with this loss has to be meant.
+    are counted because it cannot be known whether they lose anything. `asks`: a write with this loss needs consent.
 
-    `own`: the same as it may be told in the environment that is written, where clients of others lose something too:
+    `own`: this loss as it may be told in the environment that is written, where clients of others lose something too:
     counted, and not named (`seen_by`).
     """
 
@@ -66,11 +66,11 @@ class Loss:
     own: "Loss | None" = None
 
     def seen_by(self, principal: Principal) -> "Loss":
-        """The loss as this principal may read it."""
+        """The part of this loss that the principal may read: without clients in environments they may not see."""
         return self if self.own is None or principal.may(Role.VIEWER, None) else self.own
 
     def as_json(self) -> dict[str, object]:
-        """As the API answers it and a change keeps it."""
+        """The loss as a JSON object, in the form of the API's answers and of the change's column."""
         return {
             "clients": self.clients,
             "connected": self.connected,
@@ -87,7 +87,7 @@ NOTHING_LOST = Loss()
 
 
 def loss_from_json(data: Mapping[str, object]) -> Loss:
-    """The inverse of `Loss.as_json`."""
+    """The loss that `Loss.as_json` wrote."""
     values = dict(data)
     names = tuple(LostName(**each) for each in values.pop("names"))  # type: ignore[attr-defined]  # as_json wrote it
     who = tuple(Loser(**each) for each in values.pop("who"))  # type: ignore[attr-defined]  # as_json wrote it
@@ -95,7 +95,7 @@ def loss_from_json(data: Mapping[str, object]) -> Loss:
 
 
 def losses_together(losses: Iterable[Loss]) -> Loss:
-    """What the clients of several environments lose, as one."""
+    """The losses of several environments added up."""
     found = tuple(losses)
     if len(found) == 1:
         return found[0]
@@ -118,19 +118,19 @@ def losses_together(losses: Iterable[Loss]) -> Loss:
 
 @dataclass(frozen=True, slots=True)
 class LossThreshold:
-    """From how many losing clients on an environment asks: `access_clients` of them where a write is about access,
-    `other_percent` of its connected clients for the rest. A loss always has at least one client.
+    """The number of losing clients from which a write needs consent: `access_clients` of them where a write is about
+    access, `other_percent` of the connected clients for the rest. A loss always has at least one client.
     """
 
     access_clients: int = DEFAULT_ACCESS_CLIENTS
     other_percent: int = DEFAULT_OTHER_PERCENT
 
     def as_json(self) -> dict[str, int]:
-        """As the API spells it."""
+        """The threshold as a JSON object, in the form of the API."""
         return {"access_clients": self.access_clients, "other_percent": self.other_percent}
 
     def reached(self, loss: Loss, *, access: bool) -> bool:
-        """Whether a write with this loss has to be meant."""
+        """Whether a write with this loss needs consent."""
         if loss.clients == 0:
             return False
         if access:
@@ -143,13 +143,13 @@ DEFAULT_THRESHOLD = LossThreshold()
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """What of an environment would be different after a write, as far as clients could lose anything by it.
+    """The part of a write by which clients could lose anything: what of an environment would be different after it.
 
     `gone` are names that nothing would be served of any more, and `refers` is what the resources that are put with them
     would refer to; `kinds`: they go for clients of these kinds of software alone; `refusers` are the marks of clients
-    that refused what goes, and so do not have it (`client_mark`). `tables` are the access rules before
-    and after, `default` what the environment's default will be, `choices` the environments that streams choose from,
-    before and after.
+    that refused what goes, and so do not have it (`client_mark`). `tables` are the access rules before and after,
+    `default` what the environment's default will be, `choices` the environments that streams choose from, before and
+    after.
     """
 
     environment: str
@@ -163,19 +163,19 @@ class Prospect:
 
     @property
     def of_access(self) -> bool:
-        """Whether it is about who may read what, rather than about what there is."""
+        """Whether the write is about who may read what, rather than about what there is."""
         return not self.gone
 
     @property
     def nothing(self) -> bool:
-        """Whether nobody can lose anything by it."""
+        """Whether no client can lose anything by the write."""
         return not self.gone and self.tables is None and self.default is None and self.choices is None
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What whoever writes says of a loss: that they accept it for so many clients. `asked`: a person or a pipeline can
-    be asked; where Parley writes of itself nobody can, and it says afterwards what was lost.
+    """What the writer says about a loss: that they accept it for up to `accept_loss` clients. `asked`: a person or a
+    pipeline can be asked; where Parley itself writes nobody can, and it says afterwards what was lost.
     """
 
     accept_loss: int = 0
@@ -187,7 +187,7 @@ OF_ITSELF = Consent(asked=False)
 
 
 class LossRefused(Conflict):
-    """Connected clients would lose something, and nobody said that they mean it."""
+    """Connected clients would lose something, and the writer did not accept that."""
 
     code: ClassVar[str] = "XDS3013"
 
@@ -202,7 +202,7 @@ _NAMED = 3
 
 
 def loss_foretold(loss: Loss, environment: str) -> str:
-    """Who would lose what, as one sentence; without an environment, where they are of several."""
+    """One sentence that says which clients would lose what; `environment` is empty where they are of several."""
     named = ", ".join(f"{each.type} '{each.name}'" for each in loss.names[:_NAMED])
     more = len(loss.names) - _NAMED
     others = f" and {'more than ' if loss.truncated else ''}{more} more" if more > 0 else ""

@@ -11,7 +11,7 @@ from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """One name of the catalogue: what it says now and what it can fall back to.
+    """One name of the catalogue: its newest revision and what it can fall back to.
 
     `content` is None after a deletion. `references` is what the head needs, `claims` what it wants to itself;
     `proven_claims` is what the proven revision wants. `revision` numbers the head revisions of an environment in the
@@ -37,19 +37,21 @@ class Head:
 
     @property
     def fallback(self) -> Content | None:
-        """What can be served in the head's place: the last content that a client has acknowledged."""
+        """The content that can be served instead of the head: the last that a client has acknowledged; None without
+        one.
+        """
         return None if self.proven_quarantined else self.proven
 
     @property
     def acknowledged(self) -> bool:
-        """Whether the head itself is what a client has acknowledged."""
+        """Whether a client has acknowledged the head itself."""
         return self.content is not None and self.content == self.fallback
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A generation of an environment, and what was written then: by it a generation that a database lost and counted
-    again is told from the first one (decisions D5b).
+    """A generation of an environment, and the id of the change that was written then: by it a generation that a
+    database lost and counted again is told from the first one (decisions D5b).
     """
 
     lineage: str

@@ -7,20 +7,22 @@ A process none of whose keys is noted would write what nobody else can read, and
 from controlplane.catalog.key_words import foreign_sentence
 from controlplane.catalog.models import KeyMark
 from controlplane.catalog.sealing import key_ring
-from controlplane.errors import DependencyError
+from controlplane.common.errors import DependencyError
 
 
 class KeysForeign(DependencyError):
-    """None of this process's keys opens what is stored: it must neither seal nor sign."""
+    """None of this process's keys opens what the database holds: it must neither seal nor sign."""
 
 
 def key_marks() -> tuple[str, ...]:
-    """The marks that are noted, newest first."""
+    """The stored marks of encryption keys, newest first."""
     return tuple(KeyMark.objects.order_by("-id").values_list("mark", flat=True))
 
 
 def keys_permit() -> None:
-    """Called before something is sealed or signed for others: notes the first key, once. Raises KeysForeign."""
+    """Check, before something is sealed or signed for others, that this process has a key of the installation; the
+    first time, store the mark of its first key. Raises KeysForeign.
+    """
     ours, noted = key_ring().marks, key_marks()
     if ours[0] in noted:
         return
@@ -30,7 +32,9 @@ def keys_permit() -> None:
 
 
 def key_marks_settle() -> None:
-    """Everything is under the first key, or what is not is given up: forget all others."""
+    """Delete every stored mark but that of the first key. Called when everything is sealed under that key, or given
+    up.
+    """
     first = key_ring().marks[0]
     KeyMark.objects.bulk_create([KeyMark(mark=first)], ignore_conflicts=True)
     KeyMark.objects.exclude(mark=first).delete()

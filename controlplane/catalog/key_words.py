@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def foreign_sentence(ours: Sequence[str], noted: Sequence[str]) -> str:
-    """What is wrong where the two have nothing in common, and what to do."""
+    """The sentence that says: this process's keys and those of the database have none in common; and what to do."""
     return (
         f"The encryption keys of this process ({', '.join(ours)}) open nothing of what this database holds, which is "
         f"under {', '.join(noted)}: set PARLEY_ENCRYPTION_KEYS (without a server database: encryption.keys in the "

@@ -24,7 +24,7 @@ _ONLY = 1
 
 @dataclass(frozen=True, slots=True)
 class LastingKeys:
-    """The two keys. Never printed."""
+    """The two keys that outlive a rotation of the encryption keys. Never printed."""
 
     address: bytes = field(repr=False)
     kept: bytes = field(repr=False)
@@ -40,7 +40,7 @@ class LastingKeys:
 
 
 def lasting_keys() -> LastingKeys:
-    """Those of this installation. Raises HomeError when there are no encryption keys."""
+    """The lasting keys of this installation. Raises HomeError when there are no encryption keys."""
     ring = key_ring()
     try:
         return _of(ring)
@@ -51,7 +51,7 @@ def lasting_keys() -> LastingKeys:
 
 
 def lasting_keys_keep() -> bool:
-    """Seal them under the first key of the ring; False when no key of the ring opens what is kept."""
+    """Seal the lasting keys under the first key of the ring; False when no key of the ring opens the stored ones."""
     ring = key_ring()
     row = LastingKey.objects.filter(pk=_ONLY).first()
     if row is None:
@@ -74,7 +74,7 @@ def lasting_keys_keep() -> bool:
 
 
 def lasting_keys_forget() -> None:
-    """Read them anew the next time."""
+    """Drop the lasting keys from this process's memory, so that they are read anew the next time."""
     _of.cache_clear()
 
 

@@ -19,7 +19,7 @@ _Level = Mapping[Key, Sequence[LinkedName]]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One link, and those of the resource it leads to; `again`: these stand elsewhere in the tree."""
+    """One reference, and those of the resource it leads to; `again`: the tree shows these elsewhere."""
 
     link: LinkedName
     below: tuple["Branch", ...]
@@ -27,17 +27,21 @@ class Branch:
 
 
 def uses_tree(*, environment_key: str, kind: ResourceType, name: str) -> tuple[Branch, ...]:
-    """What a resource needs, whether or not it exists, the first 200 of four levels."""
+    """The resources that a resource needs, and those that they need, whether or not they exist: the first 200 in four
+    levels.
+    """
     return _tree((kind.word, name), lambda keys: links_from(environment_key=environment_key, keys=keys))
 
 
 def users_tree(*, environment_key: str, kind: ResourceType, name: str) -> tuple[Branch, ...]:
-    """What needs a name, whether or not that exists, the first 200 of four levels."""
+    """The resources that need a name, whether or not it exists, and those that need them: the first 200 in four
+    levels.
+    """
     return _tree((kind.word, name), lambda keys: links_to(environment_key=environment_key, keys=keys))
 
 
 def needs_of(*, environment_key: str, parsed: ParsedResource) -> tuple[LinkedName, ...]:
-    """What a resource that is not stored yet would need, and whether it is there."""
+    """The resources that one that is not stored yet would need, and whether each exists."""
     named = [(each.type, each.name, each.pointer) for each in parsed.references[:_MAX_LINKS]]
     return present_names(environment_key=environment_key, named=named)
 

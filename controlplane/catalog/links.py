@@ -13,13 +13,15 @@ from xdscore.resource_types import ResourceType
 _MAX_LINKS: Final = 200  # of one resource and direction
 _MAX_READ: Final = 2_000  # of one level of a tree, before those of other resources of the same names are left out
 Key = tuple[str, str]
-"""(type word, name)."""
+"""The word of a type, and a resource's name."""
 _IN_A_LIST: Final = re.compile(r"^/resources/\d+(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedName:
-    """One end of a reference. `pointer` is the field that names it; `present`: there is such a resource here."""
+    """A resource at one end of a reference. `pointer` is the field that holds the reference; `present`: the resource
+    exists here.
+    """
 
     type: str
     name: str
@@ -28,7 +30,7 @@ class LinkedName:
 
 
 def used_by(*, environment_key: str, kind: ResourceType, name: str) -> tuple[LinkedName, ...]:
-    """What refers to a name, whether or not it exists, the first 200 by type and name."""
+    """The resources that refer to a name, whether or not it exists; the first 200 by type and name."""
     rows = _current(environment_key).filter(to_type=kind.word, to_name=name)
     columns = ("revision__resource__type", "revision__resource__name", "pointer")
     return tuple(
@@ -38,7 +40,7 @@ def used_by(*, environment_key: str, kind: ResourceType, name: str) -> tuple[Lin
 
 
 def links_from(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Sequence[LinkedName]]:
-    """What the newest revisions of these resources refer to, by type and name. Two queries."""
+    """The resources that the newest revisions of these refer to, by type and name of the referring one. Two queries."""
     rows = _current(environment_key).filter(
         revision__resource__type__in={word for word, _ in keys},
         revision__resource__name__in={name for _, name in keys},
@@ -52,7 +54,7 @@ def links_from(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, S
 
 
 def links_to(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Sequence[LinkedName]]:
-    """What refers to these names, whether or not they exist, by type and name. One query."""
+    """The resources that refer to these names, whether or not they exist, by type and name referred to. One query."""
     rows = _current(environment_key).filter(
         to_type__in={word for word, _ in keys}, to_name__in={name for _, name in keys}
     )
@@ -65,7 +67,7 @@ def links_to(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Seq
 
 
 def present_names(*, environment_key: str, named: Sequence[tuple[str, str, str]]) -> tuple[LinkedName, ...]:
-    """These (type, name, pointer), and whether there are such resources here. One query."""
+    """The references of these (type, name, pointer), each with whether the resource exists here. One query."""
     rows = Resource.objects.filter(
         environment__key=environment_key, deleted=False, name__in={name for _, name, _ in named}
     )
@@ -81,7 +83,7 @@ def _grouped(links: Iterable[tuple[Key, LinkedName]]) -> Mapping[Key, Sequence[L
 
 
 def _within(pointer: str) -> str:
-    """The pointer within the manifest; what is stored begins where the manifest stood in an apply's list."""
+    """The pointer within the manifest; the stored one begins where the manifest stood in an apply's list."""
     return _IN_A_LIST.sub("", pointer)
 
 

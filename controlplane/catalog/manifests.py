@@ -2,6 +2,7 @@
 
 from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.values import ResourceContent
+from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
 from xdscore.schema import ParsedResource, Tree, to_json
 
@@ -21,6 +22,6 @@ def _manifest(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> d
     bare = to_json(any_bytes, keyed_hash, ttl_ms=ttl_ms)
     inner = bare.get("resource") if ttl_ms else bare
     own_name = inner.get(kind.name_field) if isinstance(inner, dict) else None
-    if own_name == name:
+    if isinstance(own_name, str) and canonical(own_name) == name:
         return bare
     return to_json(any_bytes, keyed_hash, xds_name=name, ttl_ms=ttl_ms)

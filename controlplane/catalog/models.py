@@ -9,10 +9,10 @@ from enum import Enum
 from django.db import models
 from django.utils import timezone
 
-from controlplane.append_only import AppendOnly
 from controlplane.catalog.choices import BlobKind, ChangeKind, QuarantineCause, QuarantinePolicy
 from controlplane.catalog.sealing import MARK_CHARS
-from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.database.append_only import AppendOnly
 from xdscore.access import Effect
 
 ENVIRONMENT_KEY_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -57,7 +57,7 @@ class Environment(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """A build never covers what was not written."""
+        """No build covers a generation that was never written."""
 
         constraints = (
             models.CheckConstraint(
@@ -71,12 +71,12 @@ class Environment(models.Model):
         )
 
     def __str__(self) -> str:
-        """Its key."""
+        """The environment's key."""
         return self.key
 
 
 class Blob(models.Model):
-    """Bytes by address. A secret's are sealed: `hash` is then the address of the ciphertext's plaintext under a key
+    """Bytes under their address. A secret's bytes are sealed: `hash` is then the address of the plaintext under a key
     (D18).
     """
 
@@ -86,23 +86,25 @@ class Blob(models.Model):
     data = models.BinaryField()
 
     def __str__(self) -> str:
-        """Its kind and address."""
+        """The blob's kind and address."""
         return f"{self.kind} {self.hash}"
 
 
 class LastingKey(models.Model):
-    """The one row with what outlives a rotation of the encryption keys, sealed under them (`lasting`, D18)."""
+    """The lasting keys, in the only row: they outlive a rotation of the encryption keys, under which they are sealed
+    (`lasting`, D18).
+    """
 
     sealed = models.BinaryField()
 
     def __str__(self) -> str:
-        """Nothing of it."""
+        """A fixed text, which tells nothing of the keys."""
         return "lasting keys"
 
 
 class KeyMark(models.Model):
-    """A key under which something is stored, or will be, by the id that `sealing` gives it; never the key. The newest
-    has the highest `id` (`key_marks`).
+    """The mark of a key under which something is stored, or will be: the id that `sealing` gives it, never the key. The
+    newest has the highest `id` (`key_marks`).
     """
 
     mark = models.CharField(max_length=MARK_CHARS, unique=True)
@@ -139,8 +141,8 @@ class Change(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """One change per generation. Rollbacks, undos and changes by which clients lost something, of which there are
-        few, are found by small indexes of their own.
+        """One change for each generation. Rollbacks, undos and changes by which clients lost something, of which there
+        are few, are found by small indexes of their own.
         """
 
         constraints = (
@@ -162,7 +164,7 @@ class Change(AppendOnly):
         )
 
     def __str__(self) -> str:
-        """Its public id."""
+        """The change's public id."""
         return str(self.public_id)
 
 
@@ -183,7 +185,7 @@ class Resource(models.Model):
     proven = models.ForeignKey("Revision", on_delete=models.RESTRICT, null=True, related_name="+")
 
     class Meta:
-        """A name exists once per type and environment."""
+        """At most one resource for a type and name in an environment."""
 
         constraints = (models.UniqueConstraint(fields=("environment", "type", "name"), name="resource_name_once"),)
         indexes = (
@@ -192,12 +194,13 @@ class Resource(models.Model):
         )
 
     def __str__(self) -> str:
-        """Its type and name."""
+        """The resource's type and name."""
         return f"{self.type} {self.name}"
 
 
 class Revision(AppendOnly):
-    """What a resource was from one change on. Never changed, never removed; a deletion is a revision without a blob.
+    """The content of a resource from one change on. Never changed, never removed; a deletion is a revision without a
+    blob.
 
     `size` is its blob's. `claims` holds, one a line, what it wants to itself (`xdscore.schema.claims`). `expires_at` is
     when the first of its certificates ends.
@@ -218,7 +221,7 @@ class Revision(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """Numbers run from 1 within a resource."""
+        """Revisions are numbered from 1 within a resource."""
 
         constraints = (models.UniqueConstraint(fields=("resource", "number"), name="revision_number_once"),)
         indexes = (
@@ -228,12 +231,13 @@ class Revision(AppendOnly):
         )
 
     def __str__(self) -> str:
-        """Its ETag."""
+        """The letter r and the revision's number, as in its ETag."""
         return f"r{self.number}"
 
 
 class Reference(models.Model):
-    """A resource that a revision needs, once however often it names it. `pointer` leads to the first field that does.
+    """A reference: a revision needs a resource, once however often it names it. `pointer` leads to the first field that
+    does.
 
     `to_name` is any name a manifest holds, so it may be longer than a resource's can be.
     """
@@ -245,47 +249,48 @@ class Reference(models.Model):
     pointer = models.CharField(max_length=1024, blank=True, default="")
 
     class Meta:
-        """Who needs a resource is asked by what is needed."""
+        """References are looked up by the resource that is needed."""
 
         constraints = (models.UniqueConstraint(fields=("revision", "to_type", "to_name"), name="reference_once"),)
         indexes = (models.Index(fields=("to_type", "to_name"), name="reference_target"),)
 
     def __str__(self) -> str:
-        """What is needed."""
+        """The type and name of the resource that is needed."""
         return f"{self.to_type} {self.to_name}"
 
 
 class RevisionProof(models.Model):
-    """When a client first acknowledged a response that held this revision. Beside the revision, because that never
-    changes.
+    """The time when a client first acknowledged a response that held this revision. A row of its own, because a
+    revision never changes.
     """
 
     revision = models.OneToOneField(Revision, on_delete=models.CASCADE, primary_key=True, related_name="proof")
     at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
-        """Which revision."""
+        """The row id of the proven revision."""
         return f"proof of revision {self.revision_id}"
 
 
 class ExpiryNotice(models.Model):
-    """That people were told, so many days before, that a certificate of this revision ends."""
+    """A note that people were told, so many days before, that a certificate of this revision ends."""
 
     revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="expiry_notices")
     days = models.PositiveSmallIntegerField()
 
     class Meta:
-        """Each is said once."""
+        """At most one notice for each revision and number of days."""
 
         constraints = (models.UniqueConstraint(fields=("revision", "days"), name="expiry_notice_once"),)
 
     def __str__(self) -> str:
-        """Which revision, and how long before."""
+        """The row id of the revision, and the number of days before the end."""
         return f"revision {self.revision_id}, {self.days} days before"
 
 
 class Quarantine(models.Model):
-    """A revision that is not served in its environment; the last proven one is, or an error says why none is.
+    """A quarantine: a revision that is not served in its environment; the last proven one is, or an error says why none
+    is.
 
     `refused_by` and `accepted_by` hold, by kind of client, the marks of those that refused it and of those that took it
     when they were let try it (`catalog.withholding`).
@@ -312,5 +317,5 @@ class Quarantine(models.Model):
         )
 
     def __str__(self) -> str:
-        """Why."""
+        """The reason of the quarantine."""
         return self.reason

@@ -14,7 +14,7 @@ from django.utils import timezone
 from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.selectors import environment_get, resource_get
 from controlplane.catalog.values import Existing, Expectation, Put
-from controlplane.errors import InputInvalid, InputTooLarge, NotFound
+from controlplane.common.errors import InputInvalid, InputTooLarge, NotFound
 from xdscore.findings import Finding, has_errors
 from xdscore.limits import Limits
 from xdscore.names import name_problem
@@ -39,7 +39,7 @@ NOTHING_CHANGED: Final = "Nothing was changed."
 
 @dataclass(frozen=True, slots=True)
 class ManifestsRead:
-    """What a body holds: sound resources and everything there is to say, errors included."""
+    """The result of reading a body: the resources that are in order, and all findings, errors included."""
 
     parsed: tuple[ParsedResource, ...]
     findings: tuple[Finding, ...]
@@ -47,13 +47,15 @@ class ManifestsRead:
 
 
 def manifest_limits() -> ManifestLimits:
-    """The limits of a text as this installation sets them."""
+    """The limits that this installation sets for the text of manifests."""
     limits: Limits = settings.PARLEY.limits
     return ManifestLimits(max_bytes=limits.apply_bytes, max_depth=limits.json_depth, max_resources=limits.apply_items)
 
 
 def manifests_in(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of whole documents, and notes on what was left out. Raises InputInvalid with what is none."""
+    """The manifests of whole documents, and notes on what was left out. Raises InputInvalid for documents that hold no
+    manifest.
+    """
     several = len(documents) > 1
     manifests: list[Manifest] = []
     findings: list[Finding] = []
@@ -73,8 +75,8 @@ def manifests_in(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], t
 
 
 def manifests_at(document: Document, pointer: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of one member of a document, which may be an empty list. Raises InputInvalid with what is no
-    manifest.
+    """The manifests of one member of a document, which may be an empty list. Raises InputInvalid for entries that are
+    no manifest.
     """
     found, said = manifests_of(document, pointer, manifest_limits())
     return _sound(list(found), [each for each in said if each.code != NOTHING_FOUND.code])
@@ -83,7 +85,9 @@ def manifests_at(document: Document, pointer: str) -> tuple[tuple[Manifest, ...]
 def parsed_all(
     manifests: Sequence[Manifest], *, environment_key: str = "", expected: Expected | None = None
 ) -> ManifestsRead:
-    """Every manifest parsed. With an environment, secrets that a manifest keeps are taken from what is stored there."""
+    """The manifests, parsed. With an environment, secrets that a manifest asks to keep are taken from what is stored
+    there.
+    """
     sound: list[ParsedResource] = []
     findings: list[Finding] = []
     refused = 0
@@ -100,7 +104,9 @@ def parsed_all(
 
 
 def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple[Put, ...]:
-    """The edits that put what was read. Raises InputInvalid with every finding when anything was refused."""
+    """The edits that store the resources that were read. Raises InputInvalid with every finding when any manifest was
+    refused.
+    """
     if read.refused:
         total = read.refused + len(read.parsed)
         noun = "manifest was" if total == 1 else "manifests were"
@@ -113,7 +119,8 @@ def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple
 
 @contextmanager
 def placed(manifests: Sequence[Manifest], read: ManifestsRead) -> Iterator[None]:
-    """What is refused inside is refused with the lines of these manifests, all of which are in `read`.
+    """Add the lines of these manifests, all of which are in `read`, to the findings of an InputInvalid that is raised
+    inside.
 
     The catalogue knows the pointers of what it was given, not the text.
     """

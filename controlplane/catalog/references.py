@@ -29,12 +29,12 @@ class Authorities:
 
     @cached_property
     def ours(self) -> frozenset[str]:
-        """Those of the names."""
+        """The authorities in the environment's xdstp names."""
         return frozenset(xdstp_authority(name) for _, name in self._names if name.startswith(XDSTP))
 
     def have_elsewhere(self, target: EntryKey) -> bool:
-        """Whether the name belongs to an authority of which this environment has nothing: clients ask another server
-        for it, by their bootstrap (xRFC TP1).
+        """Whether the name belongs to an authority under which this environment publishes nothing: clients ask another
+        server for it, by their bootstrap (xRFC TP1).
         """
         name = target[1]
         return name.startswith(XDSTP) and xdstp_authority(name) not in self.ours
@@ -42,14 +42,16 @@ class Authorities:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """What is needed and not there: `missing` nobody has, `foreign` another control plane has."""
+    """Resources that are needed and do not exist here: nobody has those in `missing`, another control plane has those
+    in `foreign`.
+    """
 
     missing: tuple[EntryKey, ...]
     foreign: tuple[EntryKey, ...]
 
 
 def absent_of(targets: Iterable[EntryKey], present: Container[EntryKey], authorities: Authorities) -> Absent:
-    """Which of the targets are not there, in their order."""
+    """The targets that are not in `present`, in their order."""
     missing: list[EntryKey] = []
     foreign: list[EntryKey] = []
     for target in targets:
@@ -59,7 +61,9 @@ def absent_of(targets: Iterable[EntryKey], present: Container[EntryKey], authori
 
 
 def needs_of(parsed: ParsedResource) -> Mapping[EntryKey, str]:
-    """What a resource needs, each once, with the first place that names it. A name that is no name is nobody's."""
+    """The resources that a resource needs, with the pointer of the first field that names each. What cannot be a name
+    is left out.
+    """
     named: dict[EntryKey, str] = {}
     for reference in parsed.references:
         named.setdefault((reference.type, reference.name), reference.pointer)
@@ -67,7 +71,7 @@ def needs_of(parsed: ParsedResource) -> Mapping[EntryKey, str]:
 
 
 def target_finding(code: Code, target: EntryKey, environment: str, pointer: str) -> Finding:
-    """A finding about what a resource needs, at the place that names it."""
+    """A finding about a resource that is needed, at the field that names it."""
     word, name = target
     return code.finding(pointer, title=by_word[word].title, name=name, environment=environment)
 
@@ -78,7 +82,7 @@ def missing_findings(
     authorities: Authorities,
     environment: str,
 ) -> Sequence[Finding]:
-    """One finding for each name that a resource needs and nobody has, in the order of the resources."""
+    """One finding for each name that a resource needs and that exists nowhere, in the order of the resources."""
     return [
         target_finding(MISSING, target, environment, places[target]).about(*key)
         for key, places in needs.items()

@@ -7,7 +7,7 @@ from typing import Final
 from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.models import ENVIRONMENT_KEY_PATTERN
 from controlplane.catalog.selectors import EnvironmentState, environment_get
-from controlplane.errors import Forbidden, NotFound
+from controlplane.common.errors import Forbidden, NotFound
 from xdscore.codes import shown
 
 # Who may change what about an environment: which clients it takes, what they may read, what operating it needs.
@@ -37,14 +37,16 @@ def column_role(column: str) -> Role:
 
 
 def require(principal: Principal, role: Role, environment_key: str | None) -> None:
-    """Raises Forbidden unless the principal may act in this role there."""
+    """Raise Forbidden unless the principal may act in this role in the environment (None: in all of them)."""
     if not principal.may(role, environment_key):
         where = f"in environment '{environment_key}'" if environment_key is not None else "in all environments"
         raise Forbidden(f"This needs the role {role.value} {where}; {principal.name} does not have it.")
 
 
 def environment_visible(principal: Principal, key: str) -> EnvironmentState:
-    """The environment, if the principal may know of it. Raises NotFound in the same words whether or not it exists."""
+    """The environment with this key. Raises NotFound where the principal may not know of it, in the same words as where
+    it does not exist.
+    """
     if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key) or not principal.may(Role.VIEWER, key):
         raise NotFound(f"There is no environment '{shown(key)}'.")
     return environment_get(key=key)

@@ -17,7 +17,9 @@ from controlplane.catalog.models import Change, Revision
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A change that took others back: a rollback to the generation `back_to`, or an undo of the change of `undoes`."""
+    """A change that took others back: a rollback to the generation `back_to`, or an undo of the change whose id is
+    `undoes`.
+    """
 
     generation: int
     back_to: int | None = None
@@ -25,10 +27,11 @@ class Turn:
 
 
 def undone_by(*, environment_key: str, changes: Sequence[Change]) -> Mapping[int, Change]:
-    """By generation, what took back each of these changes of one environment. Three queries at most.
+    """The change that took back each of these changes of one environment, by generation; changes in force are left out.
+    Three queries at most.
 
-    One of whose revisions any is current is not taken back by a rollback: a name that had nothing to serve then stays
-    as it is (`snapshots.rollback`), and content that was the same then is what it wrote.
+    A change is not taken back by a rollback while a revision that it wrote is current: a name that had nothing to serve
+    then stays as it is (`snapshots.rollback`), and content that was the same then is what it wrote.
     """
     if not changes:
         return {}
@@ -51,8 +54,8 @@ def undone_by(*, environment_key: str, changes: Sequence[Change]) -> Mapping[int
 
 
 def in_force(generation: int, turns: Sequence[Turn], *, resources: bool = True) -> Turn | None:
-    """Because of what a change is not in force now, None while it is. `turns` are in order, oldest first; `resources`:
-    the change is of resources, which are all that rollbacks take back. Pure.
+    """The rollback or undo because of which a change is not in force now; None while it is in force. `turns` are in
+    order, oldest first; `resources`: the change is of resources, which are all that rollbacks take back. Pure.
     """
     by_generation = {turn.generation: turn for turn in turns}
     end = turns[-1].generation if turns else 0
@@ -72,7 +75,9 @@ def in_force(generation: int, turns: Sequence[Turn], *, resources: bool = True) 
 
 
 def undone_of(*, change: Change, limit: int) -> tuple[tuple[Change, ...], int]:
-    """What a change took back, newest first, the first of them, and how many; nothing for most changes."""
+    """The first `limit` changes that this change took back, newest first, and how many there are; most changes took
+    back none.
+    """
     if change.undoes:
         rows = Change.objects.filter(environment=change.environment_id, public_id=change.undoes)
     elif change.back_to is not None:
@@ -103,7 +108,7 @@ def _turns_of(environment_key: str, rows: Sequence[Change]) -> list[Turn]:
 
 
 def _decides(of: int, generation: int, turns: Mapping[int, Turn], *, resources: bool) -> bool:
-    """Whether the change of this generation took back, or put in force again, the other one."""
+    """Whether the change of the generation `of` took back the other one, or put it in force again."""
     turn = turns.get(of)
     while turn is not None and turn.generation > generation:
         if turn.back_to is not None:

@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
-from controlplane import home
+from controlplane.config import home
 
 KEY_BYTES = 32
 _FORMAT = b"\x01"
@@ -43,17 +43,19 @@ class KeyRing:
         return tuple(_key_id(key).hex() for key in self.keys)
 
     def oldest(self, purpose: bytes) -> bytes:
-        """A key derived from the oldest one: the same whatever is added in front."""
+        """A key derived from the oldest key of the ring: it stays the same whatever is added in front."""
         return _derive(self.keys[-1], purpose)
 
     def seal(self, plaintext: bytes, address: bytes) -> bytes:
-        """AES-256-GCM under the first key; the address is authenticated, so that rows cannot be swapped."""
+        """The plaintext sealed by AES-256-GCM under the first key; the address is authenticated, so that rows cannot be
+        swapped.
+        """
         key = self.keys[0]
         nonce = os.urandom(_NONCE_BYTES)
         return _FORMAT + _key_id(key) + nonce + AESGCM(_derive(key, b"seal")).encrypt(nonce, plaintext, address)
 
     def open(self, sealed: bytes, address: bytes) -> bytes:
-        """The plaintext. Raises SealError."""
+        """The plaintext of sealed bytes. Raises SealError when no key of the ring opens them at this address."""
         key_id, nonce = sealed[1 : 1 + _KEY_ID_BYTES], sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES]
         if sealed[:1] != _FORMAT:
             raise SealError("unknown format of sealed bytes")
@@ -78,7 +80,7 @@ class KeyRing:
         return mac[:MARK_CHARS] in {_key_id(key).hex() for key in self.keys}
 
     def sign(self, data: bytes) -> str:
-        """A MAC of `data` under the first key, with the key's id in front."""
+        """A MAC of `data` under the first key, with the id of the key in front."""
         return _mac(self.keys[0], data)
 
     def signed_by_current(self, mac: str) -> bool:

@@ -15,7 +15,7 @@ _ID_BEGINS: Final = re.compile(r"[0-9a-f]{6,32}")
 
 @dataclass(frozen=True, slots=True)
 class FoundResource:
-    """A resource whose name holds what was looked for."""
+    """A resource whose name contains the text that was searched for."""
 
     environment: str
     type: str
@@ -23,7 +23,9 @@ class FoundResource:
 
 
 def resources_named_like(*, environment_keys: Collection[str], text: str, limit: int) -> tuple[FoundResource, ...]:
-    """Resources of these environments whose name contains `text`, those that are called so first, by name."""
+    """Resources of these environments whose name contains `text`: first those with exactly this name, then the others
+    by name.
+    """
     rows = Resource.objects.filter(environment__key__in=list(environment_keys), deleted=False, name__icontains=text)
     exact = models.Case(models.When(name=text, then=models.Value(0)), default=models.Value(1))
     found = rows.annotate(place=exact).order_by("place", "name", "type", "environment__position")
@@ -31,8 +33,8 @@ def resources_named_like(*, environment_keys: Collection[str], text: str, limit:
 
 
 def changes_found(*, environment_keys: Collection[str], text: str, limit: int) -> tuple[Change, ...]:
-    """The newest changes of these environments whose id begins so, with six characters or more, or that somebody of
-    exactly this name made.
+    """The newest changes of these environments whose id begins with `text`, if that has six characters or more, or
+    whose author has exactly this name.
     """
     wanted = models.Q(author=text)
     digits = text.replace("-", "").lower()

@@ -15,7 +15,7 @@ from controlplane.catalog.guarding import LossThreshold
 from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.access import Effect
 from xdscore.findings import Finding
 from xdscore.resource_types import ResourceType, by_word
@@ -27,7 +27,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentState:
-    """An environment as rows say it is now."""
+    """An environment as it is stored now."""
 
     id: int
     key: str
@@ -40,12 +40,12 @@ class EnvironmentState:
 
     @property
     def choice(self) -> EnvironmentChoice:
-        """What the choice of a stream's environment needs."""
+        """The part of the environment by which streams choose theirs."""
         return EnvironmentChoice(self.key, self.policy.selectors, self.policy.node_ids)
 
 
 def environment_state(row: Environment) -> EnvironmentState:
-    """The value of a row."""
+    """The value that a row of the environments' table stands for."""
     policy = EnvironmentPolicy(
         selectors=tuple(Selector(**selector) for selector in row.selectors),
         node_ids=tuple(row.node_ids),
@@ -63,7 +63,7 @@ def environment_state(row: Environment) -> EnvironmentState:
 
 
 def environment_get(*, key: str) -> EnvironmentState:
-    """One environment. Raises NotFound."""
+    """The environment with this key. Raises NotFound."""
     row = Environment.objects.filter(key=key).first()
     if row is None:
         raise NotFound(f"There is no environment '{key}'.")
@@ -76,7 +76,9 @@ def environment_list(*, using: str = "default") -> tuple[EnvironmentState, ...]:
 
 
 def environments_due() -> tuple[int, ...]:
-    """The environments in which something was written that no build has covered: the build outbox (decisions C19)."""
+    """The ids of the environments in which something was written that no build has covered: the build outbox (decisions
+    C19).
+    """
     due = Environment.objects.filter(generation__gt=models.F("built_generation"))
     return tuple(due.order_by("id").values_list("id", flat=True))
 
@@ -90,25 +92,27 @@ def oldest_waiting() -> datetime | None:
 
 
 def change_of_generation(*, environment_id: int, generation: int, using: str = "default") -> UUID | None:
-    """What was written at a generation; a new lineage begins with one at which nothing was."""
+    """The public id of the change that was written at a generation; None at the first generation of a new lineage,
+    which no change wrote.
+    """
     made = Change.objects.using(using).filter(environment=environment_id, generation=generation)
     return made.values_list("public_id", flat=True).first()
 
 
 def quarantine_count() -> int:
-    """How many revisions are in quarantine now, in all environments."""
+    """The number of revisions in quarantine now, in all environments."""
     return Quarantine.objects.filter(released_at=None).count()
 
 
 def environment_generations(*, environment_id: int) -> tuple[int, int]:
-    """(generation, built_generation); (0, 0) when the environment is gone."""
+    """The generations (written, built) of an environment; (0, 0) when it is gone."""
     row = Environment.objects.filter(pk=environment_id).values_list("generation", "built_generation").first()
     return row if row is not None else (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """One line of a list of resources."""
+    """One resource in a list, without its content."""
 
     kind: ResourceType
     name: str
@@ -150,19 +154,19 @@ def resource_list(
 
 
 def resource_names(*, environment_key: str, kind: ResourceType, limit: int = 1_000) -> tuple[str, ...]:
-    """Names of a type, in order; at most `limit`, for suggestions."""
+    """The names of an environment's resources of a type, in order; at most `limit`, for suggestions."""
     rows = Resource.objects.filter(environment__key=environment_key, type=kind.word, deleted=False).order_by("name")
     return tuple(rows.values_list("name", flat=True)[:limit])
 
 
 def environments_holding(*, kind: ResourceType, name: str, keys: Collection[str]) -> tuple[str, ...]:
-    """Those of these environments that have a resource of this name."""
+    """The keys of those of these environments that have a resource of this name."""
     rows = Resource.objects.filter(environment__key__in=list(keys), type=kind.word, name=name, deleted=False)
     return tuple(rows.order_by("environment__position").values_list("environment__key", flat=True))
 
 
 def resource_row(row: Resource) -> ResourceRow:
-    """The value of a row of `resource_list`."""
+    """The value that a row of `resource_list` stands for."""
     head = _head(row)
     return ResourceRow(
         kind=by_word[row.type],
@@ -178,7 +182,7 @@ def resource_row(row: Resource) -> ResourceRow:
 
 
 def resource_get(*, environment_key: str, kind: ResourceType, name: str) -> ResourceContent:
-    """One resource with its bytes. Raises NotFound."""
+    """The resource with this name, with its bytes. Raises NotFound."""
     row = resource_named(environment_key=environment_key, kind=kind, name=name)
     return resource_content(row, environment_key=environment_key)
 
@@ -194,7 +198,7 @@ def resource_named(*, environment_key: str, kind: ResourceType, name: str) -> Re
 def resources_named(
     *, environment_key: str, keys: Collection[tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, str], ResourceContent]]:
-    """Those of the (type word, name) pairs that are there, each with its bytes, in batches."""
+    """The resources with these (type word, name) that exist, each with its bytes; read in batches."""
     wanted = sorted(keys)
     for start in range(0, len(wanted), _BATCH):
         batch = set(wanted[start : start + _BATCH])
@@ -207,7 +211,7 @@ def resources_named(
 
 
 def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:
-    """The value of a row that was read with its contents."""
+    """The content of a row that was read with its blob."""
     head = _head(row)
     if head.blob is None:  # only a deletion has none
         raise RuntimeError(f"resource {row.pk} is present without content")
@@ -226,7 +230,7 @@ def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:
 
 
 def revision_list(*, environment_key: str, kind: ResourceType, name: str) -> models.QuerySet[Revision]:
-    """The history of a name, newest first, deletions included. Raises NotFound when there never was one."""
+    """The revisions of a name, newest first, deletions included. Raises NotFound when there never was one."""
     rows = Revision.objects.filter(
         resource__environment__key=environment_key, resource__type=kind.word, resource__name=name
     ).select_related("change", "resource")
@@ -238,7 +242,7 @@ def revision_list(*, environment_key: str, kind: ResourceType, name: str) -> mod
 
 
 def is_quarantined(*, environment_key: str, kind: ResourceType, name: str, number: int) -> bool:
-    """Whether this revision is out of service now."""
+    """Whether this revision is in quarantine now."""
     return Quarantine.objects.filter(
         revision__resource__environment__key=environment_key,
         revision__resource__type=kind.word,
@@ -249,7 +253,7 @@ def is_quarantined(*, environment_key: str, kind: ResourceType, name: str, numbe
 
 
 def quarantine_last(*, environment_key: str, word: str, name: str, revision: int) -> Quarantine:
-    """The newest quarantine of a revision, with its resource's head and who wrote that. Raises NotFound."""
+    """The newest quarantine of a revision, with its resource's head and that head's change. Raises NotFound."""
     rows = Quarantine.objects.select_related("revision__resource__head__change").filter(
         revision__resource__environment__key=environment_key,
         revision__resource__type=word,
@@ -263,7 +267,7 @@ def quarantine_last(*, environment_key: str, word: str, name: str, revision: int
 
 
 def change_get(*, public_id: str) -> Change:
-    """One change. Raises NotFound."""
+    """The change with this public id. Raises NotFound."""
     row = Change.objects.select_related("environment").filter(public_id=public_id).first()
     if row is None:
         raise NotFound(f"There is no change '{public_id}'.")
@@ -271,7 +275,7 @@ def change_get(*, public_id: str) -> Change:
 
 
 def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, ...], int]:
-    """The first `limit` of a change's edits by type and name, and how many there are."""
+    """The first `limit` edits of a change by type and name, and how many edits it has."""
     rows = Revision.objects.filter(change=change).order_by("resource__type", "resource__name")
     gone_before = Revision.objects.filter(
         resource=models.OuterRef("resource"), number=models.OuterRef("number") - 1, blob=None
@@ -286,7 +290,7 @@ def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, .
 
 
 def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
-    """Warnings and notes of what a change put, the first `limit` of them."""
+    """The warnings and notes about the resources that a change wrote; the first `limit` of them."""
     rows = Revision.objects.filter(change=change).exclude(findings=[]).order_by("resource__type", "resource__name")
     found = (
         finding_from_json(each) for each_list in rows.values_list("findings", flat=True)[:limit] for each in each_list
@@ -296,7 +300,9 @@ def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RevisionOrigin:
-    """Where a version of a resource came from: its change, who made that, and in which request ("": in none)."""
+    """The origin of a version of a resource: its revision, the change that wrote it, its author and request (empty: in
+    none).
+    """
 
     number: int
     change_id: str
@@ -324,7 +330,9 @@ def revision_origin(*, environment_key: str, word: str, name: str, version: str)
 
 
 def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str], str]) -> Mapping[tuple[str, str], int]:
-    """Of each (type word, name), the number of its newest revision with this version on the wire, if there is one."""
+    """The numbers of the newest revisions with these versions on the wire, by (type word, name); names without one are
+    left out.
+    """
     wanted, found = sorted(versions), {}
     for start in range(0, len(wanted), _BATCH):
         batch = wanted[start : start + _BATCH]
@@ -340,7 +348,9 @@ def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str],
 
 
 def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], datetime]:
-    """When each (type word, name) was written last, a deletion too; names that never were are left out."""
+    """The time when each (type word, name) was written last, a deletion included; names that never were are left
+    out.
+    """
     names, found = sorted({name for _, name in keys}), {}
     for start in range(0, len(names), _BATCH):
         rows = Resource.objects.filter(environment__key=environment_key, name__in=names[start : start + _BATCH])
@@ -353,7 +363,9 @@ def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Ma
 def reference_pointers(
     *, revisions: Iterable[int], using: str = "default"
 ) -> Mapping[tuple[int, tuple[str, str]], str]:
-    """Where each of these revisions (by row) first names each (type, name) that it needs."""
+    """The pointer of the field in which each of these revisions (by row id) first names each (type, name) that it
+    needs.
+    """
     wanted = sorted(set(revisions))
     found: dict[tuple[int, tuple[str, str]], str] = {}
     for start in range(0, len(wanted), _BATCH):
@@ -370,7 +382,7 @@ def blob_plaintext(blob: Blob) -> bytes:
 
 
 def blobs_read(*, addresses: Iterable[str]) -> Iterator[tuple[str, BlobKind, bytes]]:
-    """(address, kind, bytes as stored) of those of the addresses that exist, in batches."""
+    """The address, kind and stored bytes of each blob with one of these addresses that exists, in batches."""
     wanted = sorted(set(addresses))
     for start in range(0, len(wanted), _BATCH):
         rows = Blob.objects.filter(hash__in=wanted[start : start + _BATCH])
@@ -379,7 +391,7 @@ def blobs_read(*, addresses: Iterable[str]) -> Iterator[tuple[str, BlobKind, byt
 
 
 def counts_by_environment() -> Mapping[str, int]:
-    """How many resources each environment holds."""
+    """The number of resources in each environment, by its key."""
     rows = Resource.objects.filter(deleted=False).values_list("environment__key").annotate(count=models.Count("id"))
     return dict(rows)
 

@@ -13,12 +13,12 @@ from django.db.models.functions import Coalesce
 from controlplane.catalog.models import Quarantine, Resource, Revision
 
 Key = tuple[str, str]
-"""(type word, name)."""
+"""The word of a type, and a resource's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRow:
-    """A quarantine of a revision, that stands until it is released."""
+    """A quarantine of a revision, open until `released_at` says otherwise."""
 
     reason: str
     opened_at: datetime
@@ -44,7 +44,7 @@ class HeadRow:
 
 
 def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, HeadRow]:
-    """Of those of these resources that are there. Two queries."""
+    """The newest revision of each of these resources that exists, by type and name. Two queries."""
     wanted = set(keys)
     rows = Resource.objects.filter(
         environment__key=environment_key,
@@ -75,14 +75,14 @@ def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Hea
 
 
 def in_quarantine() -> models.QuerySet[Quarantine]:
-    """The revisions that are out of service now, or with the next build, in all environments: there are few, and to ask
-    for those of one environment would have the database begin with all of its resources.
+    """The open quarantines of all environments: there are few, and to ask for those of one
+    environment would have the database begin with all of its resources.
     """
     return Quarantine.objects.filter(released_at=None)
 
 
 def revisions_unbuilt(*, environment_keys: Collection[str]) -> models.QuerySet[Revision]:
-    """The revisions that were written since the last build."""
+    """The revisions of these environments that were written since the last build."""
     return Revision.objects.filter(
         change__environment__key__in=list(environment_keys),
         change__generation__gt=models.F("change__environment__built_generation"),
@@ -90,7 +90,7 @@ def revisions_unbuilt(*, environment_keys: Collection[str]) -> models.QuerySet[R
 
 
 def rows_named_like(rows: models.QuerySet[Any], *, version: str = "") -> models.QuerySet[Any, int]:
-    """The rows of the resources that rows with `environment`, `type` and `name` are about, and that are there.
+    """The rows among these, with `environment`, `type` and `name`, whose resource exists.
 
     `version`: the field that must be the version of the newest revision, too.
     """
@@ -108,7 +108,9 @@ def rows_named_like(rows: models.QuerySet[Any], *, version: str = "") -> models.
 
 
 def _quarantines(revisions: Collection[int]) -> Mapping[int, QuarantineRow]:
-    """The last quarantine of each of these revisions that has or had one."""
+    """The last quarantine of each of these revisions, open or released, by revision; those that never were in one are
+    left out.
+    """
     rows = Quarantine.objects.filter(revision__in=revisions).order_by("pk")
     found = rows.values_list("revision", "reason", "opened_at", "released_at")
     return {revision: QuarantineRow(reason, opened, released) for revision, reason, opened, released in found}

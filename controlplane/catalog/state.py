@@ -14,7 +14,7 @@ from controlplane.catalog.heads import CatalogState, Head, Moment
 from controlplane.catalog.models import Environment, Quarantine, Resource
 from controlplane.catalog.selectors import change_of_generation
 from controlplane.catalog.withholding import Withholding, marks_of
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from xdscore.access import Effect
 from xdscore.snapshot import Content, EntryKey
 
@@ -25,7 +25,8 @@ _CHUNK = 5_000
 
 
 def catalog_state_read(*, environment_id: int, known: CatalogState | None = None) -> CatalogState | None:
-    """The catalogue now; None when the environment is gone. Called in a transaction of the READER alias.
+    """The environment's catalogue as it is now; None when the environment is gone. Called in a transaction of the
+    READER alias.
 
     `known` is what the caller read before, of any environment and lineage; it only saves work.
     """
@@ -55,9 +56,7 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
 
 
 def _continues(environment: Environment, known: CatalogState) -> bool:
-    """Whether what is known is an earlier moment of the same history: the database may have lost it (decisions
-    D5b).
-    """
+    """Whether `known` is an earlier moment of the same history: the database may have lost it (decisions D5b)."""
     return (
         known.environment == environment.key
         and known.at.generation <= environment.generation
@@ -111,7 +110,7 @@ def _touched(
 
 
 def _withholdings(environment_id: int) -> Mapping[int, Withholding]:
-    """By revision, from whom an open quarantine withholds it."""
+    """For each revision in quarantine, the clients it is withheld from."""
     rows = Quarantine.objects.using(READER).filter(released_at=None, revision__resource__environment_id=environment_id)
     columns = ("revision_id", "cause", "refused_by", "accepted_by", "revision__proof")
     return {
@@ -127,7 +126,7 @@ def _withholdings(environment_id: int) -> Mapping[int, Withholding]:
 
 
 def _references(environment_id: int, since: int) -> Mapping[int, tuple[EntryKey, ...]]:
-    """What the touched heads need, by their revision."""
+    """The resources that each touched head needs, by its revision."""
     rows = (
         _resources(environment_id, since)
         .filter(head__references__isnull=False)
@@ -148,7 +147,7 @@ def _resources(environment_id: int, since: int) -> models.QuerySet[Resource]:
 
 
 def _keep_newest_removed(environment_id: int, heads: dict[EntryKey, Head]) -> bool:
-    """Leave only the newest deletions in `heads`; whether that is all of them."""
+    """Leave only the newest deletions in `heads`; whether these are all deletions."""
     gone = Resource.objects.using(READER).filter(environment_id=environment_id, deleted=True).order_by("-head_id")
     newest = list(gone.values_list("type", "name", "head_id")[: MAX_REMOVED + 1])
     for key in [key for key, head in heads.items() if head.content is None]:

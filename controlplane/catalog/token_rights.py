@@ -21,8 +21,8 @@ from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.accounts.token_rules import TokenKind, expiry_problem
 from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.services.environments import environments_stay
-from controlplane.errors import Forbidden, InputInvalid, NotFound
-from controlplane.principal_ids import PrincipalKind
+from controlplane.common.errors import Forbidden, InputInvalid, NotFound
+from controlplane.common.principal_ids import PrincipalKind
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import VALUE_REFUSED
@@ -46,7 +46,9 @@ def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
 
 
 def api_token_of(principal: Principal, token_id: int) -> ApiToken:
-    """Raises NotFound in the same words for one that does not exist and one that is not to be known."""
+    """The API token with this id. Raises NotFound in the same words for one that does not exist and one that the
+    principal may not know of.
+    """
     token = api_token_list().filter(pk=token_id).first() if token_id < _MAX_ID else None
     if token is None or not (_administers(principal, token) or _owns(principal, token)):
         raise NotFound(f"There is no token {token_id}.")
@@ -63,8 +65,9 @@ def api_token_issue(
     expires_at: datetime | None,
     request_id: str,
 ) -> tuple[ApiToken, str]:
-    """A new token and its plaintext. Raises Forbidden for a scope that the actor does not administer, InputInvalid for
-    an environment that does not exist or an end that has passed, and what `api_token_create` raises.
+    """Create a token of the API; its row and its plaintext. Raises Forbidden for a scope that the actor does not
+    administer, InputInvalid for an environment that does not exist or an end that has passed, and what
+    `api_token_create` raises.
     """
     api_token_allow(actor, [scope.environment for scope in scopes])
     _expiry_check(expires_at)
@@ -76,7 +79,7 @@ def api_token_issue(
 
 
 def api_token_allow(actor: Principal, environments: Iterable[str | None]) -> None:
-    """Raises Forbidden unless the actor may make tokens for all of these (None: all environments at once)."""
+    """Raise Forbidden unless the actor may make tokens for all of these environments (None: all at once)."""
     for key in environments:
         if not actor.may(Role.ADMIN, key):
             where = f"environment '{key}'" if key is not None else "all environments"
@@ -93,7 +96,9 @@ def client_tokens_of(principal: Principal) -> QuerySet[ClientToken]:
 
 
 def client_token_of(principal: Principal, token_id: int) -> ClientToken:
-    """Raises NotFound in the same words for one that does not exist and one that is not to be known."""
+    """The data plane's token with this id. Raises NotFound in the same words for one that does not exist and one that
+    the principal may not know of.
+    """
     token = client_token_list().filter(pk=token_id).first() if token_id < _MAX_ID else None
     if token is None or not principal.may(Role.ADMIN, token.environment or None):
         raise NotFound(f"There is no client token {token_id}.")
@@ -104,8 +109,9 @@ def client_token_of(principal: Principal, token_id: int) -> ClientToken:
 def client_token_issue(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None, request_id: str
 ) -> tuple[ClientToken, str]:
-    """A new token of a data plane and its plaintext; `environment` empty: good in any. Raises as `api_token_issue`, and
-    InputInvalid where selectors do not lead the subject to the environment: ADS would refuse whoever has the token.
+    """Create a token of a data plane; its row and its plaintext. `environment` empty: good in any. Raises as
+    `api_token_issue`, and InputInvalid where selectors do not lead the subject to the environment: ADS would refuse
+    whoever has the token.
     """
     client_token_allow(actor, environment)
     _expiry_check(expires_at)
@@ -118,27 +124,27 @@ def client_token_issue(
 
 
 def client_token_allow(actor: Principal, environment: str) -> None:
-    """Raises Forbidden unless the actor may make data planes' tokens for this environment (empty: any)."""
+    """Raise Forbidden unless the actor may make data planes' tokens for this environment (empty: any)."""
     if not actor.may(Role.ADMIN, environment or None):
         where = f"environment '{environment}'" if environment else "any environment"
         raise Forbidden(f"A token for {where} needs the role admin there; {actor.name} does not have it.")
 
 
 def environment_choices() -> tuple[EnvironmentChoice, ...]:
-    """What decides where the bearer of a token is led."""
+    """The environments in the form by which ADS chooses that of a token's bearer."""
     return tuple(state.choice for state in environment_list())
 
 
 def client_token_usable(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> bool:
-    """Whether it has not ended, and the selectors lead its subject to the environment it is good for."""
+    """Whether the token has not ended, and the selectors lead its subject to the environment it is good for."""
     ended = token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= timezone.now())
     leads_to = choose_environment(ClientFacts(identity=token.subject), choices)
     return not ended and token.environment in {"", leads_to}
 
 
 def client_token_warnings(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> tuple[str, ...]:
-    """What whoever has the token must do to be let in, beside showing it; a sentence each. Empty for one that the
-    selectors lead elsewhere: `client_token_usable` says so.
+    """Sentences that say what else whoever has the token must send to be let in. Empty for one that the selectors lead
+    elsewhere: `client_token_usable` says so.
     """
     facts = ClientFacts(identity=token.subject)
     leads_to = choose_environment(facts, choices)
@@ -150,8 +156,8 @@ def client_token_warnings(token: ClientToken, choices: tuple[EnvironmentChoice, 
 
 
 def _leads_check(subject: str, environment: str) -> None:
-    """Raises InputInvalid. The subject is the verified identity, which alone selects (decisions C15), so that this is
-    known without any client.
+    """Raise InputInvalid unless the selectors lead this subject to the environment. The subject is the verified
+    identity, which alone selects (decisions C15), so that this is known without any client.
     """
     facts, choices = ClientFacts(identity=subject), environment_choices()
     if not environment or choose_environment(facts, choices) == environment:
@@ -179,8 +185,8 @@ def _administers(principal: Principal, token: ApiToken) -> bool:
 
 
 def _owns(principal: Principal, token: ApiToken) -> bool:
-    """Whether it is a token of the person who is signed in, or the personal one that asks: whoever has one token of
-    somebody gets at no other with it.
+    """Whether the token belongs to the person who is signed in, or is the personal one that asks: whoever has one token
+    of somebody gets at no other with it.
     """
     if principal.id.kind is PrincipalKind.USER:
         return token.owner_id == principal.id.number

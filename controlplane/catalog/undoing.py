@@ -6,47 +6,43 @@ What a change of resources or access did is read from its revisions and access e
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
 from xdscore.findings import Finding, Severity
 
 OwnerMoved = tuple[str, str, str, str]
-"""Of a resource: (type word, name, whose it was, whose it became)."""
+"""A resource whose owner a change moved: (type word, name, owner before, owner after)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undoes:
-    """A write takes back the change of this public id, for this reason."""
+    """The public id of a change that a write takes back, and the reason."""
 
     change: str
     reason: str
 
     @property
     def message(self) -> str:
-        """What lists of changes tell."""
+        """The message of the change that takes the other one back, for lists of changes."""
         return f"take back change {self.change[:8]}: {self.reason}"[:1000]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of an environment that a change wrote: what it found in them and what it left."""
+    """The columns of an environment that a change wrote: their values before and after it."""
 
     before: Mapping[str, object]
     after: Mapping[str, object]
 
     def as_json(self) -> dict[str, object]:
-        """As `Change.undo` keeps it."""
+        """The columns as a JSON object, in the form of `Change.undo`."""
         return {"columns": {"before": dict(self.before), "after": dict(self.after)}}
-
-    @property
-    def back(self) -> "Columns":
-        """What takes it back."""
-        return Columns(self.after, self.before)
 
 
 @dataclass(frozen=True, slots=True)
 class QuarantineMoved:
-    """A revision that a change took out of service (`opened`), or put back."""
+    """A revision that a change put into quarantine (`opened`) or released."""
 
     type: str
     name: str
@@ -55,47 +51,65 @@ class QuarantineMoved:
 
     @property
     def subject(self) -> str:
-        """What it is about, in words."""
+        """The revision in words, such as "r3 of the cluster 'pay'"."""
         return f"r{self.revision} of the {self.type} '{self.name}'"
 
     def as_json(self) -> dict[str, object]:
-        """As `Change.undo` keeps it."""
+        """The moved quarantine as a JSON object, in the form of `Change.undo`."""
         kept = {"type": self.type, "name": self.name, "revision": self.revision, "opened": self.opened}
         return {"quarantine": kept}
 
+
+@dataclass(frozen=True, slots=True)
+class GoesBack:
+    """Where a write of resources leads that takes something back.
+
+    `hold`: unless it is empty, the environment is held afterwards for this reason (decisions U5). `columns`: a hold
+    that is still as `after` has it becomes as `before` has it. `to_generation`: the resources become what they were
+    then. `undoes`: the change that is taken back.
+    """
+
+    hold: str = ""
+    columns: Columns | None = None
+    to_generation: int | None = None
+    undoes: Undoes | None = None
+
+
+GOES_ON: Final = GoesBack()
+"""A write that takes nothing back."""
 
 # What a change that made an environment keeps: it cannot be taken back, and says so in words of its own.
 CREATED: Mapping[str, object] = {"created": True}
 
 
 def owners_as_json(owners: Iterable[OwnerMoved]) -> dict[str, object]:
-    """As `Change.undo` keeps them; nothing where there are none."""
+    """The moved owners as a JSON object, in the form of `Change.undo`; an empty one where there are none."""
     kept = [list(each) for each in owners]
     return {"owners": kept} if kept else {}
 
 
 def owners_of(undo: Mapping[str, object] | None) -> tuple[OwnerMoved, ...]:
-    """The inverse of `owners_as_json`."""
+    """The moved owners that `owners_as_json` wrote; none where a change moved none."""
     kept = (undo or {}).get("owners", [])
     return tuple((word, name, before, after) for word, name, before, after in kept)  # type: ignore[attr-defined]  # as_json
 
 
 def columns_of(undo: Mapping[str, object] | None) -> Columns | None:
-    """The inverse of `Columns.as_json`; None where a change wrote none."""
+    """The columns that `Columns.as_json` wrote; None where a change wrote none."""
     kept = (undo or {}).get("columns")
     return Columns(kept["before"], kept["after"]) if isinstance(kept, dict) else None
 
 
 def quarantine_of(undo: Mapping[str, object] | None) -> QuarantineMoved | None:
-    """The inverse of `QuarantineMoved.as_json`; None where a change moved none."""
+    """The quarantine that `QuarantineMoved.as_json` wrote; None where a change moved none."""
     kept = (undo or {}).get("quarantine")
     return QuarantineMoved(**kept) if isinstance(kept, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenResource:
-    """One resource of a change. `before`: the revision that the change found, 0 where there was no resource; `deleted`:
-    the change deleted it; `stands`: whether the resource now is what the change left, whoever wrote it last.
+    """One resource that a change wrote. `before`: the revision that the change found, 0 where there was no resource;
+    `deleted`: the change deleted it; `stands`: whether the resource now is what the change left, whoever wrote it last.
     `author` and `change` are those of its last revision.
     """
 
@@ -110,7 +124,7 @@ class WrittenResource:
 
     @property
     def way_back(self) -> str:
-        """What taking the change back makes of it, as the end of a sentence."""
+        """What undoing the change makes of the resource, as the end of a sentence."""
         if not self.before:
             return "is deleted"
         return f"is there again, as r{self.before} was" if self.deleted else f"becomes what r{self.before} was"
@@ -118,8 +132,8 @@ class WrittenResource:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What taking a change back would do, in sentences; or why it cannot be done, every reason at once. `since`: the
-    changes that stand in the way, by their ids.
+    """How a change can be undone: what that would do, in sentences; or every obstacle at once, where it cannot be done.
+    `since`: the ids of the changes that stand in the way.
     """
 
     steps: tuple[str, ...] = ()
@@ -127,7 +141,7 @@ class Way:
     since: tuple[str, ...] = ()
 
     def go(self, change: str) -> None:
-        """Raises Conflict where there is an obstacle."""
+        """Raise Conflict with every obstacle; do nothing where there is none."""
         if self.obstacles:
             raise Conflict(
                 f"Change {change[:8]} cannot be taken back: what it wrote is not as it left it, or is in use. "
@@ -137,7 +151,7 @@ class Way:
 
 
 def resources_way(written: Sequence[WrittenResource]) -> Way:
-    """The way back of a change of resources: each becomes what the change found."""
+    """How a change of resources can be undone: each becomes what the change found."""
     return Way(
         tuple(f"The {each.word} '{each.name}' {each.way_back}." for each in written),
         tuple(
@@ -156,8 +170,8 @@ def resources_way(written: Sequence[WrittenResource]) -> Way:
 
 
 def columns_way(columns: Columns, now: Mapping[str, object], changed_by: Mapping[str, tuple[str, str]]) -> Way:
-    """The way back of a change of an environment's settings. `changed_by`: of a column, the author and id of the last
-    change of it.
+    """How a change of an environment's settings can be undone. `changed_by`: the author and id of the last change of a
+    column, by column.
     """
     steps = tuple(_restored(column, value) for column, value in columns.before.items())
     obstacles, since = [], []
@@ -177,7 +191,7 @@ def columns_way(columns: Columns, now: Mapping[str, object], changed_by: Mapping
 
 
 def obstacle(detail: str, *, hint: str = "", word: str = "", name: str = "") -> Finding:
-    """Why a change cannot be taken back: one of all the reasons."""
+    """One reason why a change cannot be undone, as a finding."""
     return Finding(
         code=Conflict.code, severity=Severity.ERROR, detail=detail, hint=hint, resource_type=word, resource_name=name
     )
@@ -189,7 +203,7 @@ def _setting(column: str) -> str:
 
 def _restored(column: str, value: object) -> str:
     if column == "hold_reason":
-        return f"The environment is held again: {value}" if value else "The hold is released."
+        return f"The environment is on hold again: {value}" if value else "The hold is released."
     if isinstance(value, bool):
         return f"{_setting(column)} is turned {'on' if value else 'off'} again."
     return f"{_setting(column)} becomes {value if isinstance(value, str | int) else 'what it was'} again."

@@ -16,7 +16,7 @@ from xdscore.selectors import Selector
 
 
 class Existing(Enum):
-    """What a write demands of what is there, when it does not name revisions."""
+    """The condition that a write sets on the stored resource, when it does not name revisions."""
 
     ANY = "any"
     ABSENT = "absent"  # If-None-Match: *
@@ -24,13 +24,14 @@ class Existing(Enum):
 
 
 Expectation = Existing | frozenset[int]
-"""What must be there for a write to go on: anything, nothing, something, or one of these revision numbers (If-Match).
+"""The condition that a write sets on the stored resource: anything, nothing, something, or one of these revision
+numbers (If-Match).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Make this the resource's content. `owner`: whose it becomes, where that is another than the whole write's."""
+    """Make this the resource's content. `owner`: the resource's owner, where that is another than the whole write's."""
 
     parsed: ParsedResource
     expect: Expectation = Existing.ANY
@@ -39,7 +40,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Take the resource out. `missing_ok`: deleting what is not there is nothing to do, rather than an error."""
+    """Delete the resource. `missing_ok`: deleting what does not exist does nothing, rather than being an error."""
 
     kind: ResourceType
     name: str
@@ -51,7 +52,7 @@ Edit = Put | Delete
 
 
 def edit_key(edit: Edit) -> tuple[str, str]:
-    """(type word, name) of what an edit is about."""
+    """The (type word, name) of the resource that an edit is about."""
     match edit:
         case Put(parsed=parsed):
             return parsed.type.word, parsed.name
@@ -61,7 +62,7 @@ def edit_key(edit: Edit) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class EditedResource:
-    """What a change did to one resource; `revision` is the new number."""
+    """The result of an edit of one resource; `revision` is the number of the new revision."""
 
     type: str
     name: str
@@ -71,7 +72,7 @@ class EditedResource:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMade:
-    """The outcome of a write: a change, or none when everything already was as asked."""
+    """The result of a write: a change, or none when everything was already as asked."""
 
     environment: str
     change_id: str  # empty when nothing changed
@@ -82,13 +83,13 @@ class ChangeMade:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was written."""
+        """Whether the write changed anything."""
         return self.change_id != ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePlanned:
-    """What a write would do: the answer of a dry run."""
+    """What a write would do: the result of a dry run."""
 
     environment: str
     edits: tuple[EditedResource, ...] = ()
@@ -98,7 +99,7 @@ class ChangePlanned:
 
 @dataclass(frozen=True, slots=True)
 class ResourceContent:
-    """One resource as it is now, with its bytes: the serialised Any; a secret's are plaintext only for whoever may
+    """A resource as it is stored now, with its bytes: the serialised Any; a secret's are plaintext only for whoever may
     redact them.
     """
 
@@ -115,12 +116,12 @@ class ResourceContent:
 
 
 def finding_to_json(finding: Finding) -> dict[str, object]:
-    """A finding as the API and the database spell it."""
+    """The finding as a JSON object, in the form of the API and the database."""
     return asdict(finding) | {"severity": finding.severity.value}
 
 
 def finding_from_json(data: Mapping[str, object]) -> Finding:
-    """The inverse of `finding_to_json`."""
+    """The finding that `finding_to_json` wrote."""
     values = dict(data)
     severity = Severity(str(values.pop("severity")))
     return Finding(severity=severity, **values)  # type: ignore[arg-type]  # written by finding_to_json
@@ -128,12 +129,12 @@ def finding_from_json(data: Mapping[str, object]) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentPolicy:
-    """What an operator decides about an environment (interfaces.md section 4). `hold`: why resource changes are
-    stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice.
-    `content`: what becomes of resources that bring code or reach into the proxy's machine. `deep_validation`: whether
-    an Envoy reads what is about to be served. `require_if_match`: whether a write of one resource has to say which
-    revision it was made from (decisions C25). `loss_threshold`: from how many losing clients on a write is refused
-    until whoever writes says that they mean it.
+    """The settings of an environment, which operators decide (interfaces.md section 4). `hold`: why resource changes
+    are stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice. `content`: what becomes of resources
+    that bring code or reach into the proxy's machine. `deep_validation`: whether an Envoy reads what is about to be
+    served. `require_if_match`: whether a write of one resource has to say which revision it was made from (decisions
+    C25). `loss_threshold`: from how many losing clients on a write is refused until whoever writes says that they mean
+    it.
     """
 
     selectors: tuple[Selector, ...] = ()
@@ -149,7 +150,7 @@ class EnvironmentPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ProvenContent:
-    """A client acknowledged a response that held this version of this resource."""
+    """A version of a resource that a client acknowledged in a response."""
 
     environment: str
     word: str

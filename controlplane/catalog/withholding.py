@@ -15,12 +15,12 @@ from xdscore.snapshot import MAX_REFUSERS, Content, WithheldName
 MAX_KINDS = 20
 
 Marks = Mapping[str, tuple[str, ...]]
-"""By kind of client, the marks of some clients of it."""
+"""The marks of some clients of each kind, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Withholding:
-    """What an open quarantine says of its revision.
+    """Which clients an open quarantine withholds its revision from.
 
     `acknowledged`: some client acknowledged the revision. `probed`: clients may try it, for nobody but clients decided
     that it is out of service.
@@ -33,23 +33,25 @@ class Withholding:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds that do not get it: clients of them refused it, and none that was let try took it."""
+        """The kinds of clients that do not get the revision: clients of them refused it, and none that was let try took
+        it.
+        """
         return tuple(
             sorted(kind for kind, marks in self.refused_by.items() if marks and not self.accepted_by.get(kind))
         )
 
     @property
     def withheld_from(self) -> tuple[str, ...]:
-        """The kinds that do not get it while the others do; empty: nobody gets it."""
+        """The kinds of clients that do not get the revision while the others do; empty: nobody gets it."""
         return self.kinds if self.acknowledged and len(self.kinds) <= MAX_KINDS else ()
 
     @property
     def over(self) -> bool:
-        """Whether every kind that refused it has taken it since."""
+        """Whether every kind of client that refused the revision has taken it since."""
         return bool(self.refused_by) and not self.kinds
 
     def entry(self, content: Content, reason: str) -> WithheldName:
-        """What is published of it, where there is no older content that clients proved."""
+        """The entry to publish for the revision, where there is no older content that clients proved."""
         refusers = tuple(sorted({mark for marks in self.refused_by.values() for mark in marks}))[:MAX_REFUSERS]
         may_probe = refusers if self.probed else ()
         if kinds := self.withheld_from:
@@ -58,7 +60,9 @@ class Withholding:
 
 
 def with_marks(before: Marks, more: Mapping[str, Iterable[str]]) -> Marks:
-    """Both together, bounded: of each kind the first marks, and no more kinds than can be told apart by one."""
+    """Both mappings of marks together, bounded: of each kind the first marks, and no more kinds than can be told apart
+    by one.
+    """
     found = dict(before)
     for kind, marks in more.items():
         known = found.get(kind, ())
@@ -69,5 +73,5 @@ def with_marks(before: Marks, more: Mapping[str, Iterable[str]]) -> Marks:
 
 
 def marks_of(stored: Mapping[str, Iterable[str]]) -> Marks:
-    """As a column has them."""
+    """The marks as a column of the database holds them, with tuples for lists."""
     return {kind: tuple(marks) for kind, marks in stored.items()}

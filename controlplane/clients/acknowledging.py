@@ -10,7 +10,7 @@ from xdscore.selectors import ClientFacts
 
 
 def clients_acknowledging(*, environment_key: str, word: str, name: str, since: datetime) -> Mapping[str, ClientKey]:
-    """By id, every client that was sent the type since then, acknowledged it since, and asks for the name, connected or
+    """The clients, by id, that were sent the type since then, acknowledged it since, and ask for the name, connected or
     gone lately. Raises NotFound.
 
     ACKs are kept per type: it counts a client whose ACK was for a response composed just before, and one that refused

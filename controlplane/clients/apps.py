@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ClientsConfig(AppConfig):
-    """Clients."""
+    """Registers this folder with Django as the application `clients`."""
 
     name = "controlplane.clients"
     label = "clients"

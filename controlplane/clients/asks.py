@@ -8,7 +8,9 @@ from xdscore.selectors import ClientFacts
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """One type of one open stream. `name_set` stands for the names it asks for: equal for equal names."""
+    """The subscription of an open stream to one type. `name_set` stands for the names it asks for: equal for equal
+    names.
+    """
 
     client: str
     word: str
@@ -18,7 +20,7 @@ class Asks:
 
 @dataclass(frozen=True, slots=True)
 class FleetAsks:
-    """The connected clients by id, what they ask for, and the names of each name set. Metadata of clients is not
+    """The connected clients by id, their subscriptions, and the names of each name set. Metadata of clients is not
     kept.
     """
 

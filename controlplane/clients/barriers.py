@@ -14,13 +14,13 @@ from xdscore.resource_types import by_word
 from xdscore.selectors import ClientFacts
 
 Key = tuple[str, str]
-"""(type word, name)."""
+"""The word of a type, and a resource's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """What the rules say of a few names, which are of the types with these `words`. `table` holds no rule but those
-    that match one of them, so that only the groups of these tell one client from another.
+    """The access rules that matter to a few names, whose types have these `words`. `table` holds no rule but those that
+    match one of the names, so that only the groups of these rules tell one client from another.
     """
 
     environment_key: str
@@ -29,12 +29,12 @@ class Barrier:
 
     @property
     def open(self) -> bool:
-        """Whether none of the names can be kept from anybody."""
+        """Whether every client may read all of the names."""
         defaults = {self.table.by_default(by_word[word]).effect for word in self.words}
         return defaults | {rule.effect for rule in self.table.rules} <= {Effect.ALLOW}
 
     def audience(self, facts: ClientFacts) -> Audience:
-        """Clients of one audience may read the same of these names."""
+        """The audience of a client. Clients of one audience may read the same of these names."""
         return self.table.audience(self.environment_key, facts)
 
     def keeps(self, audience: Audience, key: Key) -> bool:
@@ -44,7 +44,7 @@ class Barrier:
 
 
 def barrier_of(*, environment_key: str, keys: Collection[Key]) -> Barrier:
-    """What the rules say of these names now. Raises NotFound."""
+    """The barrier of these names, by the access rules as they are now. Raises NotFound."""
     whole = access_table(environment_key=environment_key)
     numbers = {number for word, name in keys for number in whole.row(by_word[word], name)}
     return Barrier(environment_key, frozenset(word for word, _ in keys), whole.only(numbers))

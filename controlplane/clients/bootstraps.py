@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
 
-from controlplane.config import Config
-from controlplane.values import AdsAuth
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector, choose_environment
 from xdscore.server_features import DEFAULT_FEATURES, BootstrapFeature
 
@@ -57,7 +57,7 @@ _ENVOY_CODEC: Tree = {
 
 
 class Variant(StrEnum):
-    """Which of the two forms of the protocol Envoy speaks."""
+    """The form of the protocol that Envoy speaks: state of the world or delta."""
 
     SOTW = "sotw"
     DELTA = "delta"
@@ -65,7 +65,7 @@ class Variant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a client says of itself."""
+    """The xDS node: the id, cluster and metadata that a client sends of itself."""
 
     id: str
     cluster: str
@@ -74,8 +74,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ClientFiles:
-    """Where the files of a client lie on its machine: its certificate and key, and the authorities that sign the
-    server's. What is not said lies where the documentation puts it. The fields are called as gRPC calls them (A65).
+    """The paths of a client's files on its machine: its certificate and key, and the authorities that sign the server's
+    certificate. A path that is not given is the one in the documentation. The fields are called as gRPC calls them
+    (A65).
     """
 
     certificate_file: str = "/etc/parley/tls/client.crt"
@@ -117,7 +118,8 @@ def grpc_bootstrap(
     features: Collection[BootstrapFeature] = (),
     allowed_services: Collection[str] = (),
 ) -> Tree:
-    """The file that GRPC_XDS_BOOTSTRAP names. Without `features` a client keeps what it had when it refuses a change.
+    """The content of the file that GRPC_XDS_BOOTSTRAP names. Without `features` a client keeps what it had when it
+    refuses a change.
 
     `features`: server features beside DEFAULT_FEATURES; CRITERIA says when each is right. `allowed_services`: target
     URIs of side-channel services that resources may name (A102); each is called over TLS and known by the authorities
@@ -138,7 +140,9 @@ def grpc_bootstrap(
 
 
 def path_problem(path: str) -> str:
-    """Why no file can have this path, absolute or relative; empty: one can. Follows "the path"."""
+    """Why no file can have this path, absolute or relative, as the end of a sentence that begins with "the path"; empty
+    when one can.
+    """
     if not path or path.endswith("/"):
         return "names no file"
     if len(path) > _MAX_PATH_CHARS:
@@ -147,7 +151,7 @@ def path_problem(path: str) -> str:
 
 
 def files_named(config: Config) -> tuple[str, ...]:
-    """Which of a client's files its bootstrap names: fields of ClientFiles."""
+    """The fields of ClientFiles whose paths a client's bootstrap contains."""
     if config.ads_tls is None:
         return ()
     own = ("certificate_file", "private_key_file") if config.ads_auth is AdsAuth.MTLS else ()
@@ -155,14 +159,16 @@ def files_named(config: Config) -> tuple[str, ...]:
 
 
 def target_problem(uri: str) -> str:
-    """Why gRPC could not find a side-channel service by this URI; empty: it can. Follows "the URI"."""
+    """Why gRPC could not find a side-channel service by this URI, as the end of a sentence that begins with "the URI";
+    empty when it can.
+    """
     if len(uri) > _MAX_TARGET_CHARS:
         return f"has {len(uri)} characters; at most {_MAX_TARGET_CHARS} are allowed"
     return "" if _TARGET_URI.fullmatch(uri) else "is no target URI with its scheme"
 
 
 def grpc_variables(config: Config) -> Mapping[str, str]:
-    """Variables that must be `true` in a client's environment, and what a client without each of them does."""
+    """The variables that must be `true` in a gRPC client's environment, each with what a client without it does."""
     needed = {_DATA_ERROR_HANDLING: "reports “does not exist” after about 15 s in place of the reason"}
     if _grpc_call_credentials(config):
         needed[_CALL_CREDENTIALS] = "sends no token and is not let in"
@@ -170,7 +176,7 @@ def grpc_variables(config: Config) -> Mapping[str, str]:
 
 
 def envoy_bootstrap(config: Config, node: Node, variant: Variant, *, files: ClientFiles = NAMED_FILES) -> Tree:
-    """A configuration that takes everything over one ADS stream."""
+    """An Envoy configuration that takes all resources over one ADS stream."""
     ads = {"resource_api_version": "V3", "ads": {}}
     return {
         "node": _node(node),
@@ -207,7 +213,9 @@ def _grpc_credentials(config: Config, files: ClientFiles) -> Tree:
 
 
 def _grpc_call_credentials(config: Config) -> Tree:
-    """A client token in a file, which gRPC reads as a JWT (A97). Never over a connection that others can read."""
+    """The gRPC call credentials: a client token in a file, which gRPC reads as a JWT (A97). Never over a connection
+    that others can read.
+    """
     if config.ads_auth is not AdsAuth.TOKEN:
         return {}
     return {"call_creds": [{"type": "jwt_token_file", "config": {"jwt_token_file": _TOKEN}}]}

@@ -21,7 +21,7 @@ from xdscore.client_kinds import ClientFamily
 
 
 class Standing(StrEnum):
-    """How a client stands as a whole, the one that needs attention most first."""
+    """The state of a client as a whole; the one that needs attention most comes first."""
 
     REFUSING = "refusing"  # its last answer to some type was a NACK, or it refused what is published now
     SILENT = "silent"  # it was sent something 30 s ago or longer and has not answered
@@ -32,7 +32,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClientLine:
-    """One line of the list: the client, how it stands, its newest open stream, and when it last refused something."""
+    """One client in the list: its state as a whole, its newest open stream, and when it last refused something."""
 
     client: ClientSummary
     standing: Standing
@@ -51,10 +51,11 @@ def client_page(
     limit: int = 50,
     troubles: Troubles | None = None,
 ) -> tuple[tuple[ClientLine, ...], int]:
-    """One page of these clients, those that need attention first, and how many there are in all. Some fifteen queries.
+    """One page of the clients of these environments, those that need attention first, and how many there are in all.
+    Some fifteen queries.
 
-    `text`: only those whose node id, identity, cluster or address contains it, or whose id it is.
-    `clients`: only those of these ids. `troubles`: those of these environments, for who has asked already.
+    `text`: only those whose node id, identity, cluster or address contains it, or whose id it is. `clients`: only those
+    of these ids. `troubles`: those of these environments, for who has asked already.
     """
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
         standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
@@ -94,7 +95,7 @@ def client_page(
 def standing_counts(
     *, environment_keys: Collection[str], troubles: Troubles | None = None
 ) -> Mapping[str, Mapping[Standing, int]]:
-    """By environment, how many of its clients stand how. Some fifteen queries at most."""
+    """The number of clients in each state, by environment. Some fifteen queries at most."""
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
         standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
     )
@@ -105,14 +106,14 @@ def standing_counts(
 
 
 def client_standings(*, clients: Collection[ClientSummary]) -> Mapping[str, Standing]:
-    """By id, how each of these clients stands: what the list says of it. As many queries as `troubles_of` makes."""
+    """The state of each of these clients, by id, as the list shows it. As many queries as `troubles_of` makes."""
     only = next(iter(clients)).id if len(clients) == 1 else ""
     troubles = troubles_of(environment_keys={each.environment for each in clients}, client=only)
     return {each.id: _standing_of(each, troubles) for each in clients}
 
 
 def _standing_of(client: ClientSummary, troubles: Troubles) -> Standing:
-    """What `_standing` has the database say of a row."""
+    """The state of one client, by the same rule as the database expression of `_standing`."""
     if client.id in troubles.refusing:
         return Standing.REFUSING
     if client.id in troubles.silent:
@@ -123,7 +124,7 @@ def _standing_of(client: ClientSummary, troubles: Troubles) -> Standing:
 
 
 def client_refusals(*, public_id: str, limit: int = 50) -> tuple[NackView, ...]:
-    """What a client refused, on whichever stream, newest first."""
+    """The NACKs of a client on any of its streams, newest first."""
     return nacks_get(
         ids=list(Nack.objects.filter(client=public_id).order_by("-id").values_list("pk", flat=True)[:limit])
     )
@@ -133,7 +134,7 @@ _ORDER: Final = tuple(Standing)
 
 
 def _standing(troubles: Troubles) -> Case:
-    """The place of a client's standing in `_ORDER`."""
+    """A database expression for the place of a client's state in `_ORDER`."""
     connected = Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None))
     places = {standing: Value(place) for place, standing in enumerate(_ORDER)}
     return Case(
@@ -147,7 +148,9 @@ def _standing(troubles: Troubles) -> Case:
 
 
 def _listed(ids: Collection[str]) -> RawSQL:
-    """These ids as one parameter: writing a statement with thousands of them takes longer than answering it."""
+    """The ids as one parameter of a statement: writing a statement with thousands of them takes longer than answering
+    it.
+    """
     elements = "json_each(%s)" if connection.vendor == "sqlite" else "json_array_elements_text(%s::json) AS each(value)"
     return RawSQL(f"SELECT value FROM {elements}", [json.dumps(sorted(ids))])  # noqa: S608, S611 - of two literals
 

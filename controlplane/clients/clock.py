@@ -8,7 +8,7 @@ from django.utils import timezone
 
 
 def database_now() -> datetime:
-    """The present moment by the clock of the database. SQLite has none of its own: it is a file of this machine."""
+    """The time now by the clock of the database. SQLite has none of its own: it is a file of this machine."""
     if connection.vendor == "sqlite":
         return timezone.now()
     with connection.cursor() as cursor:

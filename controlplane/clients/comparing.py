@@ -16,7 +16,7 @@ from xdscore.snapshot import EntryKey
 
 
 class Belief(StrEnum):
-    """What Parley believes of one client and name."""
+    """What Parley believes about one name at one client."""
 
     HAS = "has"  # it acknowledged what is published
     REFUSED = "refused"  # it refused what is published, and goes on with something else, or nothing
@@ -26,7 +26,7 @@ class Belief(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Believed:
-    """The belief, and the content it is about: version on the wire, digest of the hosts of an endpoint.
+    """A belief with the content it is about: version on the wire, digest of the hosts of an endpoint.
 
     `away`: the client has no open stream, so that what is published may not have reached it.
     """
@@ -38,7 +38,7 @@ class Believed:
 
 
 class DifferenceKind(StrEnum):
-    """How a client's word differs from what Parley believes, in one word; `SENTENCES` has the others."""
+    """How a client's report differs from what Parley believes, in one word; `SENTENCES` has the sentence for each."""
 
     OTHER_CONTENT = "other_content"
     BEHIND = "behind"
@@ -69,7 +69,9 @@ SENTENCES: Final[Mapping[DifferenceKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One name on which the two differ. `said` is the entry that does; None where the client does not have the name."""
+    """A name on which the client's report and Parley's belief differ. `said` is the entry that differs; None where the
+    client does not have the name.
+    """
 
     kind: DifferenceKind
     type: str
@@ -80,8 +82,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Of `compared` names of these types, those that differ, by type and name. `by_presence`: of how many only the
-    presence could be compared; `unsure`: those that were not compared because Parley itself is not sure.
+    """The result of comparing a client's report with what Parley believes: of `compared` names of these types, those
+    that differ, by type and name. `by_presence`: of how many only the presence could be compared; `unsure`: those that
+    were not compared because Parley itself is not sure.
     """
 
     types: frozenset[str]
@@ -92,14 +95,14 @@ class Comparison:
 
 
 def with_own_versions(said: Said) -> Said:
-    """The same where the client's own versions are those of resources, as in delta; in SotW they are those of whole
-    responses. What it shows of the content goes before.
+    """The entry with the client's own version as its version, for a delta stream, where that is a resource's; in SotW
+    it is a whole response's. Where the entry shows something of the content, that counts and the entry stays as it is.
     """
     return said if said.version or said.endpoints else replace(said, version=said.version_info)
 
 
 def compare(said: Iterable[Said], believed: Mapping[EntryKey, Believed], types: Collection[str]) -> Comparison:
-    """Compare, name by name, what Parley believes of these types with what is said of them. Names that it believes
+    """Compare, name by name, what Parley believes of these types with what the client reports. Names that it believes
     nothing of, as those of another control plane, are left alone.
     """
     by_name = _by_name(said, believed)
@@ -123,8 +126,8 @@ def compare(said: Iterable[Said], believed: Mapping[EntryKey, Believed], types: 
 
 
 def _by_name(said: Iterable[Said], believed: Mapping[EntryKey, Believed]) -> dict[EntryKey, list[Said]]:
-    """What is said of each name, as Parley calls it. Envoy calls a resource by the name inside of it; where that is not
-    the xdstp name under which it was sent, its content tells which one it is.
+    """The entries of the report by the names that Parley uses. Envoy calls a resource by the name inside of it; where
+    that is not the xdstp name under which it was sent, its content tells which one it is.
     """
     found: dict[EntryKey, list[Said]] = {}
     for each in said:
@@ -165,7 +168,9 @@ _ERRORS: Final = frozenset({SaidState.RECEIVED_ERROR, SaidState.DOES_NOT_EXIST, 
 
 
 def _wrong(said: Said, entries: list[Said], believed: Believed) -> tuple[DifferenceKind, Said] | None:
-    """What is wrong with a content that the client uses where Parley believes it has one."""
+    """The difference, with its entry, where the client uses a content that Parley does not believe it has; None where
+    it is the right one.
+    """
     if said.state is SaidState.NACKED:
         return DifferenceKind.REFUSES, said
     if _same(said, believed) is False:
@@ -178,7 +183,7 @@ def _wrong(said: Said, entries: list[Said], believed: Believed) -> tuple[Differe
 
 
 def _not_used(entries: list[Said], believed: Believed) -> tuple[DifferenceKind, Said | None]:
-    """What is wrong where the client uses nothing under a name that Parley believes it has."""
+    """The difference, with its entry, where the client uses nothing under a name that Parley believes it has."""
     by_state = {each.state: each for each in reversed(entries)}
     for state, kind in (
         (SaidState.STATIC, DifferenceKind.STATIC),
@@ -194,7 +199,7 @@ def _not_used(entries: list[Said], believed: Believed) -> tuple[DifferenceKind, 
 
 
 def _same(said: Said, believed: Believed) -> bool | None:
-    """Whether this is the content that Parley believes in; None where only its presence shows."""
+    """Whether the entry has the content that Parley believes in; None where only its presence shows."""
     if said.version:
         return said.version == believed.version
     if said.endpoints and believed.endpoints:

@@ -25,8 +25,9 @@ _Kind = tuple[str, bool, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """`asking` clients ask for it; of them `running` have the newest revision, `nacked` refused it, and `denied` ask by
-    name for what they may not read. Who asks for everything does not ask for that.
+    """How many clients have a resource: `asking` clients ask for it; of them `running` have the newest revision,
+    `nacked` refused it, and `denied` ask by name for what they may not read. A wildcard does not ask for what the
+    client may not read.
     """
 
     asking: int = 0
@@ -35,28 +36,30 @@ class Coverage:
     denied: int = 0
 
     def plus(self, state: SubscriptionState, count: int) -> "Coverage":
-        """With so many clients whose last word on the type was this."""
+        """The coverage with `count` more clients whose subscription to the type is in this state."""
         answered = state in {SubscriptionState.ACKED, SubscriptionState.NACKED}
         return replace(self, asking=self.asking + count, running=self.running + (count if answered else 0))
 
     def deny(self, state: SubscriptionState, count: int, *, wildcard: bool) -> "Coverage":
-        """So many of those clients may not read it."""
+        """The coverage with `count` of its clients, whose subscriptions are in this state, counted as not allowed to
+        read the resource.
+        """
         less = self.plus(state, -count)
         return less if wildcard else replace(less, asking=self.asking, denied=self.denied + count)
 
     def less(self, refusing: int) -> "Coverage":
-        """With so many of those clients that refused this very revision."""
+        """The coverage with so many of its clients counted as having refused the newest revision."""
         nacked = min(refusing, self.asking - self.denied)
         return replace(self, running=min(self.running, self.asking - self.denied - nacked), nacked=nacked)
 
     @property
     def unserved(self) -> "Coverage":
-        """The same where the newest revision is not served: nobody runs it."""
+        """The coverage where the newest revision is not served, so that no client runs it."""
         return replace(self, running=0)
 
 
 def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, Coverage]:
-    """The coverage of each of these resources in the version, as on the wire, that is their newest."""
+    """The coverage of each of these resources, given with the version on the wire of its newest revision."""
     found = dict.fromkeys(versions, Coverage())
     rows = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type__in={word for word, _ in found}
@@ -83,14 +86,16 @@ def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
 
 
 def clients_refusing(*, clients: Collection[str], word: str, name: str, version: str) -> frozenset[str]:
-    """Those of these clients that refused a response in which this content was under suspicion. Two queries."""
+    """The ids among `clients` of those that refused a response in which this content was a suspect. Two queries."""
     rows = list(Nack.objects.filter(client__in=clients, type=word).values_list("client", "suspects").distinct())
     contents = _contents({suspects for _, suspects in rows})
     return frozenset(client for client, suspects in rows if (name, version) in contents.get(suspects, ()))
 
 
 def _by_audience(rows: QuerySet[Subscription], barrier: Barrier) -> Iterable[tuple[Audience, _Kind, int]]:
-    """How many clients of each audience have each kind of subscription; nothing where no name is kept from anybody."""
+    """The number of clients of each audience with each kind of subscription; nothing where every client may read every
+    name.
+    """
     if barrier.open:
         return ()
     audiences: dict[str, Audience] = {}
@@ -105,7 +110,7 @@ def _by_audience(rows: QuerySet[Subscription], barrier: Barrier) -> Iterable[tup
 
 
 def _refusing(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, int]:
-    """How many connected clients refused each content."""
+    """The number of connected clients that refused each of these contents."""
     words = {word for word, _ in versions}
     here = Exists(Stream.objects.filter(client=OuterRef("client"), closed_at=None))
     grouped = list(
@@ -124,7 +129,7 @@ def _refusing(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key,
 
 
 def _contents(lists: Collection[str]) -> Mapping[str, Collection[tuple[str, str]]]:
-    """The (name, version) pairs of each list."""
+    """The (name, version) pairs of these stored lists, by the id of the list."""
     if not lists:
         return {}
     rows = ContentList.objects.filter(pk__in=lists).values_list("pk", "contents")

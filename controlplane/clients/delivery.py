@@ -20,7 +20,7 @@ EXPECTED_FOR = timedelta(seconds=5)
 
 
 class Reaction(IntEnum):
-    """What a client makes of it. Of several streams or types the highest counts."""
+    """How far a client has come with a change. Of several streams or types of a client, the highest value counts."""
 
     LEFT = 0  # its stream ended before it answered
     ACKED = 1
@@ -33,7 +33,7 @@ class Reaction(IntEnum):
 def reactions(
     *, environment_key: str, names_by_word: Mapping[str, Collection[str]], since: datetime
 ) -> Mapping[str, Reaction]:
-    """By client, what it makes of these names since they were published."""
+    """How far each client has come with these names since they were published, by client id."""
     now = database_now()
     found: dict[str, Reaction] = {}
     for word, names in names_by_word.items():

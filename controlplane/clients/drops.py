@@ -20,7 +20,9 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """So many fewer of so many clients. `node_ids` are the first few that went, `cause` is why most streams ended."""
+    """The disappearance of `clients` of an environment's `of` clients. `node_ids` are the first few that went, `cause`
+    is why most of their streams ended.
+    """
 
     clients: int
     of: int
@@ -29,13 +31,13 @@ class Drop:
 
 
 def is_drop(before: int, after: int, *, percent: int) -> bool:
-    """Whether so many clients are more than this share fewer than before. One is no fleet."""
+    """Whether the loss from `before` to `after` clients is more than this share. One client is no fleet."""
     lost = before - after
     return lost >= _AT_LEAST and lost * 100 > before * percent
 
 
 def fleets_dropped(*, percent: int) -> Mapping[str, Drop]:
-    """By environment: those that lost more than this share of their clients in the minute that ended `PATIENCE` ago.
+    """The environments that lost more than this share of their clients in the minute that ended `PATIENCE` ago.
 
     New clients count against it: processes that come back under other node ids are no loss.
     """
@@ -53,7 +55,9 @@ def fleets_dropped(*, percent: int) -> Mapping[str, Drop]:
 
 
 def _gone(then: datetime, lately: datetime) -> Mapping[str, Mapping[str, tuple[str, str]]]:
-    """By environment and client: the node id and the last cause of those that were there `then` and are no more."""
+    """The clients that had a stream at `then` and have none at `lately`, by environment and id: each with its node id
+    and the cause of its last stream's end.
+    """
     back = Exists(_open_at(lately).filter(client=OuterRef("client")))
     rows = _open_at(then).filter(closed_at__lte=lately).exclude(back).order_by("closed_at")
     found: dict[str, dict[str, tuple[str, str]]] = {}

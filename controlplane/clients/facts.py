@@ -25,7 +25,7 @@ HASH_CHARS = 32
 
 
 class SubscriptionState(StrEnum):
-    """Where one type of one stream stands with the last response it was sent."""
+    """How far one subscription of a stream has come with the last response it was sent."""
 
     REQUESTED = "requested"  # asked for, nothing sent yet
     SENT = "sent"
@@ -35,8 +35,8 @@ class SubscriptionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What an ADS process serves an environment from; `epoch` 0: from nothing. `refused`: why not from what is newer,
-    in a sentence.
+    """The snapshot that an ADS process serves of an environment; `epoch` 0: none. `refused`: why it does not serve a
+    newer one, as a sentence.
     """
 
     lineage: str = ""
@@ -46,7 +46,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFact:
-    """The ADS process that reports. `stopping`: this is its last word, and no stream of it is open any more.
+    """The ADS process that reports. `stopping`: this is its last report, and no stream of it is open any more.
 
     `serves` is by environment; None: it does not say. `place`: `replica_place`, empty if it may have neighbours there;
     `begins`: nothing of it was written yet, and it takes the place of whoever was there before.
@@ -64,7 +64,7 @@ class ReplicaFact:
 
 
 class ClientFact(NamedTuple):
-    """A client that was seen `age_s` ago. `id` is `identity.client_id` of environment, identity and node id.
+    """A client that was seen `age_s` seconds ago. `id` is `identity.client_id` of environment, identity and node id.
 
     `accountable`: on whose share its row counts (`xdscore.shares`).
     """
@@ -82,7 +82,7 @@ class ClientFact(NamedTuple):
 
 
 class StreamFact(NamedTuple):
-    """A stream that is open."""
+    """An open stream of a client, opened `age_s` seconds ago."""
 
     id: str
     client: str
@@ -92,7 +92,7 @@ class StreamFact(NamedTuple):
 
 
 class StreamEnd(NamedTuple):
-    """A stream ended, with the reason as an operator reads it."""
+    """The end of a stream, with its cause as an operator reads it."""
 
     id: str
     cause: str
@@ -109,7 +109,7 @@ class Interned:
 
 
 class SubscriptionSays(NamedTuple):
-    """What one type of one stream is like now. `names`: the id of an `Interned`.
+    """The state of one type's subscription on a stream, without its times. `names`: the id of an `Interned`.
 
     `sent` and `acked` are versions on the wire, empty when that never happened. In a fleet that takes a change it is
     the same for thousands of clients.
@@ -124,7 +124,9 @@ class SubscriptionSays(NamedTuple):
 
 
 class SubscriptionFact(NamedTuple):
-    """One type of one stream as it is now. An age of None: that never happened."""
+    """The subscription of a stream to one type as it is now, with ages in seconds. An age of None: that never
+    happened.
+    """
 
     stream: str
     says: SubscriptionSays
@@ -134,7 +136,7 @@ class SubscriptionFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NackFact:
-    """A NACK: the version of the response, the words of the client, the hashes of what it held and of the suspects.
+    """A NACK: the version of the response, the client's text, the hashes of what the response held and of the suspects.
 
     `accountable`: on whose share it counts. `evidence`: on which ground they are suspected. `kept`: the hash of what
     the client had acknowledged of the suspects; `healing`: it is sent that again.
@@ -157,7 +159,7 @@ class NackFact:
 
 
 class ProbeFact(NamedTuple):
-    """A client acknowledged a content that is withheld from others and that it was let try."""
+    """The fact that a client acknowledged a content that is withheld from others and that it was let try."""
 
     client: str
     word: str
@@ -167,7 +169,7 @@ class ProbeFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FactBatch:
-    """What one transaction writes. Whatever a fact refers to is in the same batch, or was written before."""
+    """The facts that one transaction writes. Whatever a fact refers to is in the same batch, or was written before."""
 
     replica: ReplicaFact
     clients: tuple[ClientFact, ...] = ()
@@ -182,25 +184,25 @@ class FactBatch:
 
     @property
     def keys(self) -> int:
-        """How much of MAX_BATCH_KEYS this batch takes."""
+        """The number of rows that counts against MAX_BATCH_KEYS."""
         answers = len(self.nacks) + len(self.proven) + len(self.probes)
         return len(self.streams) + len(self.ends) + len(self.subscriptions) + answers
 
 
 def replica_place(host: str, home: str, address: str, worker: str) -> str:
-    """What a restarted ADS process has in common with its dead self and with no other: machine, home, address, and
-    which of several workers it is.
+    """A hash that a restarted ADS process has in common with its dead self and with no other: of machine, home,
+    address, and which of several workers it is.
     """
     return blake2b(f"{host}\0{home}\0{address}\0{worker}".encode(), digest_size=HASH_CHARS // 2).hexdigest()
 
 
 def intern_names(names: Iterable[str]) -> Interned:
-    """A set of names: equal sets have equal ids."""
+    """The interned form of a set of names: equal sets have equal ids."""
     return _interned(sorted(names))
 
 
 def intern_contents(contents: Iterable[tuple[str, str]]) -> Interned:
-    """The (name, version) of every resource of a response, in order."""
+    """The interned form of a response: the (name, version) of every resource, in order."""
     return _interned([list(content) for content in contents])
 
 

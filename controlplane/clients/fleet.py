@@ -17,7 +17,7 @@ from xdscore.xdstp import Glob, glob_of
 
 
 class Member(NamedTuple):
-    """One client with an open stream. `asks` is what its streams ask for, as `Fleet.asks` reads it; `agent` is (name,
+    """A client with an open stream. `asks` spells its subscriptions, as `Fleet.asks` reads them; `agent` is (name,
     version) of its software. `certain`: its ADS process reports now, so that it is known to be connected.
     """
 
@@ -32,12 +32,12 @@ class Member(NamedTuple):
 
     @property
     def facts(self) -> ClientFacts:
-        """What rules and selectors look at; the metadata of clients is not kept."""
+        """The facts about the client that rules and selectors look at; its metadata is not kept."""
         return ClientFacts(self.identity, self.node_id, self.node_cluster)
 
 
 class NameSet:
-    """Names that are asked for together: canonical names, and the collections among them."""
+    """A set of names that subscriptions ask for: canonical names, and the collections among them."""
 
     __slots__ = ("globs", "names")
 
@@ -52,15 +52,15 @@ class NameSet:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked for of one type, on one stream."""
+    """A subscription to one type on one stream: a wildcard or names."""
 
     word: str
     wildcard: bool
     names: NameSet
 
     def of(self, names: frozenset[str]) -> frozenset[str]:
-        """Those of these canonical names that it asks for: by themselves, by a wildcard or by a collection (protocol.md
-        C2, H3).
+        """The names among these canonical ones that the subscription asks for: one by one, by a wildcard or by a
+        collection (protocol.md C2, H3).
         """
         if self.wildcard:
             return names
@@ -71,8 +71,8 @@ class Ask:
 
 
 class Crowd(NamedTuple):
-    """What members that are alike have in common, where nothing else of them matters: their environment, what they ask
-    for, whether they are verified, and whether they are known to be connected.
+    """What members have in common that lose the same: their environment, what they ask for, whether they are verified,
+    and whether they are known to be connected.
     """
 
     environment: str
@@ -83,14 +83,14 @@ class Crowd(NamedTuple):
 
 @dataclass(frozen=True)
 class Fleet:
-    """Connected clients, by node id, and the name sets that they ask for, by their id."""
+    """The connected clients, by node id, and the name sets that they ask for, by id."""
 
     members: tuple[Member, ...]
     names: Mapping[str, NameSet]
 
     @cached_property
     def crowds(self) -> Mapping[Crowd, list[Member]]:
-        """The members by what they have in common."""
+        """The members that have everything in common that a `Crowd` holds, by crowd."""
         found: dict[Crowd, list[Member]] = {}
         for member in self.members:
             crowd = Crowd(member.environment, member.asks, member.identity != "", member.certain)
@@ -99,12 +99,12 @@ class Fleet:
 
     @cached_property
     def connected(self) -> Mapping[str, int]:
-        """How many members each environment has."""
+        """The number of members of each environment."""
         return Counter(member.environment for member in self.members)
 
     @cached_property
     def asked(self) -> Mapping[str, tuple[Ask, ...]]:
-        """All that is asked for, by type word; the same things once."""
+        """The different subscriptions of all members, by type word."""
         found: dict[str, dict[tuple[bool, int], Ask]] = {}
         for text in {crowd.asks for crowd in self.crowds}:
             for ask in self.asks(text):
@@ -116,7 +116,7 @@ class Fleet:
         return any(ask.of(frozenset(some)) for word, some in names.items() for ask in self.asked.get(word, ()))
 
     def asks(self, text: str) -> tuple[Ask, ...]:
-        """What a `Member.asks` says. Subscriptions that were pruned meanwhile are left out."""
+        """The subscriptions that a `Member.asks` spells. Those that were pruned meanwhile are left out."""
         known = self._asks.get(text)
         if known is None:
             known = self._asks[text] = tuple(

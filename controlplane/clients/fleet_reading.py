@@ -46,8 +46,8 @@ _kept: dict[str, tuple[_Stamp, Fleet]] = {}
 
 
 def fleet_read(*, environment_key: str = "") -> Fleet:
-    """The clients that are connected to this environment, or to any, and those of which nobody knows whether they still
-    are. Metadata of clients is not kept.
+    """The clients that are connected to this environment (empty: to any), and those of which nobody knows whether they
+    still are. Metadata of clients is not kept.
     """
     stamp = _stamp()
     known = _kept.get(environment_key)
@@ -62,8 +62,8 @@ def fleet_read(*, environment_key: str = "") -> Fleet:
 
 
 def _stamp() -> _Stamp:
-    """Something that differs after every write by which a fleet becomes another one: of an ADS process, of the upkeep
-    that closes streams, and of another database.
+    """A value that differs after every write that changes the fleet: of an ADS process, of the upkeep that closes
+    streams, and of another database.
     """
     columns = ("pk", "started_at", "fleet_batches", "seen_at", "stopped_at")
     replicas = Replica.objects.order_by("pk").values_list(*columns)

@@ -52,7 +52,8 @@ class StreamNack:
 
 @dataclass(frozen=True, slots=True)
 class StreamSubscription:
-    """One type of one open stream. `sent` and `acked` are versions on the wire, empty when that never happened.
+    """The subscription of an open stream to one type. `sent` and `acked` are versions on the wire, empty when that
+    never happened.
 
     `nacks` are those of this stream and type that are still kept, oldest first.
     """
@@ -80,7 +81,7 @@ def connected_clients() -> tuple[ConnectedClient, ...]:
 
 
 def fleet_subscriptions(*, clients: Collection[str], max_nacks: int) -> Mapping[str, tuple[StreamSubscription, ...]]:
-    """By client, what its open streams ask for and were sent. Of NACKs only the newest `max_nacks` are read.
+    """The subscriptions of these clients' open streams, by client. Of NACKs only the newest `max_nacks` are read.
 
     Read in several statements: a list that was pruned in between reads as empty.
     """
@@ -154,7 +155,7 @@ def _chunks(keys: Iterable[str]) -> Iterator[list[str]]:
 
 
 def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
-    """Who is connected to this environment, and what they ask for of these types."""
+    """The clients connected to this environment, and their subscriptions to these types."""
     here = Stream.objects.filter(closed_at=None, client__environment__key=environment_key)
     columns = ("client_id", "client__identity", "client__node_id", "client__node_cluster")
     clients = {
@@ -177,7 +178,7 @@ def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
 
 
 def clients_ask(*, clients: Collection[str]) -> tuple[tuple[Asks, ...], Mapping[str, tuple[str, ...]]]:
-    """What the open streams of these clients ask for, and the names of each name set. Two queries for 500 clients."""
+    """The subscriptions of these clients' open streams, and the names of each name set. Two queries for 500 clients."""
     found = [
         Asks(*row)
         for chunk in _chunks(clients)
@@ -188,7 +189,7 @@ def clients_ask(*, clients: Collection[str]) -> tuple[tuple[Asks, ...], Mapping[
 
 
 def fleet_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientFacts]:
-    """By id, the connected clients that ask for one of these names by itself; a wildcard asks for none. Two queries."""
+    """The connected clients, by id, that ask for one of these names itself; a wildcard does not count. Two queries."""
     here = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type=word
     )

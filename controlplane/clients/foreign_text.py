@@ -17,15 +17,15 @@ from typing import Final, NewType
 from xdscore.redaction import REDACTED, Secrets, without_secrets
 
 KeptText = NewType("KeptText", str)
-"""What a client said, without secrets, harmless and bounded. `nack_text` alone makes one (a test says so),
-and whatever stores the words of a client asks for one: so its raw words are refused by the type checker.
+"""A text of a client, without secrets, harmless and bounded. `nack_text` alone makes one (a test says so), and whatever
+stores the words of a client asks for one: so its raw words are refused by the type checker.
 """
 
-WITHHELD: Final = KeptText(
-    "What the client said is withheld: it was sent secrets that cannot be taken out of its words, or what it was sent "
+NOT_SHOWN: Final = KeptText(
+    "What the client said is not shown: it was sent secrets that cannot be taken out of its words, or what it was sent "
     "is not at hand any more to tell."
 )
-"""What is kept in place of a text of which nobody can say that it quotes no secret."""
+"""The text stored in place of one of which nobody can say that it quotes no secret."""
 
 # Envoy's own mark of a cut text (clients.md section 3), so that readers of the text know that it is not whole.
 TRUNCATED_SUFFIX = "...(truncated)"
@@ -52,23 +52,23 @@ DIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\
 
 
 def one_line(text: str, *, max_chars: int) -> str:
-    """`text` on one line without anything that acts on a reader, at most `max_chars` long."""
+    """The text on one line, at most `max_chars` long, with characters that act on terminals or readers escaped."""
     return escape(text[:max_chars], keep="")[:max_chars]
 
 
 def nack_text(
     message: str, *, secret: bool, held: Secrets | None, max_bytes: int, names: Sequence[str] = ()
 ) -> KeptText:
-    """The text of a NACK as it is kept: redacted, escaped, at most `max_bytes` of UTF-8.
+    """The text of a NACK as it is stored: redacted, escaped, at most `max_bytes` of UTF-8.
 
-    `held` are the secrets of what the client was sent; None: they cannot be told, and WITHHELD is kept in its place.
+    `held` are the secrets of what the client was sent; None: they cannot be told, and NOT_SHOWN is kept in its place.
     `names` are those of the resources, which stay readable (`without_secrets`). Line feeds and tabs stay: they separate
     what a text says of one resource from what it says of the next. Of a `secret` resource no quoted value stays.
     """
     if not message:
         return KeptText("")
     if held is None:
-        return WITHHELD
+        return NOT_SHOWN
     # What is cut off is not read: every step below shortens or bounds, none may see a text of a size a client chose.
     kept = without_secrets(message[: 2 * max_bytes], held, names=names)
     if secret:
@@ -83,7 +83,7 @@ def nack_text(
 
 
 def escape(text: str, *, keep: str) -> str:
-    """`text` with every acting character but those in `keep` written as an escape."""
+    """The text with every character that acts on terminals or readers, but those in `keep`, written as an escape."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(character if character in keep else _escaped(character) for character in text)

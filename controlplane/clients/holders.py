@@ -14,7 +14,7 @@ from xdscore.selectors import ClientFacts
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One open stream that asks for the resource, by name or with a wildcard.
+    """An open stream that asks for the resource, by name or with a wildcard.
 
     `state` is NACKED for who refused this very revision, whatever it acknowledged since: something older stands in.
     `denied`: it may not read the name, and was told so; whatever it acknowledged was that.
@@ -32,9 +32,10 @@ class Holder:
 
 
 def holders_of(*, environment_key: str, kind: ResourceType, name: str, version: str, limit: int) -> tuple[Holder, ...]:
-    """The first `limit` streams that ask for it, those that refuse first. `version`: its newest, as on the wire.
+    """The first `limit` open streams that ask for the resource, those that refuse it first. `version`: that of its
+    newest revision, on the wire.
 
-    Whoever asks for everything does not ask for what it may not read.
+    A wildcard does not ask for what the client may not read.
     """
     rows = covering(
         Subscription.objects.filter(stream__closed_at=None), environment_key, kind.word, [name]

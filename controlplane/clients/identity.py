@@ -12,7 +12,7 @@ _spelt = json.JSONEncoder().encode
 
 
 def client_id(*, environment: str, identity: str, node_id: str) -> str:
-    """The opaque public id of a client: what URLs call it, because a node id may hold anything (decisions U14).
+    """The opaque public id of a client, for URLs, because a node id may hold anything (decisions U14).
 
     A client is one (environment, identity, node id); the id is a function of the three and says nothing about them.
     """

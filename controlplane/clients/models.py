@@ -50,12 +50,12 @@ class Replica(models.Model):
     replaced_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
-        """Where it runs."""
+        """The host and process id of the ADS process."""
         return f"{self.host}/{self.pid}"
 
 
 class Client(models.Model):
-    """One (environment, identity, node id).
+    """A client: one (environment, identity, node id).
 
     The id is a function of them, so that no index over long texts is needed. `accountable`: on whose share its row
     counts; empty where an ADS process of the version before wrote it last.
@@ -74,7 +74,7 @@ class Client(models.Model):
     accountable = models.CharField(max_length=ACCOUNTABLE_CHARS, blank=True, db_default="")
 
     class Meta:
-        """Found by node id within an environment."""
+        """Clients are looked up by node id within an environment."""
 
         indexes = (models.Index(fields=("environment", "node_id"), name="client_by_node"),)
         constraints = (
@@ -82,12 +82,12 @@ class Client(models.Model):
         )
 
     def __str__(self) -> str:
-        """Its node id."""
+        """The client's node id."""
         return self.node_id
 
 
 class Stream(models.Model):
-    """One ADS stream of a client."""
+    """A stream of a client to one ADS process."""
 
     id = models.CharField(max_length=STREAM_ID_CHARS, primary_key=True)
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="streams")
@@ -99,7 +99,7 @@ class Stream(models.Model):
     cause = models.CharField(max_length=300, blank=True)
 
     class Meta:
-        """Open streams are found by replica, closed ones by when they ended."""
+        """Open streams are looked up by replica, closed ones by when they ended."""
 
         indexes = (
             models.Index(fields=("replica",), condition=models.Q(closed_at=None), name="stream_open_by_replica"),
@@ -108,7 +108,7 @@ class Stream(models.Model):
         constraints = (models.CheckConstraint(condition=models.Q(variant__in=VARIANTS), name="stream_variant_known"),)
 
     def __str__(self) -> str:
-        """Its id."""
+        """The stream's id."""
         return self.id
 
 
@@ -120,12 +120,12 @@ class NameSet(models.Model):
     names = models.BinaryField()
 
     def __str__(self) -> str:
-        """How many names."""
+        """The number of names."""
         return f"{self.count} names"
 
 
 class Subscription(models.Model):
-    """One type of one stream: what it asks for, what it was sent last, and what it said to that."""
+    """The subscription of a stream to one type: the names, the last response, and the client's answer to it."""
 
     pk = models.CompositePrimaryKey("stream_id", "type")
     stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="subscriptions", db_index=False)
@@ -149,7 +149,7 @@ class Subscription(models.Model):
         )
 
     def __str__(self) -> str:
-        """Type and state."""
+        """The subscription's type and state."""
         return f"{self.type} {self.state}"
 
 
@@ -161,12 +161,12 @@ class ContentList(models.Model):
     contents = models.BinaryField()
 
     def __str__(self) -> str:
-        """How many contents."""
+        """The number of contents."""
         return f"{self.count} contents"
 
 
 class Nack(models.Model):
-    """A NACK: what was refused, in the client's own words. `digested_at` is null until incidents have taken it in.
+    """A NACK as the client sent it, with what it refused. `digested_at` is null until incidents have taken it in.
 
     `accountable`: on whose share it counts; empty where an ADS process of the version before wrote it. `kept`: what the
     client had acknowledged, on the same stream, of the suspects; null where one before that wrote it. `healing`: it was
@@ -190,7 +190,7 @@ class Nack(models.Model):
     digested_at = models.DateTimeField(null=True)
 
     class Meta:
-        """Read by client and type; those that wait are found by a small index of their own."""
+        """NACKs are looked up by client and type; those that are not digested yet by a small index of their own."""
 
         indexes = (
             models.Index(fields=("client", "type", "id"), name="nack_by_client"),
@@ -202,13 +202,13 @@ class Nack(models.Model):
         )
 
     def __str__(self) -> str:
-        """What it is about."""
+        """The type of the NACK and the id of the client."""
         return f"{self.type} nack of {self.client_id}"
 
 
 class ContentProbe(models.Model):
-    """A client acknowledged a content that is withheld from others and that it was let try. A row waits here until the
-    catalogue was told.
+    """A content that is withheld from others and that a client acknowledged when it was let try it. A row waits here
+    until the catalogue was told.
     """
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="+")
@@ -217,17 +217,17 @@ class ContentProbe(models.Model):
     version = models.CharField(max_length=VERSION_CHARS)
 
     class Meta:
-        """Of a known type."""
+        """The type is a known one."""
 
         constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="probe_type_known"),)
 
     def __str__(self) -> str:
-        """What was tried."""
+        """The type, name and version of the content that was tried."""
         return f"{self.type} {self.name} {self.version}"
 
 
 class ContentProof(models.Model):
-    """A client acknowledged a response that held this content. A row waits here until the catalogue was told."""
+    """A content that a client acknowledged in a response. A row waits here until the catalogue was told."""
 
     pk = models.CompositePrimaryKey("environment", "type", "name", "version")
     environment = models.CharField(max_length=63)
@@ -237,17 +237,17 @@ class ContentProof(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        """Of a known type."""
+        """The type is a known one."""
 
         constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="proof_type_known"),)
 
     def __str__(self) -> str:
-        """What was proven."""
+        """The type, name and version of the content that was proven."""
         return f"{self.type} {self.name} {self.version}"
 
 
 class Report(models.Model):
-    """That a data plane's own word was compared with what Parley believes, and how that ended; `by`: who brought it."""
+    """The result of comparing one report of a data plane with what Parley believes; `by`: who brought the report."""
 
     client = models.ForeignKey(Client, on_delete=models.CASCADE, related_name="reports", db_index=False)
     at = models.DateTimeField(db_index=True)
@@ -259,7 +259,7 @@ class Report(models.Model):
     unsure = models.PositiveIntegerField()
 
     class Meta:
-        """Read by client, newest first."""
+        """Reports are looked up by client, newest first."""
 
         indexes = (models.Index(fields=("client", "-id"), name="report_by_client"),)
         constraints = (
@@ -267,12 +267,12 @@ class Report(models.Model):
         )
 
     def __str__(self) -> str:
-        """Whose, and how much of it differs."""
+        """How many names differ, and the id of the client."""
         return f"{self.differing} of {self.compared} differ at {self.client_id}"
 
 
 class SaidDifference(models.Model):
-    """A name on which a data plane's own word differs from what Parley believes, as it was compared last.
+    """A name on which a data plane's newest report differs from what Parley believes.
 
     `since`: when the name was first seen to differ; it stays as long as it does. The versions are of contents, the
     revisions those of the catalogue; empty and 0 where they are not known, as where the data plane has nothing.
@@ -293,7 +293,7 @@ class SaidDifference(models.Model):
     seen_at = models.DateTimeField(db_index=True)
 
     class Meta:
-        """One for each name of a client, of known types, kinds and states."""
+        """At most one row for each name of a client, of known types, kinds and states."""
 
         constraints = (
             models.UniqueConstraint(fields=("client", "type", "name"), name="difference_once"),
@@ -305,5 +305,5 @@ class SaidDifference(models.Model):
         )
 
     def __str__(self) -> str:
-        """What differs."""
+        """The name that differs, how, and the id of the client."""
         return f"{self.type} {self.name} {self.kind} at {self.client_id}"

@@ -16,8 +16,9 @@ _OTHER: Final = frozenset({DifferenceKind.OTHER_CONTENT, DifferenceKind.BEHIND})
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """How a client's own word compared, and when. Of `compared` names, `by_presence` had nothing but their presence to
-    compare; `unsure` others were not compared, because Parley itself was not sure of them.
+    """The result and time of comparing a client's report with what Parley believes. Of `compared` names, `by_presence`
+    had nothing but their presence to compare; `unsure` others were not compared, because Parley itself was not sure of
+    them.
     """
 
     at: datetime
@@ -30,13 +31,13 @@ class ReportView:
 
     @property
     def agreeing(self) -> int:
-        """How many names are as Parley believes."""
+        """The number of names on which the report and Parley agree."""
         return self.compared - self.differing
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceView:
-    """A name on which client and Parley differ; since when, and when it was seen to last.
+    """A name on which the client's report and Parley differ; since when, and when that was last seen.
 
     `state` is empty where the client does not have the name; `error` is in its words. A revision is 0, a version empty,
     where it is not known.
@@ -57,7 +58,7 @@ class DifferenceView:
 
     @property
     def sentence(self) -> str:
-        """How they differ, in words."""
+        """A sentence that says how the report and Parley differ on this name."""
         said = _called(self.said_revision, self.said_version)
         if not said and self.held:
             # Hosts are compared where no content shows, and they differ.
@@ -68,7 +69,7 @@ class DifferenceView:
 
 @dataclass(frozen=True, slots=True)
 class ClientWord:
-    """What a client says of itself: the newest report, those before it, newest first, and the differences by type and
+    """The reports of a client: the newest, those before it, newest first, and the differences of the newest by type and
     name: some hundred of them at most.
     """
 
@@ -78,7 +79,7 @@ class ClientWord:
 
 
 def client_word(*, public_id: str) -> ClientWord | None:
-    """What this client says of itself; None where nobody ever reported it, or nothing of it is kept."""
+    """The reports of this client; None where nobody ever sent one, or none is kept."""
     reports = tuple(
         ReportView(
             at=row.at,
@@ -97,16 +98,10 @@ def client_word(*, public_id: str) -> ClientWord | None:
     return ClientWord(reports[0], reports[1:], tuple(map(_view, rows)))
 
 
-def difference_of(*, public_id: str, word: str, name: str) -> DifferenceView | None:
-    """How the client's own word about this name differs from what Parley believes; None where it does not, or where
-    nobody reported it. For Explain's last step.
-    """
-    row = SaidDifference.objects.filter(client=public_id, type=word, name=name).first()
-    return _view(row) if row is not None else None
-
-
 def differing_counts(*, clients: Collection[str]) -> Mapping[str, int]:
-    """By client id, on how many names the own words of these clients differ; those that agree are left out."""
+    """The number of names on which each of these clients' reports differs, by client id; those that agree are left
+    out.
+    """
     rows = SaidDifference.objects.filter(client__in=list(clients)).values_list("client_id")
     return dict(rows.annotate(count=Count("pk")))
 
@@ -129,7 +124,7 @@ def _view(row: SaidDifference) -> DifferenceView:
 
 
 def _called(revision: int, version: str) -> str:
-    """How people call a content; empty where nothing is known of it."""
+    """The words for a content by its revision or version; empty where nothing is known of it."""
     if revision:
         return f"r{revision}"
     return f"version {version}, which is of no revision known here" if version else ""

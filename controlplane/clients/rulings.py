@@ -8,7 +8,7 @@ of clients is not kept, so groups over it hold nobody.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from controlplane.remembered import Remembered
+from controlplane.common.remembered import Remembered
 from xdscore.access import CLOSED, AccessTable, Audience, Effect
 from xdscore.names import canonical
 from xdscore.resource_types import RESOURCE_TYPES, by_word
@@ -18,17 +18,19 @@ Row = tuple[int, ...]
 """The numbers of the access rules that match a name, in order."""
 Rows = frozenset[Row]
 Who = tuple[str, str, str]
-"""(identity, node id, cluster): what is kept of a client that groups look at."""
+"""The identity, node id and cluster of a client: what is kept of it that groups look at."""
 
 _NOBODYS: Final[Rows] = frozenset()
 _Client = tuple[str, str, frozenset[int], Who]
-"""(environment, address of its access table, the rules that are asked about, who)."""
+"""The environment, the address of its access table, the rules that matter, and the client."""
 # More than a fleet of 5,000 has, at some hundred bytes each.
 _audiences: Final = Remembered[_Client, Audience](20_000)
 
 
 class Rulings:
-    """Of the table of one environment, for one request. `address` is that of the table."""
+    """Answers what an environment's access table says of many names to many clients, for one request. `address` is that
+    of the table.
+    """
 
     def __init__(self, environment: str, address: str, table: AccessTable) -> None:
         self.environment = environment
@@ -42,7 +44,7 @@ class Rulings:
 
     @property
     def denied_words(self) -> frozenset[str]:
-        """The types of which anybody can be told that they may not read something."""
+        """The types with names that at least one client may not read."""
         rules = [rule for rule in self._table.rules if rule.effect is Effect.DENY]
         return frozenset(
             kind.word
@@ -51,11 +53,13 @@ class Rulings:
         )
 
     def rows(self, word: str, names: Iterable[str]) -> Rows:
-        """The rows of these names."""
+        """The rows of the access table for these names."""
         return frozenset(self._row(word, name) for name in names)
 
     def rows_denied(self, word: str, lists: Mapping[str, Collection[str]]) -> Mapping[str, Rows]:
-        """Of each list, the rows of the names that somebody may not read, and hears so. Most names are no such."""
+        """For each list, the table's rows of those of its names that some client may not read, and is told so. Most
+        names are not among them.
+        """
         together = {name for names in lists.values() for name in names}
         rows = {name: row for name in together if self._may_deny(row := self._row(word, name))}
         return {
@@ -64,24 +68,26 @@ class Rulings:
         }
 
     def among(self, rows: Iterable[Rows]) -> "Rulings":
-        """The same without the rules that are in none of these rows, so that only the groups of these tell one client
-        from another.
+        """The rulings with only the rules that are in one of these rows, so that only the groups of these tell one
+        client from another.
         """
         numbers = {number for some in rows for row in some for number in row}
         return Rulings(self.environment, self.address, self._table.only(numbers))
 
     def audiences(self, clients: Collection[Who]) -> Mapping[Who, Audience]:
-        """The audience of each of these clients."""
+        """The audience to which each of these clients belongs."""
         rules = frozenset(rule.number for rule in self._table.rules)
         known = _audiences.those_of([(self.environment, self.address, rules, who) for who in clients], self._made)
         return {who: audience for (*_, who), audience in known.items()}
 
     def says_to_all(self, effect: Effect, rows: Rows) -> bool:
-        """Whether one of these rows means this to every client, as far as that can be seen without looking at any."""
+        """Whether one of these rows has this effect for every client, as far as that can be seen without looking at
+        any.
+        """
         return any(self._to_all(row) is effect for row in rows)
 
     def says(self, effect: Effect, audience: Audience, word: str, rows: Rows) -> bool:
-        """Whether one of these rows means this to a client of this audience."""
+        """Whether one of these rows has this effect for clients of this audience."""
         key = (effect, audience, word, rows)
         said = self._said.get(key)
         if said is None:

@@ -4,7 +4,7 @@ For the REST API (interfaces.md section 4): `GET /clients` is `client_list` (key
 one `ClientSummary` each; `GET /clients/{id}` is `client_get` with `client_streams`; `GET /clients/{id}/subscriptions`
 is `client_subscriptions`, one `SubscriptionView` per open stream and type, with the names. `{id}` is the opaque public
 id. Lists are limited to environments the caller may read (`environment_keys`); `ClientSummary.environment` lets the
-caller check a single client. For the front page: `connected_counts`, `type_states` and `replica_list`.
+caller check a single client. For the front page: `connected_counts` and `replica_list`.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.foreign_text import one_line
 from controlplane.clients.models import Client, ContentProbe, ContentProof, Nack, NameSet, Replica, Stream, Subscription
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.client_kinds import UNKNOWN_KIND, ClientFamily, kind_of
 from xdscore.evidence import Evidence
 from xdscore.names import name_problem
@@ -34,9 +34,9 @@ _NAME_CHARS = 1_024
 
 @dataclass(frozen=True, slots=True)
 class TypeState:
-    """One type of a client.
+    """The subscriptions of a client to one type, as one.
 
-    Over its open streams, the state that needs most attention, and how many names it asks for.
+    Over its open streams: the state that needs most attention, and how many names it asks for.
     """
 
     type: str
@@ -64,12 +64,12 @@ class ClientSummary:
 
     @property
     def connected(self) -> bool:
-        """Whether a stream is open."""
+        """Whether the client has an open stream."""
         return self.streams > 0
 
     @property
     def facts(self) -> ClientFacts:
-        """What decisions look at, as far as it is kept of a client: not its metadata."""
+        """The facts about the client that decisions look at, as far as they are kept: not its metadata."""
         kind = kind_of(self.user_agent, self.user_agent_version)
         return ClientFacts(self.identity, self.node_id, self.node_cluster, kind=kind)
 
@@ -89,7 +89,9 @@ class StreamView:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionView:
-    """One type of one open stream. `sent` and `acked` are versions on the wire, empty when that never happened."""
+    """The subscription of an open stream to one type. `sent` and `acked` are versions on the wire, empty when that
+    never happened.
+    """
 
     stream: str
     type: str
@@ -125,7 +127,7 @@ def client_list(
     after: str = "",
     limit: int = 100,
 ) -> tuple[ClientSummary, ...]:
-    """Clients of these environments by id, from the one behind `after` on.
+    """Clients of these environments ordered by id, from the one behind `after` on.
 
     `node_id` and `identity` ask for exactly those.
     """
@@ -140,7 +142,7 @@ def client_list(
 
 
 def client_get(*, public_id: str) -> ClientSummary:
-    """One client. Raises NotFound."""
+    """The client with this id. Raises NotFound."""
     found = client_summaries(client_rows().filter(pk=public_id))
     if not found:
         raise NotFound(f"There is no client '{public_id[:64]}'. A client is forgotten a day after its last stream.")
@@ -148,7 +150,7 @@ def client_get(*, public_id: str) -> ClientSummary:
 
 
 def client_facts(*, environment_key: str) -> tuple[ClientFacts, ...]:
-    """What is known of every client of an environment, for whoever asks which groups they belong to. Their metadata is
+    """The facts about every client of an environment, for whoever asks which groups they belong to. Their metadata is
     not kept.
     """
     rows = Client.objects.filter(environment__key=environment_key).order_by("pk")
@@ -168,7 +170,7 @@ def client_streams(*, public_id: str) -> tuple[StreamView, ...]:
 
 
 def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
-    """What the open streams of a client ask for, with every name. Raises NotFound."""
+    """The subscriptions of a client's open streams, with every name. Raises NotFound."""
     found = _views(Subscription.objects.filter(stream__client=public_id, stream__closed_at=None))
     if not found and not Client.objects.filter(pk=public_id).exists():
         raise NotFound(f"There is no client '{public_id[:64]}'. A client is forgotten a day after its last stream.")
@@ -176,7 +178,7 @@ def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
 
 
 def client_subscriptions_last(*, public_id: str) -> tuple[SubscriptionView, ...]:
-    """What the stream of a client asked for that ended last; nothing where none that ended is kept."""
+    """The subscriptions of the client's stream that ended last; nothing where none that ended is kept."""
     ended = Stream.objects.filter(client=public_id, closed_at__isnull=False).order_by("-closed_at")
     return _views(Subscription.objects.filter(stream__in=list(ended.values_list("pk", flat=True)[:1])))
 
@@ -199,27 +201,18 @@ def _views(rows: models.QuerySet[Subscription]) -> tuple[SubscriptionView, ...]:
 
 
 def _shown(name: str) -> str:
-    """A name that a client asks for: exactly where a resource may have it, else on one line and escaped."""
+    """The name as it is shown: unchanged where a resource may have it, else on one line and escaped."""
     return one_line(name, max_chars=_NAME_CHARS) if name_problem(name) else name
 
 
 def connected_counts() -> Mapping[str, int]:
-    """How many clients of each environment have an open stream."""
+    """The number of clients with an open stream, by environment."""
     rows = Stream.objects.filter(_OPEN).values_list("client__environment__key")
     return dict(rows.annotate(count=Count("client", distinct=True)))
 
 
-def type_states(*, environment_key: str) -> Mapping[str, Mapping[SubscriptionState, int]]:
-    """Of each type, how many subscriptions of open streams are in which state."""
-    rows = Subscription.objects.filter(stream__closed_at=None, stream__client__environment__key=environment_key)
-    states: dict[str, dict[SubscriptionState, int]] = {}
-    for word, state, count in rows.values_list("type", "state").annotate(count=Count("stream_id")):
-        states.setdefault(word, {})[SubscriptionState(state)] = count
-    return states
-
-
 def subscription_counts() -> Mapping[SubscriptionState, int]:
-    """Of all types and environments, how many subscriptions of open streams are in which state."""
+    """The number of open streams' subscriptions in each state, of all types and environments."""
     rows = Subscription.objects.filter(stream__closed_at=None).values_list("state")
     counts = dict(rows.annotate(count=Count("stream_id")))
     return {state: counts.get(state.value, 0) for state in SubscriptionState}
@@ -245,7 +238,7 @@ def replica_list() -> tuple[ReplicaView, ...]:
 
 
 def sent_before(moment: datetime) -> Mapping[int, frozenset[datetime]]:
-    """By environment, when connected clients were sent what they run, as far as that was before `moment`."""
+    """The times before `moment` at which connected clients were sent what they run, by environment id."""
     old = Subscription.objects.filter(stream__closed_at=None, sent_at__lt=moment)
     found: dict[int, set[datetime]] = {}
     for environment, sent_at in old.values_list("stream__client__environment_id", "sent_at").distinct():
@@ -255,13 +248,13 @@ def sent_before(moment: datetime) -> Mapping[int, frozenset[datetime]]:
 
 
 ClientKey = tuple[str, str]
-"""(identity, node id)."""
+"""The identity and node id of a client."""
 
 
 def clients_sent(
     *, environment_key: str, word: str, names: Collection[str], since: datetime
 ) -> Mapping[str, ClientKey]:
-    """By id, every client that was sent this type since then and asks for one of these names (none: for any).
+    """The clients, by id, that were sent this type since then and ask for one of these names (none: for any).
 
     This is the denominator of an impact. It may count a client whose response was composed just before; it never leaves
     out one that was sent the content, as long as its stream is remembered and the fact has arrived, which takes a
@@ -271,7 +264,7 @@ def clients_sent(
 
 
 def clients_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientKey]:
-    """By id, every connected client that asks for one of these names (none: for any of this type)."""
+    """The connected clients, by id, that ask for one of these names (none: for any of this type)."""
     return _covering(Subscription.objects.filter(stream__closed_at=None), environment_key, word, names)
 
 
@@ -286,7 +279,7 @@ def _covering(
 def covering(
     rows: models.QuerySet[Subscription], environment_key: str, word: str, names: Collection[str]
 ) -> models.QuerySet[Subscription]:
-    """Those of these subscriptions that ask for one of these names (none: for any of the type)."""
+    """The rows among these subscriptions that ask for one of these names (none: for any of the type)."""
     rows = rows.filter(stream__client__environment__key=environment_key, type=word)
     if not names:
         return rows
@@ -303,7 +296,7 @@ class NackView:
     """A stored NACK: `resources` and `suspects` are (name, version) in the order of the response; `text` is escaped.
 
     `kept` is the (name, version) of what the client had acknowledged of the suspects, None where that was not written
-    down; `healing`: it was sent that again. `accountable`: on whose share counts what it makes (`xdscore.shares`).
+    down; `healing`: it was sent that again. `accountable`: on whose share its incident counts (`xdscore.shares`).
     """
 
     id: int
@@ -327,8 +320,8 @@ class NackView:
 
 
 def nacks_pending(*, limit: int) -> tuple[NackView, ...]:
-    """NACKs that nobody has digested, oldest first. Where more wait, as many of each who is accountable for some, the
-    oldest of each, so that nobody waits for another's flood.
+    """The NACKs that nobody has digested, oldest first. Where more than `limit` wait, as many of each who is
+    accountable for some, the oldest of each, so that nobody waits for another's flood.
     """
     waiting = Nack.objects.filter(digested_at=None)
     oldest = list(waiting.order_by("id").values_list("id", flat=True)[: limit + 1])
@@ -339,12 +332,12 @@ def nacks_pending(*, limit: int) -> tuple[NackView, ...]:
 
 
 def nacks_get(*, ids: Collection[int]) -> tuple[NackView, ...]:
-    """Those of these NACKs that are still kept, newest first."""
+    """The NACKs with these ids that are still kept, newest first."""
     return _nacks(Nack.objects.filter(pk__in=list(ids)).order_by("-id"))
 
 
 def client_nacks(*, public_id: str, word: str = "", limit: int = 20) -> tuple[NackView, ...]:
-    """What a client refused of a type (none: of any) on the streams that are open now, newest first."""
+    """The NACKs of a client for a type (empty: for any) on the streams that are open now, newest first."""
     streams = Stream.objects.filter(_OPEN, client=public_id).values("pk")
     rows = Nack.objects.filter(client=public_id, stream__in=streams)
     if word:
@@ -354,7 +347,7 @@ def client_nacks(*, public_id: str, word: str = "", limit: int = 20) -> tuple[Na
 
 @dataclass(frozen=True, slots=True)
 class PendingProof:
-    """A proof that waits, and when it was reported last."""
+    """A proof that the catalogue was not told yet, and when it was reported last."""
 
     content: ProvenContent
     at: datetime
@@ -368,7 +361,8 @@ def proofs_pending(*, limit: int) -> tuple[PendingProof, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PendingProbe:
-    """A client of this kind, with this mark, took a content that it was let try; nobody has told the catalogue yet.
+    """A content that a client of this kind, with this mark, acknowledged when it was let try it; nobody has told the
+    catalogue yet.
 
     `verified`: it proved who it is. Others invent node ids, so that theirs says nothing.
     """
@@ -381,7 +375,7 @@ class PendingProbe:
 
 
 def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
-    """The oldest of them."""
+    """The oldest probes that the catalogue was not told yet."""
     rows = ContentProbe.objects.select_related("client__environment").order_by("pk")[:limit]
     return tuple(
         PendingProbe(
@@ -396,7 +390,7 @@ def probes_pending(*, limit: int) -> tuple[PendingProbe, ...]:
 
 
 def marks_by_kind(clients: Mapping[str, ClientKey]) -> Mapping[str, frozenset[str]]:
-    """By kind, the marks of these clients, given by id. Of clients that are forgotten nobody knows the kind."""
+    """The marks of these clients, given by id, grouped by kind. Of clients that are forgotten nobody knows the kind."""
     rows = Client.objects.filter(pk__in=list(clients)).values_list("pk", "user_agent", "user_agent_version")
     kinds = {pk: str(kind_of(user_agent, version)) for pk, user_agent, version in rows}
     found: dict[str, set[str]] = {}
@@ -407,7 +401,7 @@ def marks_by_kind(clients: Mapping[str, ClientKey]) -> Mapping[str, frozenset[st
 
 
 def client_rows() -> models.QuerySet[Client]:
-    """Every client with what `client_summaries` needs."""
+    """The rows of all clients, with everything that `client_summaries` needs."""
     return Client.objects.select_related("environment").annotate(
         open_streams=Count("streams", filter=Q(streams__closed_at=None))
     )

@@ -20,8 +20,8 @@ class Behind:
 
 
 def replicas_behind(*, environment_key: str, lineage: str, epoch: int) -> tuple[Behind, ...]:
-    """Those that report now and do not serve this snapshot, nor a newer one. Who does not say what it serves, as the
-    version before, is not among them.
+    """The ADS processes that report now and serve neither this snapshot nor a newer one. Who does not say what it
+    serves, as the version before, is not among them.
     """
     alive = Replica.objects.filter(
         stopped_at=None, seen_at__gte=database_now() - timedelta(seconds=SILENT_S), serves__isnull=False
@@ -36,7 +36,7 @@ def replicas_behind(*, environment_key: str, lineage: str, epoch: int) -> tuple[
 
 
 def _serving(said: Mapping[str, object]) -> Serving:
-    """As `services.facts_write` wrote it; a later version may have written more."""
+    """The value of what `services.facts_write` stored; a later version may have stored more."""
     lineage, epoch, refused = said.get("lineage"), said.get("epoch"), said.get("refused")
     return Serving(str(lineage or ""), epoch if isinstance(epoch, int) else 0, str(refused or ""))
 

@@ -13,14 +13,16 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """How many clients of an environment do not answer, and the node ids of the first few."""
+    """How many clients of an environment do not answer, with the node ids of the first few."""
 
     clients: int
     node_ids: tuple[str, ...]
 
 
 def clients_silent(*, longer_than: timedelta, shorter_than: timedelta) -> Mapping[str, Silence]:
-    """By environment: connected clients that have not answered the last response of some type for so long."""
+    """The connected clients, by environment, that have not answered the last response of some type for longer than one
+    time and shorter than the other.
+    """
     now = database_now()
     rows = Subscription.objects.filter(
         state=SubscriptionState.SENT.value,

@@ -21,7 +21,7 @@ from controlplane.clients.delivery import SILENT_AFTER
 from controlplane.clients.facts import NO_NAMES, SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stream, Subscription
 from controlplane.clients.rulings import Rows, Rulings, Who
-from controlplane.remembered import Remembered
+from controlplane.common.remembered import Remembered
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_heads, snapshots_of_heads
 from xdscore.access import Audience, Effect
 from xdscore.chunks import ChunkError
@@ -36,9 +36,11 @@ _MAX_LISTED: Final = 500
 _MAX_REMEMBERED: Final = 20_000
 
 _List = tuple[str, str, str]
-"""(environment, type, id): names that clients ask for, or contents that they refused; many clients share one."""
+"""The environment, type and id of a list: names that clients ask for, or contents that they refused; many clients share
+one.
+"""
 _Line = tuple[str, _List]
-"""(client, one of its lists)."""
+"""A client, and one of its lists."""
 
 # By snapshot, type and list of contents: the rows of those that are published so.
 _published: Final = Remembered[tuple[SnapshotHead, str, str], Rows](_MAX_REMEMBERED)
@@ -48,7 +50,7 @@ _deniable: Final = Remembered[tuple[str, str, str], Rows](_MAX_REMEMBERED)
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """Ids of connected clients; one may be in several.
+    """Ids of connected clients by what is wrong with them; one may be in several sets.
 
     `refusing`: on a stream that is open their last answer to some type was a NACK, or they refused content that is
     published now; `silent`: they were sent something 30 s ago or longer and have not answered; `denied`: they ask by
@@ -61,8 +63,8 @@ class Troubles:
 
 
 def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troubles:
-    """Of all connected clients of these environments, or of one. At most thirteen queries, however many there are;
-    half of them only for lists that this process has not looked at yet.
+    """The troubles of all connected clients of these environments, or of one client. At most thirteen queries, however
+    many there are; half of them only for lists that this process has not looked at yet.
 
     Where a snapshot cannot be read nobody is judged by it; whoever builds and serves it reports that.
     """
@@ -81,7 +83,9 @@ def troubles_of(*, environment_keys: Collection[str], client: str = "") -> Troub
 
 
 def _by_last_answer(environment_keys: Collection[str], client: str) -> tuple[frozenset[str], frozenset[str]]:
-    """(whose last answer to some type was a NACK, who has not answered for long). One query, and PostgreSQL's clock."""
+    """The clients whose last answer to some type was a NACK, and those that have not answered for long. One query, and
+    PostgreSQL's clock.
+    """
     nacked, sent = SubscriptionState.NACKED.value, SubscriptionState.SENT.value
     # Few are in these states, so they are found first: a join would have SQLite go through every client's streams.
     here = Exists(
@@ -105,7 +109,7 @@ def _rulings(head: SnapshotHead, snapshot: Snapshot) -> Rulings:
 
 
 def _denied(rulings: Mapping[str, Rulings], client: str) -> frozenset[str]:
-    """Who asks by name for what these rules keep from them. At most four queries.
+    """The clients that ask by name for something that these rules forbid them. At most four queries.
 
     First of each set of names, of which thousands of clients have a few hundred; then of who has one that matters.
     """
@@ -125,8 +129,8 @@ def _denied(rulings: Mapping[str, Rulings], client: str) -> frozenset[str]:
 def _those(
     effect: Effect, lines: Collection[_Line], rows: Mapping[_List, Rows], rulings: Mapping[str, Rulings]
 ) -> frozenset[str]:
-    """The clients to which the rules say this of a name in one of their lists. A list without rows has no such name.
-    One query at most.
+    """The clients for which the rules have this effect on a name in one of their lists. A list without rows has no such
+    name. One query at most.
     """
     sure = {shared for shared, each in rows.items() if rulings[shared[0]].says_to_all(effect, each)}
     found = {client for client, shared in lines if shared in sure}
@@ -143,7 +147,7 @@ def _those(
 
 
 def _audiences(clients: Collection[str], rulings: Mapping[str, Rulings]) -> Mapping[str, Audience]:
-    """The audience of each of these clients."""
+    """The audience to which each of these clients belongs, by client."""
     if not clients:
         return {}
     rows = Client.objects.filter(environment__key__in=list(rulings))
@@ -158,14 +162,14 @@ def _audiences(clients: Collection[str], rulings: Mapping[str, Rulings]) -> Mapp
 
 
 def _refusals(environment_keys: Collection[str], client: str) -> QuerySet[Nack]:
-    """What was refused on streams that are open."""
+    """The NACKs of streams that are open."""
     here = Exists(Stream.objects.filter(pk=OuterRef("stream"), closed_at=None))
     rows = Nack.objects.filter(here, client__environment__key__in=list(environment_keys)).order_by()
     return rows.filter(client=client) if client else rows
 
 
 def _named(words: Mapping[str, frozenset[str]], client: str) -> QuerySet[Subscription]:
-    """What of these types is asked for by name, of each environment."""
+    """The subscriptions of open streams to these types, by environment, that ask for names."""
     keys = defaultdict(list)
     for key, some in words.items():
         keys[some].append(key)
@@ -183,7 +187,9 @@ def _lines(rows: QuerySet[Nack] | QuerySet[Subscription], client: str, column: s
 def _rows_published(
     heads: Collection[SnapshotHead], rulings: Mapping[str, Rulings], lists: Collection[_List], refusals: QuerySet[Nack]
 ) -> Mapping[_List, Rows]:
-    """Of each list of contents, the rows of those that are published now. Three queries at most. Raises ChunkError."""
+    """The access table's rows of those contents in each list that are published now. Three queries at most. Raises
+    ChunkError.
+    """
     head_of = {head.environment: head for head in heads}
 
     def look(missing: Collection[tuple[SnapshotHead, str, str]]) -> Mapping[tuple[SnapshotHead, str, str], Rows]:
@@ -206,7 +212,7 @@ def _rows_published(
 
 
 def _current(snapshot: Snapshot, word: str, contents: Collection[tuple[str, str]]) -> list[str]:
-    """The names whose published content is the one of these."""
+    """The names among these contents whose published version is the given one."""
     served = snapshot.type_state(by_word[word]).served
     return [
         name
@@ -218,7 +224,7 @@ def _current(snapshot: Snapshot, word: str, contents: Collection[tuple[str, str]
 def _rows_denied(
     rulings: Mapping[str, Rulings], lists: Collection[_List], named: QuerySet[Subscription]
 ) -> Mapping[_List, Rows]:
-    """Of each set of names, the rows of those that somebody may not read. One query at most."""
+    """The access table's rows of those names in each set that some client may not read. One query at most."""
     by_address = {each.address: each for each in rulings.values()}
 
     def look(missing: Collection[tuple[str, str, str]]) -> Mapping[tuple[str, str, str], Rows]:
@@ -239,14 +245,14 @@ def _rows_denied(
 
 
 def _contents(lists: Collection[str], refusals: QuerySet[Nack]) -> Mapping[str, Collection[tuple[str, str]]]:
-    """These lists, to which these refusals refer; one that was pruned meanwhile is left out."""
+    """The contents of these lists, by id, to which these refusals refer; one that was pruned meanwhile is left out."""
     pks = list(lists) if len(lists) <= _MAX_LISTED else refusals.values("suspects").distinct()
     rows = ContentList.objects.filter(pk__in=pks)
     return {pk: unpack_contents(bytes(packed)) for pk, packed in rows.values_list("pk", "contents") if pk in lists}
 
 
 def _names(sets: Collection[str], named: QuerySet[Subscription]) -> Mapping[str, Collection[str]]:
-    """The names of these sets, for which these subscriptions ask; a glob collection is no name."""
+    """The names of these sets, by id, for which these subscriptions ask; a glob collection is no name."""
     pks = list(sets) if len(sets) <= _MAX_LISTED else named.values("name_set").distinct()
     rows = NameSet.objects.filter(pk__in=pks)
     return {

@@ -35,13 +35,13 @@ from controlplane.access.services import (
 )
 from controlplane.access.values import AccessWritten, Case, CaseResult, GroupDraft, RuleDraft, RuleState, SavedCase
 from controlplane.accounts.principal import Role
-from controlplane.config import Config
+from controlplane.common.errors import ControlPlaneError, InputInvalid
+from controlplane.config.loading import Config
 from controlplane.console.access_opening import Opening, opening_of
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
 from controlplane.console.pages import PART, Page
 from controlplane.console.paging import Paged, paged
 from controlplane.console.posted import number_of
-from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.explain.selectors import rules_review
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
@@ -64,7 +64,7 @@ _NOT_CONFIRMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """One rule of the list."""
+    """An access rule in the list, with the sentence that says what it does."""
 
     rule: RuleState
     sentence: str
@@ -72,7 +72,7 @@ class RuleLine:
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """One client group, its matchers as they are typed."""
+    """A client group in the list, with its matchers in the form in which they are typed."""
 
     key: str
     trust: str
@@ -80,30 +80,32 @@ class GroupLine:
 
     @property
     def text(self) -> str:
-        """For the form that changes it."""
+        """The matchers, one a line, for the form that changes the group."""
         return "\n".join(self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class CaseLine:
-    """A case with what the rules say of it now."""
+    """A saved case in the list, with its result under the rules as they are now."""
 
     saved: SavedCase
     result: CaseResult
 
 
 class AccessPage(Page):
-    """The rules of an environment."""
+    """The page with the access rules, client groups and saved cases of an environment."""
 
     template = "access/rules.html"
     needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The list and, where a case was asked for, what the rules say of it."""
+        """The page and, where the address has a case, the result of trying it."""
         return self._page(request, environment_key)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Do one thing, and go back to where it was asked for; of a group whose form is open, what that would take."""
+        """Carry out the form's action and redirect to where it was sent from; while a group's form is open, answer what
+        the change would take from clients.
+        """
         if PART in request.headers:
             return self.foreseen(lambda: self._group_written(request.POST, environment_key, dry_run=True).loss)
         acts: Mapping[str, Callable[[QueryDict, str], str]] = {
@@ -153,7 +155,7 @@ class AccessPage(Page):
         return self.page(context, status=200 if error is None else error.status)
 
     def _tried(self, given: QueryDict, environment_key: str) -> dict[str, object]:
-        """What the rules say of the case in the address, if there is one."""
+        """The template values for the case in the address and its result; nothing where it has none."""
         if not given.get("name"):
             return {}
         try:
@@ -269,13 +271,13 @@ class AccessPage(Page):
 
 
 class RulePage(Page):
-    """One rule: a new one, or `id` as it is."""
+    """The page to create an access rule, or to change the one whose id is in the address."""
 
     template = "access/rule.html"
     needs = {"GET": Role.ACCESS_EDITOR, "POST": Role.ACCESS_EDITOR}
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The form, filled with the rule or with what the address says."""
+        """The form, filled with the rule of this `id` or with the values in the address."""
         if "id" in request.GET:
             rule = rule_get(environment_key=environment_key, rule_id=number_of(request.GET, "id"))
             return self._page(rule.draft, rule.id)
@@ -289,7 +291,9 @@ class RulePage(Page):
         return self._page(draft, 0, first="first" in given, instead=instead)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Keep it; while the form is open, say what that would take from clients."""
+        """Store the rule; while the form is open, answer what the rule would take from
+        clients.
+        """
         number = number_of(request.POST, "id") if request.POST.get("id") else 0
         draft, first = _draft_of(request.POST), request.POST.get("place") == "first"
         if PART in request.headers:
@@ -306,7 +310,7 @@ class RulePage(Page):
 
     @property
     def leave(self) -> str:
-        """To the rule as it is, or to all of them."""
+        """The address to which cancelling leads: the form with the rule as it is stored, or the list of rules."""
         number = self.request.POST.get("id", "")
         own = reverse("access-rule", args=[self.here.key])
         return f"{own}?{urlencode({'id': number})}" if number else reverse("access", args=[self.here.key])
@@ -381,7 +385,7 @@ def _draft_of(given: QueryDict) -> RuleDraft:
 
 
 def _case_of(given: QueryDict) -> Case:
-    """Raises InputInvalid."""
+    """The case that a form describes. Raises InputInvalid."""
     kind = by_word.get(given.get("type", ""))
     if kind is None:
         raise InputInvalid("Choose a resource type. Nothing was changed.")

@@ -1,6 +1,6 @@
 """Whom a rule that allows would open names to, in words and before it is saved."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from controlplane.access.checks import pattern_problem
@@ -8,7 +8,7 @@ from controlplane.access.review import rules_shadowed
 from controlplane.access.selectors import access_table
 from controlplane.access.values import RuleDraft, RuleState
 from controlplane.console.access_words import any_of
-from xdscore.access import AccessTable, Effect
+from xdscore.access import AccessTable, Effect, Rule
 from xdscore.codes import shown
 from xdscore.limits import Limits
 from xdscore.resource_types import by_word
@@ -16,8 +16,8 @@ from xdscore.resource_types import by_word
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a rule would open. `confirms` is what a form sends whose reader has agreed to exactly this; empty where the
-    rule speaks of groups, which somebody chose, or says so already.
+    """The warning that a rule opens something to every client. `confirms` is what a form sends whose reader has agreed
+    to exactly this; empty where the rule speaks of groups, which somebody chose, or says so already.
     """
 
     sentence: str
@@ -25,8 +25,9 @@ class Opening:
 
 
 def opening_of(draft: RuleDraft, *, number: int, first: bool, environment_key: str, limits: Limits) -> Opening | None:
-    """None for a rule that opens nothing: one that refuses, is not in force, or has no good pattern. `number` is 0 for
-    a rule that is not there yet. Raises NotFound.
+    """The warning about a rule that allows something to every client; None for a rule that opens nothing: one that
+    refuses, is not in force, or has no good pattern. `number` is the rule's, 0 for one that is not stored yet. Raises
+    NotFound.
     """
     if draft.effect is not Effect.ALLOW or not draft.enabled or pattern_problem(draft.pattern, limits):
         return None
@@ -42,7 +43,7 @@ def opening_of(draft: RuleDraft, *, number: int, first: bool, environment_key: s
 
 
 def _stands(table: AccessTable, draft: RuleDraft, number: int) -> bool:
-    """Whether this rule, as it is, already opens the same to every client."""
+    """Whether this rule, as it is stored, already opens the same to every client."""
     same = RuleState(number, replace(draft, message="")).rule
     return any(replace(rule, message="") == same for rule in table.rules)
 
@@ -57,24 +58,30 @@ def _what(draft: RuleDraft) -> str:
 
 
 def _effects(table: AccessTable, draft: RuleDraft, *, number: int, first: bool) -> Sequence[str]:
-    """What becomes of other rules."""
+    """Sentences about which rules decide less, or nothing, once this one is in force; it may be among them."""
     own = number or max((rule.number for rule in table.rules), default=0) + 1
-    made = RuleState(own, draft).rule
-    if number:
-        rules = tuple(made if rule.number == own else rule for rule in table.rules)
-    else:
-        rules = (made, *table.rules) if first else (*table.rules, made)
-    after = replace(table, rules=rules)
+    after = _after(table, RuleState(own, draft).rule, replaces=bool(number), first=first)
     new = {rule for rule, _ in rules_shadowed(after)} - {rule for rule, _ in rules_shadowed(table)}
     found = [f"Rule {rule} then never decides." for rule in sorted(new - {own})]
     if own in new:
         found.append("A rule before it takes all of this: it would never decide.")
     if first and not number and "*" not in draft.pattern:
-        found += [
-            f"Rule {rule.number} then no longer decides for {'them' if draft.client_groups else 'this name'}."
-            for rule in table.matching(draft.pattern)
-            if rule.number not in new
-            and rule.effect is not Effect.ALLOW
-            and (not draft.types or not rule.types or not rule.types.isdisjoint(draft.types))
-        ]
+        whom = "them" if draft.client_groups else "this name"
+        others = (rule for rule in _overruled(table, draft) if rule.number not in new)
+        found += [f"Rule {rule.number} then no longer decides for {whom}." for rule in others]
     return found[:10]
+
+
+def _after(table: AccessTable, made: Rule, *, replaces: bool, first: bool) -> AccessTable:
+    """The table with this rule in it: in the place of the one of its number, or before or behind all others."""
+    if replaces:
+        return replace(table, rules=tuple(made if rule.number == made.number else rule for rule in table.rules))
+    return replace(table, rules=(made, *table.rules) if first else (*table.rules, made))
+
+
+def _overruled(table: AccessTable, draft: RuleDraft) -> Iterator[Rule]:
+    """The rules that refuse some of what the draft, before all others, would decide."""
+    for rule in table.matching(draft.pattern):
+        same_type = not draft.types or not rule.types or not rule.types.isdisjoint(draft.types)
+        if rule.effect is not Effect.ALLOW and same_type:
+            yield rule

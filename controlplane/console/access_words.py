@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from controlplane.access.values import RuleDraft
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from xdscore.access import Effect
 from xdscore.codes import shown
 from xdscore.resource_types import by_word
@@ -24,7 +24,7 @@ _MAX_MATCHERS: Final = 100
 
 
 def rule_sentence(draft: RuleDraft) -> str:
-    """What a rule does, in the order in which people ask: who, what, how."""
+    """A sentence that says what a rule does, in the order in which people ask: for whom, what, how."""
     who = f"Clients in {any_of(draft.client_groups)}" if draft.client_groups else "All clients"
     kinds = tuple(f"{by_word[word].title.lower()}s" for word in draft.types)
     what = any_of(kinds, " and ") if kinds else "everything" if draft.pattern == "*" else "whatever"
@@ -39,7 +39,7 @@ def rule_sentence(draft: RuleDraft) -> str:
 
 
 def matcher_line(matcher: Selector) -> str:
-    """A matcher as `matchers_of` reads it."""
+    """A matcher on one line, as it is typed and as `matchers_of` reads it."""
     parts = [
         f"{word}={value}"
         for word, value in (
@@ -53,9 +53,10 @@ def matcher_line(matcher: Selector) -> str:
 
 
 def matchers_of(text: str) -> tuple[Selector, ...]:
-    """One matcher from each line that says something: `cluster=edge metadata.zone=eu-*`, all of which must match.
+    """The matchers of a text, one for each line that is not empty: `cluster=edge metadata.zone=eu-*`, all of which must
+    match.
 
-    Raises InputInvalid naming the first line that says something else.
+    Raises InputInvalid naming the first line that cannot be read.
     """
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:

@@ -4,6 +4,6 @@ from django.contrib.admin.apps import AdminConfig
 
 
 class ParleyAdminConfig(AdminConfig):
-    """django.contrib.admin with another site."""
+    """Registers django.contrib.admin with `ParleyAdminSite` as its site."""
 
     default_site = "controlplane.console.admin_site.ParleyAdminSite"

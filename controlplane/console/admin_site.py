@@ -8,21 +8,23 @@ from django.utils.http import urlencode
 
 
 class ParleyAdminSite(AdminSite):
-    """The site."""
+    """Django's admin pages for users, groups and tokens, for superusers only."""
 
     site_header = site_title = "Parley"
     index_title = "Users, groups and tokens"
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Superusers; being staff is not enough."""
+        """Whether the user is an active superuser; being staff is not enough."""
         return request.user.is_active and getattr(request.user, "is_superuser", False)
 
     def login(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:  # noqa: ARG002 - Django's
-        """Ask people to sign in where attempts are counted."""
+        """Redirect to the console's page to sign in, where attempts are counted; somebody who is signed in goes to the
+        front page.
+        """
         if request.user.is_authenticated:
             return redirect("home")
         return redirect(f"{reverse('login')}?{urlencode({'next': request.GET.get('next', reverse('admin:index'))})}")
 
     def password_change(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:  # type: ignore[override]  # noqa: ARG002
-        """Lead to the page of one's own account, where the old password is counted."""
+        """Redirect to the page of one's own account, where attempts with the old password are counted."""
         return redirect("account")

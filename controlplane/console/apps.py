@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ConsoleConfig(AppConfig):
-    """Console."""
+    """Registers this folder with Django as the application `console`."""
 
     name = "controlplane.console"
     label = "console"

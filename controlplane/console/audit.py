@@ -24,8 +24,8 @@ _AS_WORDS: Final = str.maketrans("._-", "   ")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One event. `url`: the page about its subject, if there is one; `principal` is the id of who did it; `reason` is
-    what they said of it; `detail` the rest, as it is kept.
+    """An audit entry in the list. `url`: the page about its subject, if there is one; `principal` is the id of who did
+    it; `reason` is what they said of it; `detail` the rest, as it is stored.
     """
 
     id: int
@@ -42,13 +42,15 @@ class Line:
 
 
 class AuditPage(Page):
-    """Events of the environments one sees, newest first; what belongs to none is for administrators of all."""
+    """The page of audit entries of the environments one may see, newest first; entries of no environment are for
+    administrators of all.
+    """
 
     template = "audit/list.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One page, from the event behind `before` on."""
+        """One page of audit entries, from the one behind `before` on."""
         asked = {name: request.GET.get(name, "").strip()[:_MAX_TEXT] for name in _FILTERS}
         environments = self._environments(asked["environment"])
         before = request.GET.get("before", "")
@@ -72,7 +74,9 @@ class AuditPage(Page):
         return self.page(context)
 
     def _environments(self, wanted: str) -> tuple[str, ...]:
-        """Raises NotFound for one that is not to be seen."""
+        """The environments whose entries are shown: the wanted one, or all that the user may see. Raises NotFound for
+        one they may not see.
+        """
         if wanted:
             return (environment_visible(self.principal, wanted).key,)
         keys = self.principal.sees(state.key for state in environment_list())
@@ -101,7 +105,9 @@ def _line(event: AuditEvent) -> Line:
 
 
 def _page_of(event: AuditEvent) -> str:
-    """Subjects of changes and incidents are their ids, which have pages; a change's page says if it is gone."""
+    """The address of the page about an entry's subject; empty where there is none. Subjects of changes and incidents
+    are their ids, which have pages; a change's page says if it is gone.
+    """
     noun = event.verb.partition(".")[0]
     if noun not in ("change", "incident"):
         return ""

@@ -27,6 +27,7 @@ from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.undoing import Way
 from controlplane.clients.browsing import Standing, standing_counts
+from controlplane.common.errors import Conflict, ControlPlaneError, NotFound
 from controlplane.console.live import shared
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
@@ -34,7 +35,6 @@ from controlplane.console.paging import paged
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
-from controlplane.errors import Conflict, ControlPlaneError, NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
 from controlplane.incidents.settling import Delivery, change_delivery
 from controlplane.incidents.values import IncidentCause
@@ -55,7 +55,7 @@ _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """One line of the list. `refused`: clients that refuse it now; `lost`: clients that lost something by it, while
+    """A change in the list. `refused`: clients that refuse it now; `lost`: clients that lost something by it, while
     nobody took it back; `undone_by`: the rollback or undo that took it back.
     """
 
@@ -68,13 +68,15 @@ class ChangeLine:
 
     @property
     def look(self) -> str:
-        """How it stands, for the badge."""
+        """The key of the change's badge."""
         return look_of_change(self.status)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Something that it wrote, is still current, and is not served as written; `look`: how it stands, for the badge."""
+    """A name that the change wrote, whose revision is still current, and that is not served as written; `look`: the key
+    of its badge.
+    """
 
     held: HeldName
     look: str
@@ -82,7 +84,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """What became of a change so far: for the page and for the part of it that refreshes.
+    """How far a change has come: for the page and for the part of it that refreshes.
 
     `undone_by`: the rollback or undo that took it back.
     """
@@ -96,22 +98,22 @@ class Became:
 
     @property
     def look(self) -> str:
-        """How it stands, for the badge."""
+        """The key of the change's badge."""
         return look_of_change(self.status)
 
     @property
     def decided(self) -> bool:
-        """Whether nothing more will be learnt."""
+        """Whether builder and clients have finished with the change, so that nothing more will be learnt."""
         return self.progress.state.final and (self.progress.state is not ChangeState.PUBLISHED or self.delivery.settled)
 
     @property
     def open_answers(self) -> int:
-        """Clients that were sent it and have said nothing, but may still."""
+        """The number of clients that were sent the change, have not answered, and still may."""
         return max(0, self.delivery.clients - self.delivery.acked - self.delivery.nacked - self.delivery.silent)
 
     @property
     def shares(self) -> list[tuple[str, float, float]]:
-        """(tone, start, width) of the bar, in percent."""
+        """The parts of the progress bar: (tone, start, width), start and width in percent."""
         total = self.delivery.clients or 1
         parts = (("good", self.delivery.acked), ("bad", self.delivery.nacked), ("warn", self.delivery.silent))
         found, start = [], 0.0
@@ -124,7 +126,7 @@ class Became:
 
 @dataclass(frozen=True, slots=True)
 class AccessLine:
-    """What a change did to one access rule or client group; `text` is the unified difference."""
+    """An access rule or client group that a change edited; `text` is the unified difference."""
 
     noun: str
     number: int
@@ -133,7 +135,7 @@ class AccessLine:
 
 
 class _Live(TypedDict):
-    """What of a change's page may change while it is open.
+    """The template values of a change's page that may differ while it is open.
 
     `incidents`: those of refusals; `lost`: what clients lose by it, None where that is nothing or was over in time.
     `denied`: of a change that decides who may read what, how many connected clients ask for what they may not read now.
@@ -146,12 +148,12 @@ class _Live(TypedDict):
 
 
 class ChangesPage(Page):
-    """The changes of an environment, newest first."""
+    """The page with the changes of an environment, newest first."""
 
     template = "changes/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """A page of those that fit the filters."""
+        """One page of the changes that fit the filters in the address."""
         kinds = {each.value: each for each in ChangeKind}
         kind = kinds.get(request.GET.get("kind", ""))
         author, text = (request.GET.get(key, "").strip()[:150] for key in ("author", "text"))
@@ -190,13 +192,15 @@ class ChangesPage(Page):
 
 
 class ChangePage(Page):
-    """One change: what it wrote, what the builder and the fleet made of it, and the way back."""
+    """The page of one change: what it wrote, how far the builder and the clients have come with it, and how to undo
+    it.
+    """
 
     template = "changes/detail.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, change_id: UUID) -> HttpResponse:
-        """The page, or with `?part=progress` what of it may change."""
+        """The page or, with `?part=progress`, the part of it that may differ while it is open."""
         change = _visible(self, change_id)
         if request.GET.get("part") == "progress":
             live = shared(f"change/{change_id}", lambda: _live(change))
@@ -243,13 +247,13 @@ class ChangePage(Page):
 
 
 class ChangeUndoPage(Page):
-    """Taking one change back: what that would do or what stands in its way, and the reason."""
+    """The page to undo a change: what that would do or what stands in its way, and a field for the reason."""
 
     template = "changes/undo.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest, change_id: UUID, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The form."""
+        """The form to undo the change, with an error if there was one."""
         change = _visible(self, change_id)
         undo_require(self.principal, change)
         back = undone_by(environment_key=self.here.key, changes=[change]).get(change.generation)
@@ -274,7 +278,7 @@ class ChangeUndoPage(Page):
         return self.page(context, status=error.status if error is not None and request.method == "POST" else 200)
 
     def post(self, request: HttpRequest, change_id: UUID) -> HttpResponse:
-        """Take it back."""
+        """Undo the change and redirect to the new one."""
         change = _visible(self, change_id)
         undo_require(self.principal, change)
         try:
@@ -293,8 +297,8 @@ class ChangeUndoPage(Page):
 
 
 def _visible(page: Page, change_id: UUID) -> Change:
-    """The change, whose environment becomes the page's. Raises NotFound in the same words whether it is unknown or
-    somebody else's.
+    """The change with this id, whose environment becomes the page's. Raises NotFound in the same words whether it is
+    unknown or the user may not see it.
     """
     change = change_get(public_id=str(change_id))
     if not page.principal.may(Role.VIEWER, change.environment.key):
@@ -304,7 +308,7 @@ def _visible(page: Page, change_id: UUID) -> Change:
 
 
 def _access_edits(change: Change) -> list[AccessLine]:
-    """What it did to access rules and client groups."""
+    """The access rules and client groups that the change edited."""
     if change.kind != ChangeKind.ACCESS.value:
         return []
     done = edits_of_change(change_id=str(change.public_id), limit=_MAX_DIFFS)

@@ -39,18 +39,18 @@ from controlplane.clients.selectors import (
     client_subscriptions,
 )
 from controlplane.clients.troubles import troubles_of
-from controlplane.config import Config
+from controlplane.common.errors import NotFound
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
-from controlplane.errors import NotFound
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
 from controlplane.explain.standings import client_status, client_statuses
 from controlplane.explain.told import Told, told_of
 from controlplane.incidents.settling import Answer, change_clients
-from controlplane.values import AdsAuth
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES
@@ -84,7 +84,9 @@ _UNDERSTANDS_UNKNOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a client. `state` is how it looks; `text` is what it said, if anything."""
+    """An event in the life of a client. `state` is the key of its badge; `text` is what the client said, if
+    anything.
+    """
 
     at: datetime
     state: str
@@ -95,8 +97,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One line of the list: the client, what it does not have, the groups it belongs to, on how many names its own word
-    differs, and whether it reads the reasons Parley sends, in a word and in a sentence.
+    """A client in the list: which names it asks for and cannot have, the groups it belongs to, on how many names its
+    own report differs, and whether it reads the reasons Parley sends, in a word and in a sentence.
     """
 
     line: ClientLine
@@ -108,13 +110,13 @@ class Shown:
 
     @property
     def look(self) -> str:
-        """How it stands, for the badge."""
+        """The key of the client's badge."""
         return client_status(self.line.standing, self.told).value
 
 
 @dataclass(frozen=True, slots=True)
 class OfChange:
-    """The filter of a change's counts: the clients that were sent it, or those that gave one answer."""
+    """The filter of the list by a change: the clients that were sent it, or those that gave one answer."""
 
     id: str
     answer: Answer
@@ -122,17 +124,17 @@ class OfChange:
 
     @property
     def says(self) -> str:
-        """What these clients did, before the change's name."""
+        """The words for what the clients of this filter did, before the change's name."""
         return _ANSWERED[self.answer]
 
 
 class ClientsPage(Page):
-    """The list."""
+    """The page with the clients of an environment."""
 
     template = "clients/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of it."""
+        """One page of the clients that fit the filters in the address."""
         text = request.GET.get("q", "").strip()[:_MAX_TEXT]
         standing, family = request.GET.get("state", ""), request.GET.get("family", "")
         number = page_number(request)
@@ -166,7 +168,9 @@ class ClientsPage(Page):
 
 
 def _of_change(request: HttpRequest, environment_key: str) -> OfChange | None:
-    """Which change's clients are asked for. Raises NotFound for one that is not of this environment."""
+    """The filter by a change that the address asks for; None where it asks for none. Raises NotFound for a change of
+    another environment.
+    """
     asked = request.GET.get("change", "")[:_MAX_TEXT]
     if not asked:
         return None
@@ -183,13 +187,13 @@ def _of_change(request: HttpRequest, environment_key: str) -> OfChange | None:
 
 
 class ClientPage(Page):
-    """One client: who it is, what it asks for and has, what happened, and the file to start it with."""
+    """The page of one client: who it is, what it asks for and has, its events, and the file to start it with."""
 
     template = "clients/client.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        """It as it is now, or with `?part=tail` what happened to it last."""
+        """The page of the client or, with `?part=tail`, its latest events alone."""
         client = self._visible(client_id)
         if request.GET.get("part") == "tail":
             return self.part("clients/tail.html", {"events": shared(f"client/{client_id}", lambda: _tail(client_id))})
@@ -217,7 +221,9 @@ class ClientPage(Page):
         return self.page(context)
 
     def _visible(self, client_id: str) -> ClientSummary:
-        """The client. Raises NotFound in the same words whether it is unknown or somebody else's."""
+        """The client with this id. Raises NotFound in the same words whether it is unknown or the user may not see
+        it.
+        """
         try:
             client = client_get(public_id=client_id)
             self.environment = environment_visible(self.principal, client.environment)
@@ -242,7 +248,7 @@ def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
 
 
 def looks_of(lines: Sequence[ClientLine]) -> list[tuple[ClientLine, str]]:
-    """A few clients, each with how it stands."""
+    """The clients of these lines, each with the key of its badge."""
     told = told_of(clients=[line.client for line in lines])
     return [(line, client_status(line.standing, told[line.client.id]).value) for line in lines]
 
@@ -259,7 +265,7 @@ def _tail(client_id: str) -> list[Event]:
 def _events(
     streams: tuple[StreamView, ...], refusals: tuple[NackView, ...], subscriptions: tuple[SubscriptionView, ...]
 ) -> list[Event]:
-    """What is kept of a client, newest first. Of responses and ACKs the last of each type is kept."""
+    """The stored events of a client, newest first. Of responses and ACKs the last of each type is stored."""
     events = [
         Event(each.sent_at, "SENT", "response", f"the last one of {each.type}")
         for each in subscriptions
@@ -293,7 +299,7 @@ def _events(
 
 
 def _bootstrap(client: ClientSummary) -> str:
-    """The file to start this client with; empty where no selector leads a client of this name here."""
+    """The bootstrap file to start this client with; empty where no selector leads a client of this name here."""
     config: Config = settings.PARLEY
     if config.ads_auth is AdsAuth.NONE:
         try:

@@ -11,5 +11,7 @@ _THEMES: Final = (("auto", "device-desktop"), ("light", "sun"), ("dark", "moon")
 
 
 def console(request: HttpRequest) -> dict[str, object]:
-    """The theme, those there are, each with its icon; and which version this is, for those who are signed in."""
+    """The template values of every page: the theme, all themes with their icons and, for those who are signed in,
+    Parley's version.
+    """
     return {"theme": theme_of(request), "themes": _THEMES, "running_version": BUILD_VERSION}

@@ -11,7 +11,9 @@ _KINDS: Final = {"+": "added", "-": "removed", "@": "place", " ": "same"}
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line. `kind` is added, removed, same or place; `sign` is what a reader without colours sees."""
+    """A line of a unified difference. `kind` is added, removed, same or place; `sign` is what a reader without colours
+    sees.
+    """
 
     kind: str
     sign: str
@@ -19,13 +21,13 @@ class DiffLine:
 
 
 def lines_of(text: str) -> list[DiffLine]:
-    """The lines of `xdscore.schema.differences.unified_text` without the two that name the sides."""
+    """The lines of a text of `xdscore.schema.differences.unified_text` without the two that name the sides."""
     return list(_lines(text))
 
 
 def first_changed(text: str) -> int:
-    """The first line of the newer side that a unified difference adds, or behind which it takes something away; 0 where
-    there is none.
+    """The number of the first line of the newer side that a unified difference adds, or behind which it takes something
+    away; 0 where there is none.
     """
     number = 0
     for line in lines_of(text):

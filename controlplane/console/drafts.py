@@ -11,9 +11,9 @@ from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.reading import manifest_limits, manifests_in, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import resource_list, resource_row, resources_named
-from controlplane.catalog.services import change_apply, change_plan
+from controlplane.catalog.services import Terms, change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, Expectation
-from controlplane.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
+from controlplane.common.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
 from controlplane.explain.impact import Edited, Impact
 from controlplane.explain.reach import Reach, impact_read, reach_of
 from controlplane.incidents.refusals import NO_REFUSALS, OpenRefusal, refusals_of
@@ -29,7 +29,7 @@ from xdscore.snapshot import content_version
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text and what it is for. `kind` None and an empty name: a new resource, whose text says both."""
+    """A text to store as a resource. `kind` None and an empty name: a new resource, whose text has both."""
 
     environment: str
     text: str
@@ -38,15 +38,15 @@ class Draft:
 
     @property
     def expected(self) -> Expected:
-        """What the text has to be about."""
+        """The type and name that the text must have."""
         return Expected(self.kind.word, self.name) if self.kind is not None else Expected()
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A draft that can be stored: what that would change, who would see it, and whom of them it would be sent to now;
-    what it would need, and what needs it already. `difference` is empty for none. `status` is how the revision stands
-    that is stored already and says the same, None where there is none; `refusal`: clients refuse this very content.
+    """A draft that can be stored: what that would change, which clients may see it, and which would be sent it now;
+    what it would need, and what needs it already. `difference` is empty for none. `status` is that of the stored
+    revision with the same content, None where there is none; `refusal`: clients refuse this very content.
     """
 
     parsed: ParsedResource
@@ -62,7 +62,7 @@ class Checked:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing speaks against it: what is out of service, held back or refused is not sound."""
+        """Whether nothing speaks against the draft: content that is quarantined, held back or refused is not sound."""
         return self.refusal is None and (self.status is None or self.status.status in _SOUND)
 
 
@@ -70,7 +70,7 @@ _SOUND: Final = frozenset({Status.PUBLISHED, Status.WAITING})
 
 
 class NameTaken(Conflict):
-    """A new resource of a name that is there already: nothing is written over unless somebody says so."""
+    """A new resource has the name of one that exists: nothing is overwritten unless somebody says so."""
 
     def __init__(self, draft: Draft, manifest: Manifest, parsed: ParsedResource, revision: int) -> None:
         self.kind, self.name, self.revision = parsed.type, parsed.name, revision
@@ -89,12 +89,12 @@ class NameTaken(Conflict):
 
 
 def media_of_text(text: str) -> Media:
-    """JSON begins with a bracket or a brace; everything else is YAML."""
+    """The media type of a text: JSON begins with a bracket or a brace; everything else is YAML."""
     return Media.JSON if text.lstrip()[:1] in ("{", "[") else Media.YAML
 
 
 def manifests_of_text(text: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of a text and notes on what was left out. Raises InputUnreadable and InputInvalid."""
+    """The manifests of a text, and notes on what was left out. Raises InputUnreadable and InputInvalid."""
     media = media_of_text(text)
     read = read_text(text.encode("utf-8", "replace"), media, manifest_limits())
     if read.findings:
@@ -103,8 +103,8 @@ def manifests_of_text(text: str) -> tuple[tuple[Manifest, ...], tuple[Finding, .
 
 
 def draft_check(draft: Draft) -> Checked:
-    """What storing the draft would do. Raises InputUnreadable and InputInvalid with every finding, Conflict, and for a
-    new one NameTaken.
+    """Check what storing the draft would do, without storing it. Raises InputUnreadable and InputInvalid with every
+    finding, Conflict, and for a new one NameTaken.
     """
     manifest = _one(draft)
     read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
@@ -148,7 +148,7 @@ def draft_save(
     request_id: str,
     consent: Consent,
 ) -> ChangeMade:
-    """Store the draft. Raises what `change_apply` raises, with lines, and NameTaken for a new one."""
+    """Store the draft as a change. Raises what `change_apply` raises, with lines, and NameTaken for a new one."""
     manifest = _one(draft)
     read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
     edits = puts_of(read, expect=expect)
@@ -159,7 +159,7 @@ def draft_save(
                 edits=edits,
                 actor=actor,
                 message=message,
-                owner=owner,
+                terms=Terms(owner),
                 request_id=request_id,
                 consent=consent,
             )

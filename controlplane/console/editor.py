@@ -18,11 +18,11 @@ from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.selectors import resource_get, resource_list
 from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
+from controlplane.common.errors import ControlPlaneError, InputTooLarge
 from controlplane.console.drafts import Draft, NameTaken, draft_check, draft_save
 from controlplane.console.pages import PART, Page
 from controlplane.console.resources import kind_of, line_of, resource_url, subject_of
 from controlplane.console.starters import STARTERS
-from controlplane.errors import ControlPlaneError, InputTooLarge
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema import may_hold_secrets
@@ -32,7 +32,7 @@ from xdscore.schema.yaml_out import yaml_of
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the form holds. `revision` is the one the text was made from, 0 for a new resource."""
+    """The values of the editor's form. `revision` is the one the text was made from, 0 for a new resource."""
 
     text: str
     revision: int = 0
@@ -41,7 +41,7 @@ class Form:
 
 
 class EditorPage(Page, ABC):
-    """Shared by new resources and old ones."""
+    """The base of the pages that edit a resource, new or stored."""
 
     template = "resources/edit.html"
     needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
@@ -50,13 +50,13 @@ class EditorPage(Page, ABC):
 
     @abstractmethod
     def stored(self) -> Form:
-        """What the form starts with."""
+        """The values that the form starts with."""
 
     def subject_checked(self) -> None:
-        """Raises NotFound where the address names no resource."""
+        """Raise NotFound where the address names no resource that can be edited."""
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Check or save what was written."""
+        """Check or save the text of the form, or complete it."""
         self.subject_checked()
         if request.POST.get("action") == "complete":
             return self._completed(request.POST.get("before", ""))
@@ -87,8 +87,8 @@ class EditorPage(Page, ABC):
         return _led(reverse("change", args=[made.change_id]), part=part)
 
     def _instead(self, error: ControlPlaneError, given: Form) -> dict[str, object]:
-        """Where the resource is whose name a new one would take, and where the text may be taken there. A text that may
-        hold secrets is taken nowhere.
+        """The template values that lead to the resource whose name a new one would take, and offer to take the text
+        there. A text that may hold secrets is taken nowhere.
         """
         if not isinstance(error, NameTaken):
             return {}
@@ -101,7 +101,7 @@ class EditorPage(Page, ABC):
         }
 
     def _completed(self, before: str) -> HttpResponse:
-        """What may be written at the end of this text, for the script of the page that is open."""
+        """The words that may follow at the end of this text, as JSON for the script of the open page."""
         try:
             _within_limit(before)
         except InputTooLarge:
@@ -121,13 +121,13 @@ class EditorPage(Page, ABC):
             answer = self.part("resources/verdict.html", {**found, "lines": True, "environment": self.environment})
             answer.status_code = status
             return answer
-        withheld = may_hold_secrets(given.text) or (self.kind is not None and self.kind.secret)
-        text = self.stored().text if withheld else given.text
+        not_shown = may_hold_secrets(given.text) or (self.kind is not None and self.kind.secret)
+        text = self.stored().text if not_shown else given.text
         form = Form(text, given.revision, given.message, given.owner)
-        return self.form_page(form, {**found, "withheld": withheld, "lines": not withheld}, status)
+        return self.form_page(form, {**found, "not_shown": not_shown, "lines": not not_shown}, status)
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
-        """The page with this form."""
+        """The page with the form filled with these values."""
         shared: dict[str, object] = {
             "form": form,
             "kind": self.kind,
@@ -138,20 +138,20 @@ class EditorPage(Page, ABC):
 
 
 class NewResourcePage(EditorPage):
-    """A new resource; the text says what it is."""
+    """The page to create a resource; its text says of what type it is and how it is called."""
 
     def stored(self) -> Form:
-        """The starter of the type in the question, with a name that is free here."""
+        """The starter text of the type in the address, with a name that is not taken in this environment."""
         starter = STARTERS.get(self.request.GET.get("type", ""), STARTERS["cluster"])
         there = resource_list(environment_key=self.here.key, kind=by_word[starter.word])
         return Form(starter.free(lambda names: set(there.filter(name__in=names).values_list("name", flat=True))))
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """A form with something to begin with."""
+        """The form with a starter text."""
         return self.form_page(self.stored(), self._types())
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
-        """The page with this form."""
+        """The page with the form filled with these values, and the types to choose from."""
         return super().form_page(form, {**self._types(), **context}, status)
 
     def _types(self) -> dict[str, object]:
@@ -160,15 +160,15 @@ class NewResourcePage(EditorPage):
 
 
 class ResourceEditPage(EditorPage):
-    """A resource that is there."""
+    """The page to edit a stored resource."""
 
     def setup(self, request: HttpRequest, *args: object, **kwargs: object) -> None:
-        """The question names the resource."""
+        """Read the resource's type and name from the address."""
         super().setup(request, *args, **kwargs)
         self.kind, self.name = kind_of(request), request.GET.get("name", "")
 
     def stored(self) -> Form:
-        """What is stored now. Raises NotFound."""
+        """The stored resource as the form's values. Raises NotFound."""
         kind, name = subject_of(self.request)
         content = resource_get(environment_key=self.here.key, kind=kind, name=name)
         if kind.secret:
@@ -178,15 +178,15 @@ class ResourceEditPage(EditorPage):
         return Form(yaml_of(manifest_of(content)), content.revision, "", content.owner)
 
     def subject_checked(self) -> None:
-        """The question has to name a resource."""
+        """Raise NotFound unless the address has a type and name that a resource can have."""
         subject_of(self.request)
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The form with what is stored."""
+        """The form with the stored resource."""
         return self.form_page(self.stored(), {})
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
-        """The page with this form, and how what is stored stands."""
+        """The page with the form filled with these values, and the status of the stored resource."""
         kind, name = subject_of(self.request)
         return super().form_page(form, {"line": line_of(self.here.key, kind, name), **context}, status)
 
@@ -214,5 +214,5 @@ def _within_limit(text: str) -> None:
 
 
 def _led(url: str, *, part: bool) -> HttpResponse:
-    """To where the outcome is; a script is told and goes there itself."""
+    """Redirect to the page of the result; a script (`part`) gets the address and goes there itself."""
     return HttpResponse(status=201, headers={"Location": url}) if part else redirect(url)

@@ -22,11 +22,11 @@ from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.catalog.services import environment_create, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.clients.selectors import connected_counts
+from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.access_words import matcher_line, matchers_of
 from controlplane.console.pages import PART, Page
 from controlplane.console.posted import whole_of
 from controlplane.console.states import look_of_environment
-from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.incidents.selectors import incident_open_counts
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
@@ -51,7 +51,7 @@ CONTENT_TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One environment in the list."""
+    """An environment in the list."""
 
     state: EnvironmentState
     status: EnvironmentStatus
@@ -60,18 +60,18 @@ class Row:
 
     @property
     def look(self) -> str:
-        """How it stands, for the badge."""
+        """The key of the environment's badge."""
         return look_of_environment(self.status.status)
 
 
 class EnvironmentsPage(Page):
-    """All that somebody may see, in the order in which clients try them."""
+    """The page with the environments that the user may see, in the order in which clients try them."""
 
     template = "console/environments.html"
     needs = {"GET": None, "POST": Role.ADMIN}
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
-        """The list, and for administrators a form for a new one."""
+        """The list of environments and, for administrators, a form to create one."""
         clients, incidents = connected_counts(), incident_open_counts()
         seen = [each for each in environment_list() if self.principal.may(Role.VIEWER, each.key)]
         statuses = environment_statuses(environments=seen)
@@ -79,7 +79,7 @@ class EnvironmentsPage(Page):
         return self.page({"rows": rows, "error": error}, status=error.status if error else 200)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Create one; it denies by default."""
+        """Create an environment, which denies by default, and redirect to its page."""
         key = request.POST.get("key", "").strip()
         try:
             if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key):
@@ -97,13 +97,13 @@ class EnvironmentsPage(Page):
 
 
 class EnvironmentPage(Page):
-    """One environment: its policies, each changed by whoever holds the role for it."""
+    """The page of one environment: its settings, each changed by whoever holds the role for it."""
 
     template = "console/environment.html"
     needs = {"GET": Role.VIEWER, "POST": Role.VIEWER}
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """What holds now."""
+        """The environment's settings as they are now."""
         policy = self.here.policy
         stances = stances_of(policy.content)
         context = {
@@ -126,7 +126,7 @@ class EnvironmentPage(Page):
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Change one policy: the one the form names; while it is open, say what that would take from clients."""
+        """Change the setting that the form names; while the form is open, answer what that would take from clients."""
         if PART in request.headers:
             return self.foreseen(lambda: self._changed(request.POST, dry_run=True).loss)
         try:
@@ -139,7 +139,7 @@ class EnvironmentPage(Page):
         return redirect("environment", environment_key)
 
     def _changed(self, given: QueryDict, *, dry_run: bool) -> ChangeMade:
-        """Raises ControlPlaneError."""
+        """Change the setting that the form names; the change. `dry_run`: only try it. Raises ControlPlaneError."""
         key, field, before = self.here.key, given.get("field", ""), self.here.policy
         change = _CHANGES.get(field)
         if change is None:
@@ -193,7 +193,9 @@ def _content(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
 
 
 def _selectors(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
-    """None: no client is taken; else one from each line."""
+    """The policy with the selectors of the form, one from each line; without a line no client is taken. Raises
+    InputInvalid.
+    """
     text = given.get("selectors", "")
     selectors = matchers_of(text) if text.strip() else ()
     if findings := selector_findings(selectors, settings.PARLEY.limits):

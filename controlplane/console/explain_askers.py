@@ -15,7 +15,7 @@ _LOOKS: Final = {"": "served_it", "XDS2103": "denied"}
 
 @dataclass(frozen=True, slots=True)
 class AskerLine:
-    """One connected client that asks for the name; `look` is a key of `states.LOOKS`."""
+    """A connected client that asks for the name; `look` is a key of `states.LOOKS`."""
 
     asker: Asker
     url: str
@@ -24,7 +24,8 @@ class AskerLine:
 
 @dataclass(frozen=True, slots=True)
 class WhoAsks:
-    """What the page says of them. `depends`: there is no one answer; `sentence` then stands in the answer's place.
+    """The part of the page about the clients that ask for the name. `depends`: there is no one answer; `sentence` then
+    stands in the answer's place.
 
     `told` is the sentence that `named` belong to: those who are told the code of the pasted text or, without one, any.
     """
@@ -39,7 +40,9 @@ class WhoAsks:
 
 
 def who_asks(found: Askers, question: Question, ladder: Ladder, code: str, urls: Mapping[str, str]) -> WhoAsks:
-    """`code` is that of a pasted text, if one was; `urls` lead to the answer for each client."""
+    """The page's part about these clients. `code` is the one in a pasted text, if there was one; `urls` lead to the
+    answer for each client.
+    """
     lines = tuple(
         AskerLine(each, urls[each.id], _LOOKS.get(each.code, "asks_in_vain")) for each in found.clients[:_MAX_LISTED]
     )
@@ -62,7 +65,9 @@ def who_asks(found: Askers, question: Question, ladder: Ladder, code: str, urls:
 
 
 def _otherwise(ladder: Ladder) -> str:
-    """What a client gets that the rules allow it, where that is not the resource."""
+    """What a client whom the rules allow the name gets instead of the resource, as a sentence; empty where it gets the
+    resource.
+    """
     exists = next(rung for rung in ladder.rungs if rung.number == _EXISTS)
     return exists.text if exists.state is not RungState.OK else ""
 
@@ -78,7 +83,7 @@ def _told(count: int, code: str, *, refusals: bool) -> str:
 
 
 def verdict_key(who: WhoAsks, ladder: Ladder) -> str:
-    """The key of the answer's look."""
+    """The key of the look of the answer."""
     return (
         "depends" if who.depends else {Verdict.YES: "yes", Verdict.NO: "no", Verdict.UNKNOWN: "unknown"}[ladder.verdict]
     )

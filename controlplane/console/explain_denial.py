@@ -12,8 +12,8 @@ from controlplane.access.values import EditDone, GroupDraft
 from controlplane.accounts.people import people_who_may
 from controlplane.accounts.principal import Principal, Role
 from controlplane.clients.selectors import client_get
+from controlplane.common.errors import NotFound
 from controlplane.console.access_words import matcher_line
-from controlplane.errors import NotFound
 from controlplane.explain.values import Ladder, RungState
 
 _MAX_PEOPLE: Final = 5
@@ -21,7 +21,7 @@ _MAX_PEOPLE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Through:
-    """A group by which a rule speaks of the client, and the matcher that fits it, as it is typed."""
+    """A group of the client that a rule mentions, and the matcher that fits the client, as it is typed."""
 
     group: str
     matcher: str
@@ -30,9 +30,9 @@ class Through:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """`rule` is 0 where the environment's default refuses; then nothing is said of a rule. `everybody`: the rule speaks
-    of all clients. `editors` is empty where whoever looks may not see who has which role. `groups`: those to open the
-    name to.
+    """Which rule denies the client a name, and who can change that. `rule` is 0 where the environment's default
+    refuses; then nothing is said of a rule. `everybody`: the rule speaks of all clients. `editors` is empty where
+    whoever looks may not see who has which role. `groups`: those to open the name to.
     """
 
     rule: int
@@ -45,7 +45,7 @@ class Denial:
 
 
 def denial_of(ladder: Ladder, *, environment_key: str, principal: Principal) -> Denial | None:
-    """The refusal that this answer is about, by the rules as they are now; None where access is not what is wrong."""
+    """The denial that an answer is about, by the rules as they are now; None where access is not the reason."""
     access = next(rung for rung in ladder.rungs if rung.title == "access")
     if access.state is not RungState.FAIL:
         return None

@@ -19,11 +19,11 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.selectors import client_get
+from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.explain_askers import WhoAsks, verdict_key, who_asks
 from controlplane.console.explain_denial import Denial, denial_of
 from controlplane.console.pages import Page
 from controlplane.console.resources import resource_url
-from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.explain.askers import askers_of
 from controlplane.explain.selectors import explain
 from controlplane.explain.values import Ladder, Link, Question, RungState
@@ -53,7 +53,7 @@ _RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "rule"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The question as it was typed."""
+    """A question to Explain, in the words in which it was typed."""
 
     environment: str
     word: str
@@ -61,22 +61,22 @@ class Asked:
     client: str
     at: str
     code: str = ""
-    """What the pasted text says that its client was told; empty where none was pasted."""
+    """The code that the pasted text says its client was told; empty where none was pasted."""
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was asked yet: a name makes a question."""
+        """Whether nothing was asked yet: only a name makes a question."""
         return not self.name
 
     def address(self, **changed: str) -> str:
-        """Where this question, or one that differs in this, is answered."""
+        """The address of the page that answers this question, with these of its values changed."""
         given = {"e": self.environment, "t": self.word, "n": self.name, "c": self.client, "at": self.at, **changed}
         return f"{reverse('explain')}?{urlencode({key: value for key, value in given.items() if value})}"
 
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """Where to look further."""
+    """A link to a page where there is more to read."""
 
     title: str
     url: str
@@ -84,7 +84,7 @@ class PageLink:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rung as the page shows it; `look` is the state's key in `states.LOOKS`."""
+    """One rung of the explanation as the page shows it; `look` is the state's key in `states.LOOKS`."""
 
     number: int
     title: str
@@ -94,13 +94,13 @@ class Step:
 
 
 class ExplainPage(Page):
-    """The question, and its answer."""
+    """The page that asks why a client has, or does not have, a resource, and answers."""
 
     template = "explain/page.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The answer, or a form to ask; as plain text with `format=text`."""
+        """The answer, or only the form where nothing was asked; as plain text with `format=text`."""
         asked = _asked(request)
         keys = self.principal.sees(state.key for state in environment_list())
         context: dict[str, object] = {"asked": asked, "types": RESOURCE_TYPES, "keys": keys}
@@ -124,7 +124,9 @@ class ExplainPage(Page):
         return self.page({**context, **answer})
 
     def _question(self, asked: Asked) -> Question:
-        """Raises InputInvalid for what cannot be asked, NotFound for what may not be."""
+        """The question as a value. Raises InputInvalid for one that cannot be asked, NotFound for an environment the
+        user may not see.
+        """
         kind = by_word.get(asked.word)
         if kind is None:
             raise InputInvalid(f"'{asked.word[:40]}' is not a resource type. Types are: {', '.join(by_word)}.")
@@ -136,7 +138,9 @@ class ExplainPage(Page):
         return Question(asked.environment, kind, asked.name, int(asked.at) if asked.at else None)
 
     def _ways(self, asked: Asked, denial: Denial | None) -> dict[str, str]:
-        """Where a rule that allows it is begun, and where the one that refuses it is edited, for whoever may."""
+        """The addresses to write a rule that allows the name and to edit the one that denies it, for users who may do
+        so.
+        """
         if denial is None or not self.principal.may(Role.ACCESS_EDITOR, asked.environment):
             return {}
         rule = reverse("access-rule", args=[asked.environment])
@@ -149,7 +153,7 @@ class ExplainPage(Page):
 
 
 def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
-    """Who asks for the name, where no client is named."""
+    """The clients that ask for the name, where the question names no client."""
     if asked.client:
         return WhoAsks()
     found = askers_of(question)
@@ -158,7 +162,7 @@ def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
 
 
 def text_of(asked: Asked, ladder: Ladder, who: WhoAsks) -> str:
-    """The answer for a ticket or a chat."""
+    """The answer as plain text, for a ticket or a chat."""
     answer = "IT DEPENDS ON WHO ASKS" if who.depends else ladder.verdict.value.upper()
     whom = f"client {asked.client}" if asked.client else "any client" if who.depends else "a client in no group"
     when = f" at snapshot {asked.at}" if asked.at else ""
@@ -219,12 +223,12 @@ def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
 
 
 def _sentence(ladder: Ladder) -> str:
-    """The sentence below the headline, which need not be said twice."""
+    """The sentence below the headline; empty where the headline says the same."""
     return ladder.sentence.removeprefix(f"{ladder.headline}. ") if ladder.headline else ladder.sentence
 
 
 def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...]:
-    """Where it can be taken back or restored: where what was written, or deleted, is what is wrong."""
+    """The links to undo a change or restore a revision, where what was written, or deleted, is the reason."""
     written = {_RUNG_OF["change"], _RUNG_OF["incident"]}
     if not any(rung.state is RungState.FAIL and rung.number in written for rung in ladder.rungs):
         return ()
@@ -232,7 +236,7 @@ def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...
 
 
 def _called(asked: Asked, ladder: Ladder) -> str:
-    """What people call the client: its node id, where it was asked for by its id."""
+    """The client's name for people: its node id, where the question has its id."""
     known = next((link.parts[-1] for link in ladder.links if link.title == "client"), "")
     return client_get(public_id=known).node_id or asked.client if known == asked.client and known else asked.client
 
@@ -257,7 +261,7 @@ def _links(links: Iterable[Link], number: int) -> Iterable[PageLink]:
 
 
 def _url(parts: tuple[str, ...]) -> str:
-    """The page about what this path of the API is about; empty where there is none."""
+    """The console's page for a path of the API; empty where there is none."""
     match parts:
         case ("clients" | "changes" | "incidents" as what, one):
             return reverse(what.removesuffix("s"), args=[one])
@@ -272,7 +276,7 @@ def _url(parts: tuple[str, ...]) -> str:
 
 
 def _curl(asked: Asked) -> str:
-    """The same question to the API, for a shell. Quoted, because names may hold anything."""
+    """A curl command that asks the API the same question. Quoted for a shell, because names may hold anything."""
     given = {
         "environment": asked.environment,
         "client": asked.client,

@@ -18,12 +18,12 @@ from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.models import Resource
 from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import resource_content, resource_list, resources_named
-from controlplane.catalog.services import change_apply, change_plan, secrets_read_record
+from controlplane.catalog.services import Terms, change_apply, change_plan, secrets_read_record
 from controlplane.catalog.values import ChangeMade, EditedResource
+from controlplane.common.errors import ControlPlaneError, InputTooLarge, InputUnreadable
 from controlplane.console.drafts import manifests_of_text
 from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
-from controlplane.errors import ControlPlaneError, InputTooLarge, InputUnreadable
 from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.resource_types import SECRET, by_word
@@ -36,7 +36,7 @@ _ROOM_BYTES: Final = 65_536  # what a form has besides the text
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What an import would do."""
+    """What an import would do, without doing it."""
 
     count: int
     differences: tuple[ResourceDifference, ...]
@@ -45,10 +45,10 @@ class Planned:
 
 
 class ExportPage(Page):
-    """The resources that fit the list's filters, as one YAML file; no secret is in it."""
+    """The export of the resources that fit the list's filters, as one YAML file; no secret is in it."""
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The file."""
+        """The YAML file with the resources that fit the filters in the address."""
         kind = by_word.get(request.GET.get("type", ""))
         name, owner = (request.GET.get(key, "").strip()[:1_024] for key in ("name", "owner"))
         rows = resource_list(
@@ -68,7 +68,7 @@ class ExportPage(Page):
 
 
 class ImportPage(Page):
-    """Many manifests as one change: checked first, with everything it would do."""
+    """The page to import many manifests as one change: checked first, with everything it would do."""
 
     template = "resources/import.html"
     needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
@@ -76,11 +76,11 @@ class ImportPage(Page):
     _text = ""
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The empty form."""
+        """The page with an empty form."""
         return self.page({"text": ""})
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Say what it would do, or do it."""
+        """Check the manifests and show what the import would do, or store them."""
         given = {key: request.POST.get(key, "").strip()[:1_000] for key in ("message", "owner")}
         prune = request.POST.get("prune") == "1"
         text = ""
@@ -99,8 +99,8 @@ class ImportPage(Page):
         return redirect("change", made.change_id)
 
     def _answer(self, text: str, context: Mapping[str, object], status: int = 200) -> HttpResponse:
-        withheld = may_hold_secrets(text)
-        return self.page({**context, "text": "" if withheld else text, "withheld": withheld}, status=status)
+        not_shown = may_hold_secrets(text)
+        return self.page({**context, "text": "" if not_shown else text, "not_shown": not_shown}, status=status)
 
     def _applied(self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool) -> ChangeMade:
         manifests, _notes = manifests_of_text(text)
@@ -112,15 +112,16 @@ class ImportPage(Page):
                 edits=edits,
                 actor=self.principal,
                 message=given["message"],
-                owner=given["owner"] or None,
-                prune=prune,
+                terms=Terms(given["owner"] or None, prune),
                 request_id=self.request_id,
                 consent=self.consent,
             )
 
     @property
     def asks_again(self) -> str:
-        """The text, where it may hold secrets or is too long for a form: a file may be as long as a whole form."""
+        """The template of the fields to ask for again: the text, where it may hold secrets or is too long for a form,
+        as a file may be.
+        """
         limits: Limits = settings.PARLEY.limits
         sent = len(self._text.encode("utf-8", "replace")) + self._text.count("\n")  # a form's lines end with CR LF
         too_long = sent + _ROOM_BYTES > limits.apply_bytes
@@ -128,7 +129,7 @@ class ImportPage(Page):
 
     @property
     def repeated(self) -> QueryDict:
-        """The file as the text that it is."""
+        """The values of the form to send again, with an uploaded file as its text."""
         given = self.request.POST.copy()
         given["text"] = self._text
         if self.asks_again:
@@ -141,7 +142,7 @@ def _planned(environment_key: str, text: str, *, owner: str, prune: bool) -> Pla
     read = parsed_all(manifests, environment_key=environment_key)
     edits = puts_of(read)
     with placed(manifests, read):
-        plan = change_plan(environment_key=environment_key, edits=edits, owner=owner or None, prune=prune)
+        plan = change_plan(environment_key=environment_key, edits=edits, terms=Terms(owner or None, prune))
     differences = _differences(environment_key, plan.edits[:_MAX_DIFFS], read.parsed)
     closed = secret_findings(environment_key=environment_key, edits=plan.edits)
     return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings, *closed), plan.loss)
@@ -157,7 +158,7 @@ def _differences(
 
 
 def _text_of(request: HttpRequest) -> str:
-    """The file, or what was typed. Raises InputTooLarge and InputUnreadable."""
+    """The text of the uploaded file, or what was typed. Raises InputTooLarge and InputUnreadable."""
     limits: Limits = settings.PARLEY.limits
     file = request.FILES.get("file")
     if file is None:

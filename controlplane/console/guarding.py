@@ -21,7 +21,7 @@ _MAX_DIGITS: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class LossShown:
-    """A loss as somebody may read it: `who` and `names` are those of the loss that they may see."""
+    """A loss as a user may read it: `who` and `names` are those of the loss that they may see."""
 
     loss: Loss
     who: tuple[Loser, ...]
@@ -34,44 +34,44 @@ class LossShown:
 
     @property
     def first_names(self) -> tuple[LostName, ...]:
-        """Those that are read at once."""
+        """The names that are shown at once."""
         return self.names[:_SHOWN]
 
     @property
     def other_names(self) -> tuple[LostName, ...]:
-        """Those behind a click."""
+        """The names that are shown after a click."""
         return self.names[_SHOWN:]
 
     @property
     def more_names(self) -> bool:
-        """Whether there are names that are not told."""
+        """Whether there are names that are not shown at all."""
         return self.loss.truncated or len(self.names) < len(self.loss.names)
 
     @property
     def first_who(self) -> tuple[Loser, ...]:
-        """Those that are read at once."""
+        """The clients that are shown at once."""
         return self.who[:_SHOWN]
 
     @property
     def more_clients(self) -> int:
-        """How many are not read at once."""
+        """The number of clients that are not shown at once."""
         return self.loss.clients - len(self.first_who)
 
     @property
     def certain(self) -> int:
-        """How many surely lose something."""
+        """The number of clients that certainly lose something."""
         return self.loss.clients - self.loss.doubtful
 
 
 def loss_shown(loss: Loss, principal: Principal) -> LossShown:
-    """The loss, for this principal."""
+    """The loss as this principal may read it."""
     seen = loss.seen_by(principal)
     return LossShown(loss, seen.who, seen.names)
 
 
 def consent_of(given: QueryDict, why: str) -> Consent:
-    """What a form says of a loss. It is accepted by typing the number that was asked about and, where the form has a
-    field for it (`why`), by a reason.
+    """The consent that a form gives to a loss: by typing the number of clients that was asked about and, where the form
+    has a field for it (`why`), a reason.
     """
     if not _is_answered(given) or (why and not given.get(why, "").strip()):
         return NO_CONSENT
@@ -80,8 +80,8 @@ def consent_of(given: QueryDict, why: str) -> Consent:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether a loss is meant. `fields` is what the same form sends again; `problem` says why the answer before this
-    one was none; `why` is the name of the field that gives the reason, empty where there is none.
+    """The question whether a loss is accepted. `fields` is what the same form sends again; `problem` says why the
+    answer before this one was none; `why` is the name of the field that gives the reason, empty where there is none.
     """
 
     shown: LossShown
@@ -92,7 +92,7 @@ class Question:
 
 
 def question_of(loss: Loss, principal: Principal, given: QueryDict, *, why: str) -> Question:
-    """The question about this loss, after a form that sent `given`."""
+    """The question about this loss, for whoever sent the form `given`."""
     return Question(
         loss_shown(loss, principal),
         tuple(_repeated(given.lists(), without=(*_OWN, why))),
@@ -122,11 +122,11 @@ def _problem(loss: Loss, given: Mapping[str, str]) -> str:
 
 
 def _is_answered(given: Mapping[str, str]) -> bool:
-    """Whether the number was typed that was asked for."""
+    """Whether the number that was asked for was typed, and is not 0."""
     return _number(given, ACCEPTS) == _number(given, ASKED) != 0
 
 
 def _number(given: Mapping[str, str], field: str) -> int:
-    """0 for what is none."""
+    """The number in a field of the form; 0 where it holds none."""
     text = given.get(field, "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0

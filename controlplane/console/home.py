@@ -7,7 +7,7 @@ from typing import Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.broker_probe import ANSWERS, probe
+from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.condition import BUILDS, builder_state
 from controlplane.catalog.searching import changes_latest
 from controlplane.catalog.selectors import EnvironmentState, environment_list
@@ -28,7 +28,7 @@ _CHANGES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentCard:
-    """One environment on the front page."""
+    """An environment on the front page."""
 
     environment: EnvironmentState
     status: EnvironmentStatus
@@ -37,33 +37,33 @@ class EnvironmentCard:
 
     @property
     def look(self) -> str:
-        """How it stands, for the badge."""
+        """The key of the environment's badge."""
         return look_of_environment(self.status.status)
 
     @property
     def connected(self) -> int:
-        """Clients with an open stream, however they stand."""
+        """The number of clients with an open stream."""
         return sum(self.standing.values()) - self.standing[Standing.GONE]
 
     @property
     def refusing(self) -> int:
-        """Clients that refuse something."""
+        """The number of clients that refuse something."""
         return self.standing[Standing.REFUSING]
 
     @property
     def denied(self) -> int:
-        """Clients that are told that they may not read what they ask for."""
+        """The number of clients that are told that they may not read what they ask for."""
         return self.standing[Standing.DENIED]
 
     @property
     def silent(self) -> int:
-        """Clients that owe an answer."""
+        """The number of clients that have not answered a response."""
         return self.standing[Standing.SILENT]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of Parley itself: whether it works, and what that means."""
+    """A part of Parley itself: whether it works, and what that means."""
 
     name: str
     works: bool
@@ -71,13 +71,13 @@ class Part:
 
 
 class HomePage(Page):
-    """What runs in every environment the user may see."""
+    """The front page: the state of every environment the user may see."""
 
     template = "console/home.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The page, or with `?part=now` what of it may change while it is open."""
+        """The front page or, with `?part=now`, the part of it that may differ while it is open."""
         seen = tuple(state for state in environment_list() if self.principal.sees([state.key]))
         if request.GET.get("part") == "now":
             keys = "/".join(state.key for state in seen)
@@ -86,7 +86,7 @@ class HomePage(Page):
 
 
 def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
-    """How these environments stand: the same for all who see just them."""
+    """The state of these environments for the template: the same for all users who see just them."""
     keys = [state.key for state in seen]
     statuses, open_incidents = environment_statuses(environments=seen), incident_open_counts()
     standing = standing_counts(environment_keys=keys)
@@ -107,7 +107,7 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
 
 
 def title_of(cards: Sequence[EnvironmentCard], *, unresolved: int) -> str:
-    """What matters most in these environments, in one line: never that all is well while anything is not."""
+    """One line about what matters most in these environments: never that all is well while anything is not."""
     losses, unserved = sum(card.status.losses for card in cards), sum(card.status.unserved for card in cards)
     connected, refusing = sum(card.connected for card in cards), sum(card.refusing for card in cards)
     denied, silent = sum(card.denied for card in cards), sum(card.silent for card in cards)
@@ -142,5 +142,5 @@ def _parts(replicas: tuple[ReplicaView, ...]) -> tuple[Part, ...]:
 
 
 def _unfit(found: Sequence[Unfit]) -> list[Part]:
-    """Running processes whose keys, tables or clock do not fit those of the others."""
+    """The findings about running processes whose keys, tables or clock do not fit those of the others."""
     return [Part(f"{each.role} {each.where}", works=False, says=f"{each.check}: {each.text}") for each in found]

@@ -10,8 +10,8 @@ from django.shortcuts import redirect
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import environment_list
+from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.pages import Page
-from controlplane.errors import ControlPlaneError, InputInvalid
 from controlplane.notify.selectors import channel_list, notification_list
 from controlplane.notify.services import channel_resume, channel_test
 
@@ -19,13 +19,15 @@ _SIZE: Final = 50
 
 
 class InboxPage(Page):
-    """Messages of the environments one sees. Channels hold addresses of others, so administrators of all see them."""
+    """The page with the notifications of the environments one may see. Channels hold addresses of others, so
+    administrators of all see them.
+    """
 
     template = "inbox/list.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One page, from the message behind `before` on."""
+        """One page of notifications, from the one behind `before` on."""
         wanted = request.GET.get("environment", "").strip()
         keys = self.principal.sees(state.key for state in environment_list())
         shown = (environment_visible(self.principal, wanted).key,) if wanted else keys
@@ -48,7 +50,7 @@ class InboxPage(Page):
         return self.page(context)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Try a channel, or send to a paused one again."""
+        """Send a sample to a channel, or resume a paused one."""
         require(self.principal, Role.ADMIN, None)
         try:
             messages.success(request, self._act(request.POST.get("action", ""), _channel(request)))
@@ -69,7 +71,7 @@ class InboxPage(Page):
 
 
 def _channel(request: HttpRequest) -> UUID:
-    """Raises InputInvalid."""
+    """The id of the channel that a form names. Raises InputInvalid."""
     try:
         return UUID(request.POST.get("channel", ""))
     except ValueError as error:

@@ -13,13 +13,14 @@ from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.clock import database_now
+from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.diffs import first_changed
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.console.posted import reason_of
 from controlplane.console.resources import kind_of
-from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.http.moments import moment_or_age
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.fingerprint import PROVEN_ALGORITHM
@@ -33,7 +34,6 @@ from controlplane.incidents.triage import (
 )
 from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.models import AuditEvent
-from controlplane.moments import moment_or_age
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES, by_word
 
@@ -72,7 +72,7 @@ _DONE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that was done about an incident, as its timeline tells it.
+    """An event on the timeline of an incident: something that was done about it.
 
     `reason` are somebody's words; `because` is why Parley did it; `change`, of `author`, brought it about; `incident`
     says more.
@@ -90,12 +90,12 @@ class Event:
 
 
 class IncidentsPage(Page):
-    """The list."""
+    """The page with the incidents of an environment."""
 
     template = "incidents/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of it."""
+        """One page of the incidents that fit the filters in the address."""
         shown = request.GET.get("state", "")
         shown = shown if shown in _SHOWN else "unresolved"
         text, author, client = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("q", "author", "client"))
@@ -140,9 +140,10 @@ class IncidentsPage(Page):
 
 
 class IncidentPage(Page):
-    """One incident: what clients said, whom it blames and why, what was new, who is affected, and what to do.
+    """The page of one incident: what clients said, whom it blames and why, what was new, who is affected, and what to
+    do.
 
-    Of a loss: who lost what, by which change, and the way back.
+    Of a loss: who lost what, by which change, and how to undo it.
     """
 
     template = "incidents/incident.html"
@@ -150,11 +151,11 @@ class IncidentPage(Page):
     why = "reason"
 
     def get(self, request: HttpRequest, incident_id: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """It as it is now."""
+        """The page of the incident as it is now."""
         return self._page(self._visible(incident_id))
 
     def post(self, request: HttpRequest, incident_id: str) -> HttpResponse:
-        """Do something about it, then show it again."""
+        """Carry out the action of the form, then redirect to the page."""
         detail = self._visible(incident_id)
         require(self.principal, Role.OPERATOR, detail.incident.environment)
         try:
@@ -164,7 +165,9 @@ class IncidentPage(Page):
         return redirect(request.path)
 
     def _visible(self, incident_id: str) -> IncidentDetail:
-        """The incident. Raises NotFound in the same words whether it is unknown or somebody else's."""
+        """The incident with this id. Raises NotFound in the same words whether it is unknown or the user may not see
+        it.
+        """
         detail = incident_get(public_id=incident_id)
         try:
             self.environment = environment_visible(self.principal, detail.incident.environment)
@@ -220,7 +223,7 @@ class IncidentPage(Page):
 
 
 def _refusal(detail: IncidentDetail) -> dict[str, object]:
-    """What the page of a refusal shows beside what every incident has."""
+    """The template values for an incident of refusals, beside those that every incident has."""
     incident = detail.incident
     difference = incident_difference(detail)
     return {
@@ -241,13 +244,13 @@ def _refusal(detail: IncidentDetail) -> dict[str, object]:
 
 
 def _counts(environment_key: str) -> dict[str, int]:
-    """How many incidents each filter shows."""
+    """The number of incidents that each filter of the list shows."""
     by_state = incident_state_counts(environment_keys=[environment_key])
     return {word: sum(by_state[state] for state in states) for word, states in _SHOWN.items()}
 
 
 def _others(detail: IncidentDetail) -> tuple[str, ...]:
-    """The samples whose words differ from the first one's, each once."""
+    """The texts of the samples that differ from the first one's, each once."""
     texts = dict.fromkeys(sample.text for sample in detail.samples)
     return tuple(texts)[1:]
 

@@ -20,7 +20,7 @@ _naming = threading.Lock()
 
 
 def shared(key: str, make: Callable[[], Made]) -> Made:
-    """What `make` gives, made at most once an interval in this process; whoever asks meanwhile waits for it."""
+    """The result of `make`, called at most once an interval in this process; whoever asks meanwhile waits for it."""
     found = cache.get(key, _ABSENT)
     if found is _ABSENT:
         with _naming:

@@ -12,42 +12,37 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A loss and its incident, which is there once the change is published."""
+    """A loss by a change, and its incident, which exists once the change is published."""
 
     loss: Loss
     incident: IncidentValue | None
 
     @property
-    def is_open(self) -> bool:
-        """Whether clients are without it now, as far as anybody knows."""
-        return self.incident is not None and self.incident.state in UNRESOLVED
-
-    @property
     def is_over(self) -> bool:
-        """Whether it was taken back, or somebody said that it is meant."""
+        """Whether the loss was taken back, or somebody said that it is meant."""
         return self.incident is not None and self.incident.state not in UNRESOLVED
 
     @property
     def tone(self) -> str:
-        """How loud the box is."""
+        """The CSS class of the box: red for an open incident, yellow without one, none when the loss is over."""
         return "" if self.is_over else "alert-danger" if self.incident is not None else "alert-warning"
 
     @property
     def clients(self) -> str:
-        """Who, as a number."""
+        """The words for how many clients lost something."""
         return clients_lost(self.loss)
 
     @property
     def names(self) -> str:
-        """What, as a number."""
+        """The words for how many names were lost."""
         return names_count(self.loss)
 
     @property
     def kinds(self) -> str:
-        """The kinds of those clients."""
+        """The kinds of software of the clients that lost something, in words."""
         return kinds_told(self.loss)
 
     @property
     def more_who(self) -> int:
-        """How many clients are not told one by one."""
+        """The number of clients that are not named."""
         return self.loss.clients - len(self.loss.who[:_SHOWN])

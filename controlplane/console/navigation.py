@@ -15,7 +15,7 @@ _REMEMBERED: Final = "environment"
 
 
 class Reach(Enum):
-    """How much somebody must administer for a place to be of use to them."""
+    """How much somebody must administer for a page to be of use to them."""
 
     NOTHING = "nothing"
     SOMETHING = "an environment"
@@ -24,7 +24,7 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One entry of the navigation. `route` is the name of its path; `also` those of the pages below it."""
+    """A page in the navigation. `route` is the name of its path; `also` those of the pages below it."""
 
     label: str
     icon: str
@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Entries that belong together."""
+    """Pages of the navigation under one heading."""
 
     label: str
     places: tuple[Place, ...]
@@ -78,7 +78,7 @@ GROUPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A place as one page shows it."""
+    """A link of the navigation, made for one request."""
 
     label: str
     icon: str
@@ -88,7 +88,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkGroup:
-    """A group as one page shows it."""
+    """Links of the navigation under one heading, made for one request."""
 
     label: str
     links: tuple[Link, ...]
@@ -96,7 +96,7 @@ class LinkGroup:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What stands around the content of a page. `environment` is the one the links lead into."""
+    """The navigation around the content of a page. `environment` is the one the links lead into."""
 
     groups: tuple[LinkGroup, ...]
     environment: EnvironmentState | None
@@ -104,7 +104,7 @@ class Surroundings:
 
 
 def surroundings(request: HttpRequest, principal: Principal, current: EnvironmentState | None) -> Surroundings:
-    """The navigation of one request; which environment somebody was in last is remembered in their session."""
+    """The navigation for one request; the environment that a user was in last is remembered in their session."""
     seen = [state for state in environment_list() if state.key in principal.sees([state.key])]
     if current is not None and request.session.get(_REMEMBERED) != current.key:
         request.session[_REMEMBERED] = current.key
@@ -128,7 +128,7 @@ def surroundings(request: HttpRequest, principal: Principal, current: Environmen
 
 
 def _reaches(principal: Principal, seen: Sequence[EnvironmentState]) -> set[Reach]:
-    """What somebody has of all there is to administer."""
+    """The degrees of administration that a principal reaches, by the environments they see."""
     if principal.may(Role.ADMIN, None):
         return set(Reach)
     some = any(principal.may(Role.ADMIN, state.key) for state in seen)
@@ -145,7 +145,9 @@ def _link(place: Place, chosen: EnvironmentState | None, route: str) -> Link:
 
 
 def _switch(request: HttpRequest, state: EnvironmentState, chosen: EnvironmentState | None) -> Link:
-    """The same page in another environment, where it has no part that only one environment has."""
+    """The link to the same page in another environment or, where the page is about something that only one environment
+    has, to the resources.
+    """
     match = request.resolver_match
     same = match is not None and match.url_name and set(match.kwargs) == {"environment_key"}
     route = str(match.url_name) if same and match is not None else "resources"

@@ -11,7 +11,6 @@ counted before it takes a thread, a connection or a turn; the rest when it is kn
 """
 
 import math
-import time
 from typing import Final
 
 from asgiref.sync import sync_to_async
@@ -21,15 +20,14 @@ from django.template.loader import render_to_string
 from prometheus_client import Counter
 
 from controlplane.accounts.browsers import stranger_of
+from controlplane.accounts.callers import CountedRequests
 from controlplane.accounts.selectors import id_of_user
-from controlplane.callers import Callers
-from controlplane.gates import Gate
-from controlplane.principal_ids import PrincipalId
+from controlplane.common.principal_ids import PrincipalId
+from controlplane.http.gates import Gate
 from xdscore.limits import Limits
 
 _API: Final = "/api/"
 _PROBES: Final = ("/healthz", "/readyz")
-_COUNTED: Final = "parley.page-counted"
 _PEOPLE: Final = "page_requests_per_s"
 _ADDRESSES: Final = "anonymous_pages_per_s"
 
@@ -39,15 +37,16 @@ REFUSED: Final = Counter(
 for _limit in (_PEOPLE, _ADDRESSES):
     REFUSED.labels(_limit)  # 0 is told, too
 
-_callers: Callers[PrincipalId | str] = Callers()
-_clock = time.monotonic
+_requests: CountedRequests[PrincipalId | str] = CountedRequests("parley.page-counted", REFUSED)
 
 
 class AddressRate(Gate):
-    """The first step, before anything that takes a thread: neither waits nor reads."""
+    """Limits page requests by address, as the first step and before anything that takes a thread: it neither waits nor
+    reads.
+    """
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """That there were too many where nobody is signed in."""
+        """The answer 429 where an address sent too many requests without a session; None to let the request through."""
         # A page has a dozen files; what is no file meets the second step.
         if not _is_page(request) or request.path.startswith(settings.STATIC_URL):
             return None
@@ -57,16 +56,16 @@ class AddressRate(Gate):
 
 
 class PersonRate(Gate):
-    """The second step, once sessions are known. A session that is nobody's counts as none does."""
+    """Limits page requests by user, as the second step, once sessions are known. A session of nobody counts as none."""
 
     async def refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
-        """In a thread, for it reads whose session it is."""
+        """The answer of `refusal`, found in a thread, because reading whose session it is takes a query."""
         if not _is_page(request):
             return None
         return await sync_to_async(self.refusal, thread_sensitive=True)(request)
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """That there were too many of this person."""
+        """The answer 429 where this user sent too many requests; None to let the request through."""
         if not _is_page(request):
             return None
         user = request.user
@@ -77,9 +76,9 @@ class PersonRate(Gate):
 
 
 def _is_page(request: HttpRequest) -> bool:
-    """Whether this is to be counted here, and was not counted yet."""
+    """Whether the request is one for a page that was not counted yet."""
     elsewhere = request.path.startswith(_API) or request.path in _PROBES
-    return not elsewhere and not request.META.get(_COUNTED)
+    return not elsewhere and not _requests.is_counted(request)
 
 
 def _of_nobody(request: HttpRequest) -> HttpResponse | None:
@@ -87,12 +86,10 @@ def _of_nobody(request: HttpRequest) -> HttpResponse | None:
 
 
 def _counted(request: HttpRequest, caller: PrincipalId | str, limit: str, per_s: int) -> HttpResponse | None:
-    request.META[_COUNTED] = True
     burst = _limits().page_burst
-    wait_s = math.ceil(_callers.wait_s(caller, per_s=per_s, burst=burst, now=_clock()))
+    wait_s = math.ceil(_requests.wait_s(request, caller, limit=limit, per_s=per_s, burst=burst))
     if not wait_s:
         return None
-    REFUSED.labels(limit).inc()
     # Of no request: whoever is refused costs neither a session nor a token.
     page = render_to_string("429.html", {"wait_s": wait_s, "limit": limit, "per_s": per_s, "burst": burst})
     return HttpResponse(page, status=429, headers={"Retry-After": str(wait_s), "Cache-Control": "no-store"})

@@ -18,9 +18,9 @@ from controlplane.accounts.selectors import user_principal
 from controlplane.catalog.guarding import Consent, Loss, LossRefused
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import EnvironmentState
+from controlplane.common.errors import ControlPlaneError
 from controlplane.console.guarding import consent_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
-from controlplane.errors import ControlPlaneError
 
 PART: Final = "X-Parley-Part"
 """A request header: only the part of the page that changes is wanted."""
@@ -35,9 +35,9 @@ class Page(View):
     A role in `needs` is needed in the environment of the path, or everywhere when the path has none; None is open to
     everybody who is signed in, and the page shows each what they may see.
 
-    A write that connected clients would lose something by is asked about: where the content of a page has LossRefused
-    for its `error`, the question is answered instead, which sends the same form again with what somebody typed. The
-    services read it from `consent`. `why`: the field by which forms of this page say why.
+    A write by which connected clients would lose something has to be accepted: where the content of a page has
+    LossRefused for its `error`, a question is answered instead, which sends the same form again with the number that
+    somebody typed. The services read it from `consent`. `why`: the field in which forms of this page give a reason.
     """
 
     template: ClassVar[str]
@@ -48,7 +48,7 @@ class Page(View):
     environment: EnvironmentState | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Let in whoever may; everybody else learns why not."""
+        """Call the view's method if the user may; everybody else is asked to sign in or told why not."""
         principal = user_principal(request.user)
         if principal is None:
             return redirect_to_login(request.get_full_path())
@@ -69,44 +69,48 @@ class Page(View):
 
     @property
     def here(self) -> EnvironmentState:
-        """The environment of the path; only for pages whose path has one."""
+        """The environment in the path; only for pages whose path has one."""
         if self.environment is None:
             raise RuntimeError(f"the path of {type(self).__name__} has no environment")
         return self.environment
 
     @property
     def request_id(self) -> str:
-        """The id under which log and audit know this request."""
+        """The id of this request in log and audit."""
         return str(get_contextvars().get("request_id", ""))
 
     @property
     def consent(self) -> Consent:
-        """What the form says of a loss."""
+        """The consent to a loss that the form gives."""
         return consent_of(self.request.POST, self.why)
 
     @property
     def repeated(self) -> QueryDict:
-        """What the question about a loss sends again: the form as it was sent."""
+        """The fields that the question about a loss sends again: those of the form as it was sent."""
         return self.request.POST
 
     @property
     def asks_again(self) -> str:
-        """The template of those of its fields that cannot be sent back, so that it has to ask for them again."""
+        """The template of the fields that cannot be sent back, so that the question about a loss has to ask for them
+        again; empty for none.
+        """
         return ""
 
     @property
     def leave(self) -> str:
-        """Where the question about a loss leads who does not mean it."""
+        """The address to which the question about a loss leads a user who does not accept it."""
         return self.request.get_full_path()
 
     def may(self, role: Role) -> bool:
-        """Whether whoever looks may act in this role here."""
+        """Whether the user may act in this role in the page's environment, or everywhere where it has none."""
         return self.principal.may(role, self.environment.key if self.environment is not None else None)
 
     def page(
         self, context: Mapping[str, object] | None = None, *, template: str = "", status: int = 200
     ) -> HttpResponse:
-        """The page with this content."""
+        """The page with these template values. Where their `error` is a LossRefused, the question about the loss
+        instead.
+        """
         error = (context or {}).get("error")
         if isinstance(error, LossRefused):
             question = question_of(error.loss, self.principal, self.repeated, why=self.why)
@@ -128,13 +132,14 @@ class Page(View):
         return answer
 
     def part(self, template: str, context: Mapping[str, object]) -> HttpResponse:
-        """A part of a page, for a page that is open."""
+        """A part of a page, rendered for a page that is open."""
         answer = render(self.request, template, dict(context))
         answer.headers["Cache-Control"] = "private, no-store"
         return answer
 
     def foreseen(self, dry_run: Callable[[], Loss]) -> HttpResponse:
-        """What connected clients would lose by a write that was only tried, or what is wrong with it, beside its form.
+        """The answer beside an open form: what connected clients would lose by the write, which was only tried, or what
+        is wrong with it.
 
         htmx puts in what is answered with 200 alone, and this is an answer whatever it says.
         """
@@ -145,11 +150,11 @@ class Page(View):
         return self.part("console/parts/foreseen.html", found)
 
     def refusal(self, error: ControlPlaneError) -> HttpResponse:
-        """The page that says why not."""
+        """The page that tells why a request was refused."""
         return self.page({"error": error}, template="console/refused.html", status=error.status)
 
 
 def theme_of(request: HttpRequest) -> str:
-    """The colours whoever looks has chosen; their device's where they have not."""
+    """The theme that the user has chosen; where they have not, the one that follows their device."""
     chosen = request.COOKIES.get(THEME_COOKIE, "")
     return chosen if chosen in THEMES else THEMES[0]

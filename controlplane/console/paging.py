@@ -17,7 +17,7 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class Paged(Generic[Item]):
-    """One page of a list. `count` is of the whole list."""
+    """One page of a list. `count` is the length of the whole list."""
 
     items: Sequence[Item]
     number: int
@@ -25,7 +25,7 @@ class Paged(Generic[Item]):
     size: int = SIZE
 
     def showing(self, items: Sequence[Other]) -> "Paged[Other]":
-        """The same page with what its items are shown as."""
+        """A copy of the page with these items in place of its own."""
         return Paged(items, self.number, self.count, self.size)
 
     @property
@@ -35,33 +35,33 @@ class Paged(Generic[Item]):
 
     @property
     def last(self) -> int:
-        """The place of the last item."""
+        """The place of the last item in the whole list, counted from 1."""
         return (self.number - 1) * self.size + len(self.items)
 
     @property
     def pages(self) -> int:
-        """How many pages there are; an empty list has one."""
+        """The number of pages of the whole list; an empty list has one."""
         return max(1, -(-self.count // self.size))
 
     @property
     def previous(self) -> int | None:
-        """The page before, if there is one."""
+        """The number of the page before this one; None on the first."""
         return self.number - 1 if self.number > 1 else None
 
     @property
     def next(self) -> int | None:
-        """The page behind, if there is one."""
+        """The number of the page behind this one; None on the last."""
         return self.number + 1 if self.number < self.pages else None
 
 
 def page_number(request: HttpRequest) -> int:
-    """The page asked for; what is no number is the first."""
+    """The number of the page that the address asks for; 1 where it has no number."""
     text = request.GET.get("page", "1")
     return min(max(int(text), 1), _MAX_PAGE) if text.isascii() and text.isdigit() and len(text) < 9 else 1
 
 
 def paged(request: HttpRequest, rows: QuerySet[Row], render: Callable[[Row], Item], *, size: int = SIZE) -> Paged[Item]:
-    """The page of these rows that the request asks for; beyond the end, the last one. Two queries."""
+    """The page of these rows that the request asks for; beyond the end, the last page. Two queries."""
     count = rows.count()
     number = min(page_number(request), max(1, -(-count // size)))
     start = (number - 1) * size

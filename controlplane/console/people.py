@@ -23,12 +23,12 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.token_rights import api_tokens_of
+from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyAttempts
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.posted import number_of, reason_of
 from controlplane.console.sign_in import browser_keep, caller_of_request
-from controlplane.errors import ControlPlaneError, InputInvalid, TooManyAttempts
-from controlplane.principal_ids import PrincipalId, PrincipalKind
 
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),
@@ -43,27 +43,27 @@ _MAX_TEXT: Final = 150
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A password at the only moment when it is told."""
+    """A new password, to be shown now and never again."""
 
     username: str
     password: str
 
 
 class UsersPage(Page):
-    """Everybody who may sign in. For administrators of all environments."""
+    """The page with everybody who may sign in. For administrators of all environments."""
 
     template = "people/users.html"
     needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The list."""
+        """One page of people, or of those whose name contains the text in the address."""
         text = request.GET.get("text", "").strip()[:_MAX_TEXT]
         page = paged(request, people_list(text=text), person_of)
         context = {"page": page, "text": text, "given": request.POST, "error": error}
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Somebody new; the page that follows tells their password once."""
+        """Create an account; the page that follows shows its password once."""
         try:
             person, password = person_create(
                 username=request.POST.get("username", "").strip(),
@@ -77,17 +77,17 @@ class UsersPage(Page):
 
 
 class UserPage(Page):
-    """One person: their roles, and whether they may sign in."""
+    """The page of one person: their roles, and whether they may sign in."""
 
     template = "people/user.html"
     needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
 
     def get(self, request: HttpRequest, user_id: int) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The page."""
+        """The page of the person as they are now."""
         return user_page(self, person_get(user_id=user_id))
 
     def post(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Do one thing."""
+        """Carry out the action of the form: renew the password, let sign in or not, give or take a role."""
         action = request.POST.get("action", "")
         try:
             reason = reason_of(request)
@@ -146,13 +146,13 @@ class UserPage(Page):
 
 
 class AccountPage(Page):
-    """What somebody may do, and their own password."""
+    """The page of the user's own account: what they may do, and a form to change their password."""
 
     template = "people/account.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The page."""
+        """The page of the own account, with an error if there was one."""
         person = person_get(user_id=int(request.user.pk or 0))
         context = {
             "person": person,
@@ -166,7 +166,7 @@ class AccountPage(Page):
         return answer
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Change one's password; this session stays, all others end."""
+        """Change the user's own password; this session stays, all others end."""
         given = request.POST
         try:
             user = password_change(
@@ -189,7 +189,7 @@ class AccountPage(Page):
 def user_page(
     page: Page, person: Person, *, told: Told | None = None, error: ControlPlaneError | None = None, status: int = 200
 ) -> HttpResponse:
-    """The page of one person."""
+    """The page of one person, with the new password or the error of the last action."""
     context = {
         "person": person,
         "own": page.principal.id == PrincipalId(PrincipalKind.USER, person.id),
@@ -209,7 +209,9 @@ def _roles() -> list[tuple[str, str]]:
 
 
 def _role_of(request: HttpRequest) -> tuple[Role, str]:
-    """A role and where: "*" stands for all environments, which is the empty key. Raises InputInvalid."""
+    """The role and environment that a form names: "*" stands for all environments, which is the empty key. Raises
+    InputInvalid.
+    """
     word, key = request.POST.get("role", ""), request.POST.get("environment", "")
     roles = {role.value: role for role in Role}
     if word not in roles:

@@ -4,7 +4,7 @@ from typing import Final
 
 from django.http import HttpRequest, QueryDict
 
-from controlplane.errors import InputInvalid, NotFound
+from controlplane.common.errors import InputInvalid, NotFound
 from xdscore.codes import shown
 
 MAX_REASON_CHARS: Final = 400
@@ -12,7 +12,7 @@ _MAX_DIGITS: Final = 18  # within a 64-bit column
 
 
 def reason_of(request: HttpRequest) -> str:
-    """Why somebody does what they do: one line that says something. Raises InputInvalid."""
+    """The reason that a form gives: one line that is not empty. Raises InputInvalid."""
     reason = request.POST.get("reason", "").strip()
     if not reason:
         raise InputInvalid("Say why: the reason stands in the audit log and on this page. Nothing was changed.")
@@ -24,7 +24,7 @@ def reason_of(request: HttpRequest) -> str:
 
 
 def number_of(given: QueryDict, field: str) -> int:
-    """The id of a row. Raises NotFound: no row has what is not a number for its id."""
+    """The id of a row that a form names. Raises NotFound for what is not a number, for no row has it."""
     text = given.get(field, "")
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise NotFound("What this is about does not exist. Nothing was changed.")
@@ -32,7 +32,7 @@ def number_of(given: QueryDict, field: str) -> int:
 
 
 def whole_of(given: QueryDict, field: str, *, minimum: int, maximum: int) -> int:
-    """A whole number within bounds. Raises InputInvalid."""
+    """The whole number in a field of a form, within these bounds. Raises InputInvalid."""
     text = given.get(field, "").strip()
     if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and minimum <= int(text) <= maximum:
         return int(text)

@@ -12,7 +12,9 @@ _YEAR_S = 365 * 24 * 3600
 
 @require_POST
 def theme(request: HttpRequest) -> HttpResponse:
-    """Keep the theme, and go back to where it was chosen. For everybody: the page to sign in has a theme, too."""
+    """Store the chosen theme in a cookie, and redirect to the page where it was chosen. For everybody: the page to sign
+    in has a theme, too.
+    """
     back = request.POST.get("next", "/")
     safe = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}, require_https=request.is_secure())
     answer = redirect(back if safe else "/")

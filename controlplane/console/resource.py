@@ -19,10 +19,10 @@ from controlplane.catalog.selectors import resource_get, resource_list, resource
 from controlplane.catalog.services import change_apply, change_plan, resource_restore, secrets_read_record
 from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, finding_from_json
 from controlplane.clients.holders import holders_of
+from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.resources import line_of, resource_url, subject_of
-from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.incidents.values import IncidentState
@@ -46,7 +46,7 @@ _MAX_CLIENTS: Final = 100  # those that refuse first; the list of clients has al
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One revision in the history, with what it changed. `restorable`: it has content and is not the current one."""
+    """A revision in the history, with what it changed. `restorable`: it has content and is not the current one."""
 
     number: int
     deleted: bool
@@ -63,24 +63,26 @@ class Step:
 
     @property
     def changed_label(self) -> str:
-        """What its first difference is, for who does not see it."""
+        """The label of the difference from the revision before, for screen readers."""
         return f"What r{self.number} changed"
 
     @property
     def current_label(self) -> str:
-        """The same of the second."""
+        """The label of the difference to the current revision, for screen readers."""
         return f"From r{self.number} to the current one"
 
 
 class ResourcePage(Page):
-    """A resource, tab by tab. A deleted one has its history only."""
+    """The page of one resource, with tabs. A deleted one has its history only."""
 
     template = "resources/detail.html"
     needs = {"GET": Role.VIEWER, "POST": Role.EDITOR}
     why = "message"
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The tab that the question names; for who is about to delete it, what that would take from clients."""
+        """The tab that the address names; for who is about to delete the resource, what that would take from
+        clients.
+        """
         kind, name = subject_of(request)
         if request.GET.get("part") == "deletion":
             require(self.principal, Role.EDITOR, environment_key)
@@ -185,7 +187,7 @@ class ResourcePage(Page):
 
 
 def _content(environment_key: str, kind: ResourceType, name: str) -> ResourceContent | None:
-    """What is stored; None when it is deleted. Raises NotFound when there never was one."""
+    """The stored resource; None when it is deleted. Raises NotFound when there never was one."""
     try:
         return resource_get(environment_key=environment_key, kind=kind, name=name)
     except NotFound:

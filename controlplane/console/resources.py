@@ -10,13 +10,13 @@ from django.utils.http import urlencode
 
 from controlplane.catalog.selectors import ResourceRow, resource_list, resource_row
 from controlplane.clients.coverage import Coverage, coverage_of
+from controlplane.common.errors import NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.states import look_of_resource
-from controlplane.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 _MAX_TEXT: Final = 1_024  # a name
@@ -24,7 +24,7 @@ _MAX_TEXT: Final = 1_024  # a name
 
 @dataclass(frozen=True, slots=True)
 class ResourceLine:
-    """One line of the list."""
+    """A resource in the list, with how clients have it."""
 
     row: ResourceRow
     url: str
@@ -33,39 +33,39 @@ class ResourceLine:
 
     @property
     def status(self) -> ResourceStatus:
-        """How it stands."""
+        """The status of the resource."""
         return self.standing.status
 
     @property
     def accepted(self) -> Condition:
-        """What clients say of it."""
+        """The condition `Accepted`: what clients say of the newest revision."""
         return self.status.condition(ConditionType.ACCEPTED)
 
     @property
     def published(self) -> Condition:
-        """What Parley serves of it."""
+        """The condition `Published`: whether the newest revision is served."""
         return self.status.condition(ConditionType.PUBLISHED)
 
     @property
     def look(self) -> str:
-        """Its state, for the badge."""
+        """The key of the resource's badge."""
         return look_of_resource(self.status.status, acknowledged=self.accepted.status is Truth.TRUE)
 
     @property
     def note(self) -> str:
-        """Why it stands so; of what is published, what clients have not said yet."""
+        """The reason of the status; of a published resource, what clients have not said yet."""
         if self.status.reason or self.accepted.status is Truth.TRUE:
             return self.status.reason
         return "not acknowledged yet" if self.accepted.reason is Reason.UNACKNOWLEDGED else self.accepted.message
 
 
 class ResourcesPage(Page):
-    """Resources by type and name, with what the fleet makes of each."""
+    """The page with the resources of an environment by type and name, with how clients have each."""
 
     template = "resources/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """A page of those that fit the filters."""
+        """One page of the resources that fit the filters in the address."""
         kind = by_word.get(request.GET.get("type", ""))
         name, owner = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("name", "owner"))
         status = _status_of(request)
@@ -88,12 +88,14 @@ class ResourcesPage(Page):
 
 
 def resource_url(environment_key: str, word: str, name: str, route: str = "resource") -> str:
-    """Where a resource's page is. Its name stands in the question, because it may hold anything."""
+    """The address of a resource's page. Its name stands in the query, because it may hold anything."""
     return f"{reverse(route, args=[environment_key])}?{urlencode({'type': word, 'name': name})}"
 
 
 def lines_of(environment_key: str, rows: Sequence[ResourceRow]) -> list[ResourceLine]:
-    """The lines of these resources. Of what is not served as it was written, nobody runs the newest revision."""
+    """The lines of the list for these resources. Of what is not served as it was written, no client runs the newest
+    revision.
+    """
     versions = {(row.kind.word, row.name): row.version for row in rows}
     standings = standings_of(environment_key=environment_key, keys=versions.keys())
     coverage = coverage_of(environment_key=environment_key, versions=versions)
@@ -108,26 +110,26 @@ def lines_of(environment_key: str, rows: Sequence[ResourceRow]) -> list[Resource
 
 
 def line_of(environment_key: str, kind: ResourceType, name: str) -> ResourceLine | None:
-    """The line of one resource; None where there is none, or none any more."""
+    """One resource as a line of the list; None where there is none, or none any more."""
     row = resource_list(environment_key=environment_key, kind=kind).filter(name=name).first()
     lines = lines_of(environment_key, [resource_row(row)]) if row is not None else []
     return next(iter(lines), None)
 
 
 def _status_of(request: HttpRequest) -> Status | None:
-    """The status that the question names, if it names one."""
+    """The status that the address asks for; None where it asks for none."""
     text = request.GET.get("status", "")
     return Status(text) if text in set(Status) else None
 
 
 def kind_of(request: HttpRequest) -> ResourceType | None:
-    """The type that the question names, if it names one."""
+    """The resource type that the address names; None where it names none."""
     return by_word.get(request.GET.get("type", ""))
 
 
 def subject_of(request: HttpRequest) -> tuple[ResourceType, str]:
-    """The resource that the question names. Raises NotFound where no resource can be called so."""
+    """The type and name of the resource that the address names. Raises NotFound where no resource can be called so."""
     kind, name = kind_of(request), request.GET.get("name", "")
     if kind is None or name_problem(name):
         raise NotFound("The address names no resource: it ends in ?type=TYPE&name=NAME.")
-    return kind, name
+    return kind, canonical(name)

@@ -26,7 +26,7 @@ _SUBJECT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What was found in a text; empty where it does not say. `text` is all of it, for a plain search."""
+    """The parts found in a searched text; empty where it has none. `text` is all of it, for a plain search."""
 
     text: str
     code: str = ""
@@ -37,12 +37,12 @@ class Terms:
 
     @property
     def asks(self) -> bool:
-        """Whether it is a question that Explain answers: a name of a known type."""
+        """Whether the text is a question that Explain answers: a name of a known type."""
         return bool(self.word and self.name)
 
 
 def terms_of(typed: str) -> Terms:
-    """What a text says."""
+    """The parts of a text that somebody typed or pasted: code, environment, type, name, client."""
     text = typed.strip()[:MAX_CHARS]
     code, node = _CODE.search(text.upper()), _NODE.search(text)
     client = node[1].strip() if node else ""

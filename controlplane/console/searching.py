@@ -16,11 +16,11 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.searching import changes_found, resources_named_like
 from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.browsing import ClientLine, client_page
+from controlplane.common.errors import NotFound
 from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
 from controlplane.console.search_terms import Terms, terms_of
 from controlplane.console.states import look_of_resource
-from controlplane.errors import NotFound
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.triage import incident_page
 from controlplane.incidents.values import IncidentState
@@ -32,13 +32,13 @@ _MAX_LOOKED_FOR: Final = 200
 
 
 class SearchPage(Page):
-    """One answer leads straight to it; several are listed."""
+    """The search page: a single result is opened, several are listed."""
 
     template = "console/search.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Where to, or what there is."""
+        """Redirect to the single result, or list all results of the search."""
         terms = terms_of(request.GET.get("q", ""))
         keys = self.principal.sees(state.key for state in environment_list())
         if terms.asks:
@@ -59,7 +59,9 @@ class SearchPage(Page):
     def _listed(
         self, terms: Terms, wanted: str, keys: tuple[str, ...], clients: tuple[ClientLine, ...], client_count: int
     ) -> HttpResponse:
-        """What there is, beside these clients; a change alone whose id begins so is opened."""
+        """The list of results, beside these clients; where there is a change alone whose id begins so, a redirect to
+        it.
+        """
         resources = resources_named_like(environment_keys=keys, text=wanted, limit=_LISTED)
         words = statuses_named(names={(each.environment, (each.type, each.name)) for each in resources})
         incidents, incident_count = incident_page(
@@ -87,7 +89,7 @@ class SearchPage(Page):
         return self.page(context)
 
     def _called_by_id(self, wanted: str) -> tuple[str, str] | None:
-        """The page of the change or incident whose id this is, where whoever asks may see it."""
+        """The kind and address of the page of the change or incident with this id, where the user may see it."""
         try:
             public_id = str(UUID(wanted))
         except ValueError:
@@ -108,7 +110,7 @@ def _of_incident(public_id: str) -> str:
 
 
 def _the_one(clients: tuple[ClientLine, ...], wanted: str) -> ClientLine | None:
-    """The client that is called exactly so, if there is one."""
+    """The client with exactly this id or node id; None where there are none or several."""
     called = [each for each in clients if wanted in (each.client.id, each.client.node_id)]
     return called[0] if len(called) == 1 else None
 

@@ -25,11 +25,11 @@ from controlplane.clients.bootstraps import (
 from controlplane.clients.browsing import Standing, client_page, standing_counts
 from controlplane.clients.selectors import replica_list
 from controlplane.clients.troubles import Troubles, troubles_of
-from controlplane.config import Config
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from controlplane.console.clients import looks_of
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
-from controlplane.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.server_features import CRITERIA, BootstrapFeature
@@ -46,7 +46,7 @@ _FILES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One step: whether it is done, and what to do while it is not."""
+    """A step of the guide: whether it is done, and what to do while it is not."""
 
     label: str
     done: bool
@@ -54,12 +54,12 @@ class Tick:
 
 
 class SetupPage(Page):
-    """The guide of one environment."""
+    """The page that guides through setting up one environment."""
 
     template = "setup/guide.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The guide; only its ticks for a page that is open."""
+        """The guide or, for a page that is open, only which of its steps are done."""
         if request.GET.get("part") == "ticks":
             live = shared(f"setup/{self.here.id}", lambda: _live(self.here))
             return self.part("setup/ticks.html", {**live, "environment": self.here})
@@ -122,8 +122,8 @@ def _ticks(environment: EnvironmentState, troubles: Troubles) -> tuple[Tick, ...
 def _bootstrap(
     environment_key: str, family: str, node_id: str, features: list[str], paths: dict[str, str]
 ) -> tuple[str, str]:
-    """(the file, what is wrong with the question); one of both is empty. The features are gRPC's alone; `paths` are of
-    the client's files.
+    """The bootstrap file, and the problem with the question; one of both is empty. The features are gRPC's alone;
+    `paths` are of the client's files.
     """
     if problem := name_problem(node_id):
         return "", f"The node id {problem}."
@@ -150,7 +150,7 @@ def _bootstrap(
 
 
 def _well(content: int, connected: int) -> str:
-    """How many of the connected clients have what they ask for, as far as they say."""
+    """The words for how many of the connected clients have what they ask for, as far as they say."""
     if connected and not content:
         return "none does: each refuses, is silent or is denied"
     return f"{content} of {connected}"

@@ -11,16 +11,18 @@ from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.browsers import KEPT_S, browser_write, cookie_name
 from controlplane.accounts.logins import Caller, password_sign_in
-from controlplane.errors import TooManyAttempts
+from controlplane.common.errors import TooManyAttempts
 
 _MAX_NAME_CHARS: Final = 150  # the column
 
 
 class SignInForm(AuthenticationForm):
-    """Name and password, counted. `clean` raises TooManyAttempts."""
+    """The form for name and password; attempts are counted. `clean` raises TooManyAttempts."""
 
     def clean(self) -> dict[str, Any]:
-        """Who they belong to."""
+        """Check the name and password, and keep the user whom they belong to. Raises TooManyAttempts, and
+        ValidationError where they belong to nobody.
+        """
         username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         if username and password:
             request = self.request or HttpRequest()
@@ -34,14 +36,14 @@ class SignInForm(AuthenticationForm):
 
 
 class SignInView(LoginView):
-    """Name and password, a few times a minute."""
+    """The page to sign in by name and password, a few times a minute."""
 
     template_name = "console/login.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Let in, refuse in words that do not say which of the two was wrong, or say to wait."""
+        """Sign in, or refuse in words that do not say which of the two was wrong, or say to wait."""
         try:
             answer: HttpResponse = super().post(request, *args, **kwargs)
         except TooManyAttempts as error:
@@ -53,7 +55,7 @@ class SignInView(LoginView):
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Sign in, under a new session key, and let this browser know that it did."""
+        """Sign the user in, under a new session key, and let this browser know that they signed in with it."""
         answer = super().form_valid(form)
         user = form.get_user()
         if isinstance(user, User):
@@ -62,7 +64,9 @@ class SignInView(LoginView):
 
 
 def browser_keep(answer: HttpResponse, user: User) -> None:
-    """Have the browser keep that this person signed in with it, by the password they have now."""
+    """Set the cookie by which this browser is known as one with which this person signed in, by the password they have
+    now.
+    """
     answer.set_cookie(
         cookie_name(),
         browser_write(user),
@@ -74,7 +78,9 @@ def browser_keep(answer: HttpResponse, user: User) -> None:
 
 
 def caller_of_request(request: HttpRequest) -> Caller:
-    """Who sent it. What a proxy reports counts only when it is one we were told of: asgi.py has put it here then."""
+    """The address, browser cookie and id of a request. What a proxy reports counts only when it is one we were told of:
+    asgi.py has put it here then.
+    """
     return Caller(
         address=str(request.META.get("REMOTE_ADDR", "")),
         browser=request.COOKIES.get(cookie_name(), ""),

@@ -18,10 +18,10 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.values import finding_from_json
 from controlplane.clients.browsing import Standing, standing_counts
+from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
 from controlplane.console.states import look_of_environment
-from controlplane.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.snapshots.history import addresses_at, addresses_between
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback, rollback_plan
@@ -40,10 +40,10 @@ _MAX_CAUSES: Final = 1_000  # read for a page of snapshots: a build joins the ch
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLine:
-    """One snapshot, with the build that made it, and the changes it was made for, newest first.
+    """A snapshot in the list, with the build that made it, and the changes it was made for, newest first.
 
-    Of the one that is served, `status` is how its environment stands, `refused` how many clients refuse something of
-    it now, and `denied` how many ask for what they may not read by its rules.
+    Of the one that is served, `status` is how its environment stands, `refused` how many clients refuse something of it
+    now, and `denied` how many ask for what they may not read by its rules.
     """
 
     row: SnapshotRow
@@ -56,32 +56,32 @@ class SnapshotLine:
 
     @property
     def look(self) -> str:
-        """How the environment stands that it serves, for the badge; empty for another snapshot."""
+        """The key of the badge of the environment that serves this snapshot; empty for another snapshot."""
         return look_of_environment(self.status.status) if self.status is not None else ""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What its build found, the first of it."""
+        """The first findings of the snapshot's build."""
         return tuple(finding_from_json(each) for each in self.build.findings) if self.build is not None else ()
 
     @property
     def finding_count(self) -> int:
-        """How many there were."""
+        """The number of all findings of the snapshot's build."""
         return sum(self.build.finding_counts.values()) if self.build is not None else 0
 
     @property
     def resources(self) -> int:
-        """How many resources it serves."""
+        """The number of resources that the snapshot serves."""
         return sum(value for value in self.row.counts.values() if isinstance(value, int))
 
 
 class SnapshotsPage(Page):
-    """The snapshots that are kept, newest first; any two can be compared."""
+    """The page with an environment's stored snapshots, newest first; any two can be compared."""
 
     template = "snapshots/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """A page of them."""
+        """One page of the environment's snapshots."""
         page = paged(request, snapshot_list(environment_key=environment_key), lambda row: row, size=_SIZE)
         builds = builds_of_epochs(environment_key=environment_key, epochs=[row.epoch for row in page.items])
         causes = _causes(environment_key, builds)
@@ -99,12 +99,12 @@ class SnapshotsPage(Page):
 
 
 class SnapshotPage(Page):
-    """One snapshot: what made it, and what it serves by type."""
+    """The page of one snapshot: what made it, and how much it serves of each type."""
 
     template = "snapshots/detail.html"
 
     def get(self, request: HttpRequest, environment_key: str, epoch: int) -> HttpResponse:  # noqa: ARG002 - Django's
-        """It never changes."""
+        """The page of the snapshot with this epoch, which never changes."""
         row = snapshot_list(environment_key=environment_key).filter(epoch=min(epoch, 2**63 - 1)).first()
         if row is None:
             raise NotFound(f"There is no snapshot {epoch} of '{environment_key}': not yet, or not any more.")
@@ -116,10 +116,10 @@ class SnapshotPage(Page):
 
 
 class _DifferencesPage(Page, ABC):
-    """Shared by what shows two states beside each other."""
+    """The base of pages that compare two states of an environment."""
 
     def _differing(self, before: Mapping[EntryKey, str], after: Mapping[EntryKey, str]) -> Paged[ResourceDifference]:
-        """The page of their differences that the question asks for."""
+        """The differing resources that belong on the page number in the address."""
         number = page_number(self.request)
         count, found = states_differ(
             before, after, environment_key=self.here.key, limit=_DIFFS, offset=(number - 1) * _DIFFS
@@ -128,12 +128,12 @@ class _DifferencesPage(Page, ABC):
 
 
 class ComparePage(_DifferencesPage):
-    """Two snapshots, or one and what is written now."""
+    """The page that compares two snapshots, or one with what is written now."""
 
     template = "snapshots/compare.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """What leads from one to the other."""
+        """The form to choose two states and, where they are chosen, one page of their differences."""
         before, after = request.GET.get("from", ""), request.GET.get("to", LIVE)
         context: dict[str, object] = {"before": before, "after": after, "epoch": self.here.epoch}
         if before:
@@ -143,14 +143,17 @@ class ComparePage(_DifferencesPage):
 
 
 class RollbackPage(_DifferencesPage):
-    """The way back to an earlier snapshot: what it would change, why, and whether changes are held afterwards."""
+    """The page to roll an environment back to an earlier snapshot: what that would change, a field for the reason, and
+    whether the environment is on hold
+    afterwards.
+    """
 
     template = "snapshots/rollback.html"
     needs = {"GET": Role.OPERATOR, "POST": Role.OPERATOR}
     why = "reason"
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """What going back would change, and what it would take from clients."""
+        """The form, with what rolling back would change; with `?part=loss`, what it would take from clients."""
         epoch = _epoch(request.GET.get("to", ""))
         if request.GET.get("part") == "loss":
             return self.foreseen(lambda: rollback_plan(environment_key=environment_key, to_epoch=epoch).loss)
@@ -160,7 +163,7 @@ class RollbackPage(_DifferencesPage):
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Go back."""
+        """Roll back, and redirect to the change that does so."""
         reason = request.POST.get("reason", "").strip()
         try:
             if not reason or len(reason) > _MAX_REASON:
@@ -180,12 +183,12 @@ class RollbackPage(_DifferencesPage):
 
 
 class BuildsPage(Page):
-    """What the builder did: stage by stage, and what is served meanwhile."""
+    """The page with the builder's runs: stage by stage, and what is served meanwhile."""
 
     template = "builds/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """A page of runs, newest first."""
+        """One page of builds, newest first."""
         page = paged(request, build_list(environment_key=environment_key), lambda row: row, size=_SIZE)
         waiting = changes_of_generations(
             environment_key=environment_key,
@@ -197,7 +200,7 @@ class BuildsPage(Page):
 
 
 def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tuple[Change, ...]]:
-    """By epoch, the changes that its build was the first to cover. One query."""
+    """The changes that each build was the first to cover, by epoch. One query."""
     if not builds:
         return {}
     changes = changes_of_generations(
@@ -213,7 +216,9 @@ def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tupl
 
 
 def _now(environment: EnvironmentState) -> tuple[EnvironmentStatus, int, int]:
-    """How it stands, how many clients refuse something of what it serves, and how many are denied something."""
+    """How the environment stands, how many clients refuse something of what it serves, and how many are denied
+    something.
+    """
     status = environment_statuses(environments=[environment])[environment.key]
     counts = standing_counts(environment_keys=[environment.key])[environment.key]
     return status, counts[Standing.REFUSING], counts[Standing.DENIED]
@@ -226,7 +231,7 @@ def _epoch(text: str) -> int:
 
 
 def _states(environment_key: str, before: str, after: str) -> tuple[Mapping[EntryKey, str], Mapping[EntryKey, str]]:
-    """What is to be compared: two snapshots, of which only what differs is read, or one and what is written now."""
+    """The two states to compare: two snapshots, of which only what differs is read, or one and what is written now."""
     if LIVE not in (before, after):
         return addresses_between(environment_key=environment_key, before=_epoch(before), after=_epoch(after))
     old, new = (

@@ -14,14 +14,16 @@ _TRIED: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """A text of a type whose name is `name`."""
+    """A text to start a new resource from, of this type and name."""
 
     word: str
     name: str
     text: str
 
     def free(self, taken: Callable[[Sequence[str]], Collection[str]]) -> str:
-        """The text with the first of `pay`, `pay-2`, `pay-3`, … that is free. `taken`: which of some names are not."""
+        """The text with the first of the names `pay`, `pay-2`, `pay-3`, … that is not taken. `taken`: a function that
+        says which of some names are.
+        """
         field = by_word[self.word].name_field
         start = 1
         while True:

@@ -13,7 +13,7 @@ from controlplane.status.values import Status
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`tone` is one of good, warn, bad, busy and quiet."""
+    """The tone, icon and label of a badge. `tone` is one of good, warn, bad, busy and quiet."""
 
     tone: str
     icon: str
@@ -135,23 +135,23 @@ _CHANGES: Final = {Outcome.WAITING: "saved"}
 
 
 def look_of_environment(headline: Headline) -> str:
-    """The key of an environment's look."""
+    """The key in `LOOKS` for how an environment stands."""
     return _ENVIRONMENTS.get(headline, headline.value)
 
 
 def look_of_resource(status: Status, *, acknowledged: bool = False) -> str:
-    """The key of a resource's look; `acknowledged`: a client runs its newest revision."""
+    """The key in `LOOKS` for how a resource stands; `acknowledged`: a client runs its newest revision."""
     if status is Status.PUBLISHED and acknowledged:
         return "served_proven"
     return _RESOURCES.get(status, status.value)
 
 
 def look_of_change(status: Outcome | Progress) -> str:
-    """The key of a change's look."""
+    """The key in `LOOKS` for how a change stands."""
     return _CHANGES[status] if isinstance(status, Outcome) and status in _CHANGES else status.value
 
 
 def look_of(state: str) -> Look:
-    """The look of a state; one that is not in the table reads as it is."""
+    """The look for a key; a key that is not in the table is its own label."""
     found = LOOKS.get(state)
     return found if found is not None else Look(*_UNKNOWN, state.replace("_", " "))

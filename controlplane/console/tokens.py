@@ -27,10 +27,10 @@ from controlplane.catalog.token_rights import (
     client_tokens_of,
     environment_choices,
 )
+from controlplane.common.errors import ControlPlaneError, Forbidden, InputInvalid
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
 from controlplane.console.posted import number_of, reason_of
-from controlplane.errors import ControlPlaneError, Forbidden, InputInvalid
 from xdscore.selectors import EnvironmentChoice
 
 Row = TypeVar("Row", ApiToken, ClientToken)
@@ -46,8 +46,8 @@ _STATES: Final = {"good": "that are good", "ended": "that have ended"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One token of the list. `name` is what it is called or names; `mark` the part of it that may be shown; `state` for
-    the badge; `owner` says whose it is, and is empty of a data plane's.
+    """A token in the list. `name` is its name or subject; `mark` the part of it that may be shown; `state` the key of
+    its badge; `owner` says whose it is, and is empty of a data plane's.
     """
 
     id: int
@@ -64,13 +64,13 @@ class Line:
 
     @property
     def ends(self) -> bool:
-        """Whether there is still something to end."""
+        """Whether the token can still be revoked."""
         return self.state not in ("revoked", "expired")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A token at the only moment when it is told, and what there is to know about its use."""
+    """A new token with its plaintext, to be shown now and never again, and what there is to know about its use."""
 
     name: str
     text: str
@@ -78,17 +78,19 @@ class Made:
 
 
 class TokensPage(Page):
-    """The tokens that somebody administers: `?kind=api` or `client`; of who administers nothing, their own."""
+    """The page with the tokens that somebody administers: `?kind=api` or `client`; of who administers nothing, their
+    own.
+    """
 
     template = "people/tokens.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The list."""
+        """The page with the tokens of the kind in the address."""
         return self._page(request)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Make one, or end one."""
+        """Create a token and show it, or revoke one."""
         acts = {"make-api": self._make_api, "make-client": self._make_client}
         ends = {"end-api": self._end_api, "end-client": self._end_client}
         action = request.POST.get("action", "")
@@ -236,14 +238,16 @@ def _client_line(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> 
 
 
 def _owner_of(token: ApiToken) -> str:
-    """Whose a token is, in words."""
+    """The words for whose a token is."""
     if token.owner is not None:
         return f"of {token.owner.get_username()}"
     return "of the installation" if token.kind == TokenKind.INSTALLATION else "of a service"
 
 
 def _kind_of(given: QueryDict) -> TokenKind:
-    """A person's own, unless the form says that it is a service's. Raises InputInvalid."""
+    """The kind of the token to create: a person's own, unless the form says that it is a service's. Raises
+    InputInvalid.
+    """
     chosen = given.get("kind", TokenKind.PERSONAL.value)
     if chosen not in (TokenKind.PERSONAL, TokenKind.SERVICE):
         raise InputInvalid("Say whether the token is yours or a service's. Nothing was changed.")
@@ -260,7 +264,9 @@ def _state_of(expires_at: datetime | None, revoked_at: datetime | None) -> str:
 
 
 def _scopes_of(given: QueryDict) -> tuple[Scope, ...]:
-    """One from each row that chooses a role; "*" stands for all environments. Raises InputInvalid."""
+    """The scopes of the token to create, one from each row of the form that chooses a role; "*" stands for all
+    environments. Raises InputInvalid.
+    """
     roles = {role.value: role for role in Role}
     rows = ((given.get(f"role-{row}", ""), given.get(f"environment-{row}", "")) for row in range(1, _SCOPE_ROWS + 1))
     scopes = dict.fromkeys(Scope(roles[role], None if key == "*" else key) for role, key in rows if role in roles)
@@ -270,7 +276,9 @@ def _scopes_of(given: QueryDict) -> tuple[Scope, ...]:
 
 
 def _end_of(given: QueryDict) -> datetime | None:
-    """When it ends: the last moment of a day, so many days from now, or never. Raises InputInvalid."""
+    """The time at which the token expires: the last moment of a day, so many days from now, or never (None). Raises
+    InputInvalid.
+    """
     if day := given.get("until", "").strip():
         try:
             return make_aware(datetime.combine(date.fromisoformat(day), time.max))

@@ -9,10 +9,10 @@ from controlplane.builder.selectors import held_with_code
 from controlplane.catalog.selectors import environment_list
 from controlplane.clients.browsing import client_page
 from controlplane.clients.troubles import troubles_of
+from controlplane.common.errors import NotFound
 from controlplane.console.clients import looks_of
 from controlplane.console.pages import Page
 from controlplane.console.states import look_of_resource
-from controlplane.errors import NotFound
 from controlplane.incidents.triage import incident_page
 from controlplane.status.selectors import statuses_named
 from xdscore.codes import CATALOGUE, shown
@@ -25,13 +25,13 @@ _PLACE: Final = re.compile(r"\{\w+\}")
 
 
 class CodePage(Page):
-    """What a code means, and where: wherever a page shows one, it leads here, and so does a search for it."""
+    """The page that explains an error code, to which every shown code leads, and so does a search for it."""
 
     template = "console/code.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, code: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The catalogue's row, and what of it there is in the environments that one may see."""
+        """The meaning of the code, and where it applies in the environments that the user may see."""
         row = CATALOGUE.get(code)
         if row is None:
             raise NotFound(f"There is no code '{shown(code)}'.")

@@ -9,9 +9,10 @@ from xdscore.resource_types import ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether the name is served, the sentence that says why, and the next step. `code` is what clients are told, if
-    anything. `rules` are the access rules that match the name, in order, up to the one that decided; where none of them
-    did, the environment's default decided. `near` are published names that resemble one that is missing.
+    """The decision about a name, for operators: whether it is served, the sentence that says why, and the next step.
+    `code` is what clients are told, if anything. `rules` are the access rules that match the name, in order, up to the
+    one that decided; where none of them did, the environment's default decided. `near` are published names that
+    resemble one that is missing.
     """
 
     served: bool
@@ -23,7 +24,7 @@ class Answer:
 
     @property
     def rule(self) -> int:
-        """The number of the rule that decided; 0: the environment's default did."""
+        """The number of the rule that decided; 0 where the environment's default did."""
         return next((step.rule.number for step in self.rules if step.decided), 0)
 
 
@@ -36,7 +37,9 @@ def answer_of(
     near: tuple[str, ...] = (),
     rules: tuple[RuleStep, ...] = (),
 ) -> Answer:
-    """The answer for operators: it may say what clients must not learn, such as that a rule hides a name."""
+    """The answer that a decision amounts to, for operators: it may say what clients must not learn, such as that a rule
+    hides a name.
+    """
     subject = f"{kind.title} '{name}'"
     served, code, sentence, step = False, "XDS2101", "", ""
     match decision:
@@ -72,7 +75,7 @@ def answer_of(
 
 
 def _denied_by_default(kind: ResourceType, subject: str, environment: str) -> tuple[str, str]:
-    """The sentence, and the next step."""
+    """The sentence, and the next step, where the environment's default denies a name."""
     if kind.secret:
         named = f"names the type {kind.word}"
         return (

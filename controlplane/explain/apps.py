@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ExplainConfig(AppConfig):
-    """Explain."""
+    """Registers this folder with Django as the application `explain`."""
 
     name = "controlplane.explain"
     label = "explain"

@@ -32,8 +32,8 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Askers:
-    """`rules` speak of the name, in order, and `default` holds behind them; `clients` begin with those that are told
-    something in its place.
+    """The clients that ask for a name, and the rules about it. `rules` match the name, in order, and `default` holds
+    behind them; `clients` begin with those that are told something in its place.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -49,7 +49,9 @@ class Askers:
         return len(effects) > 1
 
     def rules_sentence(self, subject: str, environment: str) -> str:
-        """What each of the rules says of whom, in order; the last speaks of everybody else."""
+        """A sentence that says which effect each of the rules has for whom, in order; the last speaks of everybody
+        else.
+        """
         parts = [_says(rule, "it" if place else subject) for place, rule in enumerate(self.rules[:_MAX_RULES_TOLD])]
         if more := len(self.rules) - len(parts):
             parts.append(f"{more} more rule{'s speak' if more > 1 else ' speaks'} of it")
@@ -59,13 +61,13 @@ class Askers:
         return f"{said[:1].upper()}{said[1:]}." if said else ""
 
     def told(self, code: str = "") -> tuple[Asker, ...]:
-        """Those that are told this code; without one, any."""
+        """The clients that are told this code in place of the name; without a code, those that are told any."""
         return tuple(each for each in self.clients if each.code and code in ("", each.code))
 
 
 def askers_of(question: Question) -> Askers:
-    """Who asks for this name by itself. What clients were told at an earlier snapshot is not kept: then nobody is
-    listed. Metadata of clients is not kept either, so groups over it hold nobody. Raises what `explain` does.
+    """The clients that ask for this name itself. What clients were told at an earlier snapshot is not kept: then nobody
+    is listed. Metadata of clients is not kept either, so groups over it hold nobody. Raises what `explain` does.
     """
     environment, kind, name = question.environment, question.kind, canonical(question.name)
     snapshot = snapshot_asked(question)

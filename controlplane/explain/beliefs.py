@@ -22,9 +22,9 @@ from controlplane.clients.selectors import (
     client_subscriptions,
     client_subscriptions_last,
 )
+from controlplane.common.remembered import Remembered
 from controlplane.explain.selectors import refusal_of
 from controlplane.explain.values import names_covered
-from controlplane.remembered import Remembered
 from controlplane.snapshots.selectors import snapshot_of_names
 from xdscore.access import Audience
 from xdscore.decision import Decision, Denied, Missing, Serve, decide
@@ -35,7 +35,9 @@ from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content, EntryKey, Snapshot
 
 SETTLED_AFTER: Final = timedelta(seconds=10)
-"""A build waits up to 2 s for a quiet moment, sending takes a moment, and facts about it up to 2 s more."""
+"""How long after a write a client can be expected to have it: a build waits up to 2 s for a quiet moment, sending takes
+a moment, and facts about it up to 2 s more.
+"""
 _MAX_NACKS: Final = 50
 _UNSURE: Final = Believed(Belief.UNSURE)
 # Of the endpoints that clients of one or two environments have; 16 bytes each.
@@ -45,9 +47,9 @@ _digests: Final = Remembered[bytes, str](50_000)
 def beliefs_of(
     *, client: ClientSummary, types: Collection[str], said: Collection[EntryKey], limit: int
 ) -> Mapping[EntryKey, Believed]:
-    """What Parley believes that this client has of the names that it asks for, of these types; of everything that it
-    asks for by a wildcard, also of the names that it says it has. At most `limit` names of a wildcard are looked at. Of
-    a client without an open stream: of what its last one asked for.
+    """The content that Parley believes this client has of each name that it asks for, of these types; where it asks for
+    everything, also of the names that it says it has. At most `limit` names of a wildcard are looked at. Of a client
+    without an open stream: of what its last one asked for.
 
     A dozen queries, two for each wildcard, and one for each few hundred names.
     """
@@ -77,7 +79,9 @@ def beliefs_of(
 
 
 def _names(environment: str, subscription: SubscriptionView, said: Collection[EntryKey], limit: int) -> Iterable[str]:
-    """The canonical names that a subscription asks for, as far as anybody knows of them."""
+    """The canonical names that a subscription asks for, as far as they are known: for a wildcard those that exist, and
+    those that the client says it has.
+    """
     word = subscription.type
     candidates = {canonical(name) for name in subscription.names}
     if subscription.wildcard or any(name.endswith("*") for name in candidates):
@@ -88,7 +92,7 @@ def _names(environment: str, subscription: SubscriptionView, said: Collection[En
 
 
 class _Judge:
-    """Judges one name after the other for one client. `contents` are those that it believed in so far."""
+    """Works out the beliefs about one client, name by name. `contents` are those that it believed in so far."""
 
     def __init__(
         self, client: ClientSummary, snapshot: Snapshot, nacks: Collection[NackView], *, settled: datetime
@@ -107,7 +111,7 @@ class _Judge:
     def belief(
         self, key: EntryKey, asking: Collection[SubscriptionView], written: datetime | None, *, away: bool
     ) -> Believed:
-        """What to believe of a name that these subscriptions ask for and that was `written` last at this moment."""
+        """The belief about a name that these subscriptions ask for and that was `written` last at this time."""
         kind, name = by_word[key[0]], key[1]
         if written is not None and written > self._settled:
             return _UNSURE
@@ -136,14 +140,16 @@ class _Judge:
         return Belief.HAS if all(_acknowledged(each, written) for each in asking) else Belief.UNSURE
 
     def _was_told(self, subscription: SubscriptionView) -> bool:
-        """Whether it heard a while ago what it cannot have: rules may have changed without the name being written."""
+        """Whether the client was told a while ago what it cannot have: rules may have changed without the name being
+        written.
+        """
         answered = subscription.state in {SubscriptionState.ACKED, SubscriptionState.NACKED}
         return answered and subscription.sent_at is not None and subscription.sent_at <= self._settled
 
 
 def _acknowledged(subscription: SubscriptionView, written: datetime | None) -> bool:
-    """Whether it acknowledged what was written then. Its last response may be open or refused over another resource:
-    what it acknowledged before that, it has all the same.
+    """Whether the client acknowledged what was written at this time. Its last response may be open or refused over
+    another resource: what it acknowledged before that, it has all the same.
     """
     if subscription.state is SubscriptionState.ACKED:
         return True
@@ -152,7 +158,7 @@ def _acknowledged(subscription: SubscriptionView, written: datetime | None) -> b
 
 
 def _digests_of(addresses: Collection[bytes]) -> Mapping[bytes, str]:
-    """By address, the digests of the hosts of these endpoints."""
+    """The digests of the hosts of these endpoints, by the address of their content."""
 
     def read(missing: Collection[bytes]) -> Mapping[bytes, str]:
         blobs = blobs_read(addresses=[address.hex() for address in missing])

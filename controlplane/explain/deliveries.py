@@ -15,7 +15,7 @@ from controlplane.clients.selectors import (
     client_nacks,
     client_subscriptions,
 )
-from controlplane.config import Config
+from controlplane.config.loading import Config
 from controlplane.explain.delivery import Delivery, NameKnown, delivery_of
 from controlplane.explain.selectors import asked_of, refusal_of
 from controlplane.snapshots.selectors import snapshot_of_names
@@ -27,14 +27,15 @@ from xdscore.resource_types import ResourceType, by_word
 from xdscore.snapshot import EntryKey
 
 MAX_NAMES: Final = 100
-"""Of one type; more are counted. Explain answers for any."""
+"""The most names of one type that are shown; more are counted. Explain answers for any."""
 _MAX_NACKS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class TypeDeliveries:
-    """One type of one stream. `names` is how many names it asks for; of a wildcard, `deliveries` shows the first names
-    that the client may read, and `more` says whether there are others.
+    """The subscription of an open stream to one type, and what the client has of its names. `names` is how many names
+    it asks for; of a wildcard, `deliveries` shows the first names that the client may read, and `more` says whether
+    there are others.
     """
 
     kind: ResourceType
@@ -45,7 +46,7 @@ class TypeDeliveries:
 
 
 def client_deliveries(*, client: ClientSummary) -> tuple[TypeDeliveries, ...]:
-    """What the open streams of a client ask for, and what it has of each name: at most 100 of each type.
+    """The subscriptions of a client's open streams, and what it has of each name: at most 100 of each type.
 
     A bounded number of queries, whatever the client asks for: one for each type of which it wants all, and a dozen.
     """
@@ -63,7 +64,9 @@ def client_deliveries(*, client: ClientSummary) -> tuple[TypeDeliveries, ...]:
 
 
 def _names(environment: str, subscription: SubscriptionView) -> Sequence[str]:
-    """The names to look at, one more than are shown: those it asks for or, of a wildcard, those that there are."""
+    """The names to look at, one more than are shown: those that the subscription asks for or, of a wildcard, those that
+    exist.
+    """
     asked = sorted(subscription.names)
     if not subscription.wildcard:
         return asked[: MAX_NAMES + 1]

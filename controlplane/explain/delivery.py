@@ -13,7 +13,7 @@ from xdscore.decision import Decision, Denied, Missing, Serve, Undecided, Withhe
 
 
 class DeliveryState(StrEnum):
-    """The state of one (client, name), the one that needs attention most first."""
+    """How far a client has come with one name; the state that needs attention most comes first."""
 
     NACKED = "NACKED"
     ERROR_SENT = "ERROR_SENT"
@@ -26,8 +26,8 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a client has of a name. `since`: from when on; None where that is not kept. `told` is the text it was sent
-    in place of the resource, if any; `denied`: because it may not have it, and not because there is none.
+    """The state of a name at a client. `since`: from when on; None where that is not kept. `told` is the text it was
+    sent in place of the resource, if any; `denied`: because it may not have it, and not because there is none.
     """
 
     type: str
@@ -41,7 +41,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class NameKnown:
-    """What the server knows of a name for this client.
+    """The facts about a name, for one client, from which its delivery is derived.
 
     `revision` is the number of the revision that is served, 0 where the catalogue does not know it any more; `told` the
     text clients get in its place, if any; `refusal` a NACK of exactly this content.
@@ -56,7 +56,9 @@ class NameKnown:
 
 
 def delivery_of(known: NameKnown, asked: Asked | None) -> Delivery:
-    """The state of a name that a connected client asks for, or (`asked` None) does not."""
+    """The state of a name at a connected client; `asked` is its subscription, None where it does not ask for the
+    name.
+    """
     if asked is None:
         return Delivery(known.type, known.name, DeliveryState.NOT_SUBSCRIBED, "This client never asked for this name.")
     match known.decision:

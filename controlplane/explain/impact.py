@@ -18,12 +18,12 @@ from xdscore.resource_types import by_word
 from xdscore.selectors import ClientFacts
 
 Key = tuple[str, str]
-"""(type word, name)."""
+"""The word of a type, and a resource's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A resource that would be put or deleted."""
+    """A resource that an edit would put or delete."""
 
     word: str
     name: str
@@ -32,7 +32,7 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A client that would lose these."""
+    """A client that would lose these resources."""
 
     client: str
     facts: ClientFacts
@@ -41,7 +41,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class GroupImpact:
-    """The same counts for the connected clients of one group; an empty key: those of no group."""
+    """The counts of an `Impact` for the connected clients of one group; an empty key: those of no group."""
 
     key: str
     connected: int
@@ -51,8 +51,9 @@ class GroupImpact:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """Of the `connected` clients, `receive` would be sent something different; `losing` are those of them that would
-    lose what they ask for and may read now. `groups` are those with a client that would receive something.
+    """How edits would affect connected clients: of the `connected` ones, `receive` would be sent something different;
+    `losing` are those of them that would lose what they ask for and may read now. `groups` are those with a client that
+    would receive something.
     """
 
     connected: int
@@ -62,7 +63,7 @@ class Impact:
 
 
 def impact_of(edits: Sequence[Edited], *, environment: str, table: AccessTable, fleet: FleetAsks) -> Impact:
-    """The impact of these edits on these clients."""
+    """The impact of these edits on these connected clients."""
     clients = fleet.clients
     judge = _Judge(edits, table, fleet.names)
     audiences = {client: table.audience(environment, facts) for client, facts in clients.items()}
@@ -81,7 +82,7 @@ def impact_of(edits: Sequence[Edited], *, environment: str, table: AccessTable, 
 
 
 class _Judge:
-    """Which edits concern whoever asks; the same question is answered once."""
+    """Works out which edits concern a subscription; the same question is answered once."""
 
     def __init__(self, edits: Sequence[Edited], table: AccessTable, names: Mapping[str, Sequence[str]]) -> None:
         self._edited: dict[str, dict[str, str]] = {}

@@ -23,10 +23,9 @@ from xdscore.names import canonical
 
 
 def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) -> Ladder:
-    """The answer to one question."""
+    """The explanation, rung by rung, that answers one question from these facts."""
     stranger = client is not None and client.environment != question.environment
     here = None if stranger else client
-    delivered = here if question.at is None and isinstance(name.decision, Serve) else None
     away = _away(question, name, client, stranger=stranger)
     asked = _asking(here, question)
     rungs = (
@@ -35,22 +34,41 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
         _subscribed(question, here, asked) if question.at is None else _skipped(3, "subscribed", away),
         _exists(question, name),
         _access(question, name, here),
-        _sent(name, asked) if delivered and asked else _skipped(6, "sent", away),
-        _answered(delivered, asked) if delivered and asked else _skipped(7, "answered", away),
-        _now(name, here, asked) if here and question.at is None else _skipped(8, "now", away),
+        *_delivery(question, name, here, asked, away),
     )
     decisive = _decisive(rungs)
     verdict = _verdict(decisive)
-    served = isinstance(name.decision, Serve)
-    unsure = decisive.number == _ACCESS and verdict is Verdict.UNKNOWN and name.default is not None
-    code = "" if stranger or served or unsure else name.answer.code
+    headline = _headline(name, here, asked) if decisive.number == _ANSWERED else ""
     sentence = name.answer.sentence if verdict is Verdict.YES else decisive.text
-    steps = () if verdict is Verdict.YES else _next(name, decisive)
-    told = "" if stranger else name.told
-    headline = _headline(name, delivered, asked) if decisive.number == _ANSWERED else ""
-    if headline:
-        sentence = f"{headline}. {sentence}"
-    return Ladder(verdict, code, sentence, rungs, steps, _links(question, name, client), told, headline)
+    return Ladder(
+        verdict,
+        "" if stranger else _code(name, decisive),
+        f"{headline}. {sentence}" if headline else sentence,
+        rungs,
+        () if verdict is Verdict.YES else _next(name, decisive),
+        _links(question, name, client),
+        "" if stranger else name.told,
+        headline,
+    )
+
+
+def _delivery(
+    question: Question, name: NameFacts, client: ClientSide | None, asked: Asked | None, away: str
+) -> tuple[Rung, Rung, Rung]:
+    """The rungs of what this client was sent, answered and runs now; `away` says why those are skipped that are."""
+    sent, answered, now = _skipped(6, "sent", away), _skipped(7, "answered", away), _skipped(8, "now", away)
+    if client is None or question.at is not None:
+        return sent, answered, now
+    if asked is not None and isinstance(name.decision, Serve):
+        sent, answered = _sent(name, asked), _answered(client, asked)
+    return sent, answered, _now(name, client, asked)
+
+
+def _code(name: NameFacts, decisive: Rung) -> str:
+    """The code of why the name is not served; empty where it is, and where nobody can tell by which rule."""
+    served = isinstance(name.decision, Serve)
+    unsure = decisive.number == _ACCESS and decisive.state is RungState.UNKNOWN and name.default is not None
+    return "" if served or unsure else name.answer.code
 
 
 _ENVIRONMENT, _SUBSCRIBED, _EXISTS, _ACCESS, _SENT, _ANSWERED, _NOW = range(2, 9)
@@ -144,13 +162,13 @@ def _missing(question: Question, name: NameFacts, subject: str) -> str:
 
 
 def _held_back(name: NameFacts) -> str:
-    """What a newer revision waits for, where an older one is served."""
+    """A sentence about what a newer revision waits for, where an older one is served; empty where none waits."""
     if name.written is None or name.served is None or name.written.number == name.served.number:
         return ""
     if name.quarantined:
         return f" The newer r{name.written.number} is in quarantine."
     if name.findings:
-        return f" The newer r{name.written.number} is held: {_because(name)}."
+        return f" The newer r{name.written.number} is held back: {_because(name)}."
     return f" The newer r{name.written.number} waits for a build." if name.waiting else ""
 
 
@@ -181,7 +199,7 @@ def _access(question: Question, name: NameFacts, client: ClientSide | None) -> R
 
 
 def _unsure(steps: tuple[RuleStep, ...], effect: Effect, client: ClientSide | None) -> RuleStep | None:
-    """The first rule that would decide otherwise if the client belonged to a group of which nobody can tell."""
+    """The first rule that would have another effect if the client belonged to a group of which nobody can tell."""
     if client is None:
         return None
     doubted = (step for step in steps if not step.decided and not client.doubtful.isdisjoint(step.rule.client_groups))
@@ -201,7 +219,9 @@ def _sent(name: NameFacts, asked: Asked) -> Rung:
 
 
 def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -> str:
-    """What a client that surely refused what is published has instead, where the catalogue knows both revisions."""
+    """A headline for a client that surely refused what is published: what it has instead, where the catalogue knows
+    both revisions; else empty.
+    """
     if client is None or client.refusal is None or not client.refusal.sure:
         return ""
     if asked is None or name.served is None:
@@ -273,7 +293,9 @@ def _after_refusal(now: NowRuns, name: NameFacts) -> tuple[RungState, str]:
 
 
 def _belief(family: str) -> str:
-    """What a client without the resource probably shows (gRFC A88, texts.md F1 and F3)."""
+    """A sentence about what a client of this family without the resource probably shows (gRFC A88, texts.md F1 and
+    F3).
+    """
     if family.startswith("grpc"):
         return (
             "It fails with our sentence where it reads resource_errors, else with 'does not exist' after 15 s; "
@@ -315,7 +337,9 @@ def _links(question: Question, name: NameFacts, client: ClientSide | None) -> tu
 
 
 def _asking(client: ClientSide | None, question: Question) -> Asked | None:
-    """Of the open streams that ask for the name, the one that needs attention most."""
+    """The subscription to the name that needs attention most, among the client's open streams; None where no stream
+    asks for it.
+    """
     if client is None or not client.connected:
         return None
     covering = [each for each in client.asked if each.covers(question.name)]
@@ -326,7 +350,7 @@ _ATTENTION = (Reply.NACKED, Reply.SENT, Reply.REQUESTED, Reply.ACKED)
 
 
 def _away(question: Question, name: NameFacts, client: ClientSide | None, *, stranger: bool) -> str:
-    """Why the rungs about delivery are not asked."""
+    """The reason why the rungs about delivery are not asked, as a sentence; empty where they are."""
     if client is None:
         return "No client was named."
     if stranger:

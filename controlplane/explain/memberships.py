@@ -10,14 +10,16 @@ from xdscore.client_groups import ClientGroup
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The keys of the groups it belongs to, and of those whose metadata, which is not kept, would decide."""
+    """The keys of the groups a client belongs to, and of those for which its metadata, which is not kept, would
+    decide.
+    """
 
     groups: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
 
 
 def memberships_of(*, environment_key: str, clients: Collection[ClientSummary]) -> Mapping[str, Membership]:
-    """By client id, the groups of these clients of one environment. One query."""
+    """The groups of these clients of one environment, by client id. One query."""
     groups = [group_state(row).draft.group for row in group_list(environment_key=environment_key)]
     return {client.id: _membership(groups, client) for client in clients}
 

@@ -17,8 +17,9 @@ from xdscore.resource_types import ResourceType
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`rules` match the name, in order; `default` is what holds where none of them speaks of a client. Of a secret that
-    is never what the environment's default effect says if that allows.
+    """How many clients may read a name, and by which rules. `rules` match the name, in order; `default` is what holds
+    where none of them speaks of a client. Of a secret that is never what the environment's default effect says if that
+    allows.
     """
 
     kind: ResourceType
@@ -31,17 +32,19 @@ class Reach:
 
     @property
     def clients(self) -> int:
-        """All clients that are known."""
+        """The number of all clients that are known."""
         return self.allowed + self.denied + self.hidden
 
     @property
     def closed(self) -> bool:
-        """Whether it is a secret that no rule lets anybody read."""
+        """Whether the name is a secret's that no rule lets anybody read."""
         return self.kind.secret and all(rule.effect is not Effect.ALLOW for rule in self.rules)
 
 
 def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
-    """Who may read this name now. Raises NotFound. Metadata of clients is not kept, so groups over it count nobody."""
+    """How many clients may read this name now. Raises NotFound. Metadata of clients is not kept, so groups over it
+    count nobody.
+    """
     whole = access_table(environment_key=environment_key)
     table = whole.only(whole.row(kind, name))
     audiences = Counter(table.audience(environment_key, each) for each in client_facts(environment_key=environment_key))
@@ -53,7 +56,7 @@ def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
 
 
 def impact_read(*, environment_key: str, edits: Sequence[Edited]) -> Impact:
-    """What these edits would mean to the clients that are connected now. Raises NotFound. Metadata of clients is not
+    """How these edits would affect the clients that are connected now. Raises NotFound. Metadata of clients is not
     kept, so groups over it hold nobody.
     """
     table = access_table(environment_key=environment_key)

@@ -26,8 +26,8 @@ from controlplane.clients.selectors import (
     client_nacks,
     client_subscriptions,
 )
-from controlplane.config import Config
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
+from controlplane.config.loading import Config
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
 from controlplane.explain.values import Asked, ClientSide, Ladder, NameFacts, Origin, Question, Refusal, Reply
@@ -57,25 +57,15 @@ NOBODY_IN_PARTICULAR = ClientFacts()
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The one decision about a name, and what it was made from."""
+    """The one decision about a name, with the snapshot it was made from and the answer for operators."""
 
     snapshot: Snapshot | None
     decision: Decision
     answer: Answer
 
 
-def explain_name(
-    *, environment_key: str, kind: ResourceType, name: str, client: ClientFacts = NOBODY_IN_PARTICULAR
-) -> Answer:
-    """What this client of this environment gets for this name now, and which access rule decided; without a client:
-    what those get that belong to no group. Raises NotFound for an unknown environment.
-    """
-    environment_get(key=environment_key)
-    return _decided(Question(environment_key, kind, name), client).answer
-
-
 def explain(*, question: Question, client: str = "", environment_keys: Collection[str]) -> Ladder:
-    """The ladder for a client, named by its id or its node id; without one, for clients in no group.
+    """The explanation for a client, named by its id or its node id; without one, for clients in no group.
 
     Only what these environments hold is told. Raises NotFound for an unknown environment or client and for an epoch to
     come, Gone for an epoch that is not kept.
@@ -89,7 +79,7 @@ def explain(*, question: Question, client: str = "", environment_keys: Collectio
 
 
 def rules_review(*, environment_key: str) -> tuple[RuleFinding, ...]:
-    """Access rules that never decide, each with why: those behind others, and those that speak of no known client.
+    """A finding for each access rule that never decides: those behind others, and those that speak of no known client.
     Raises NotFound.
     """
     table = access_table(environment_key=environment_key)
@@ -157,7 +147,9 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
 
 
 def _written(environment: str, kind: ResourceType, name: str) -> tuple[Origin | None, bool, bool]:
-    """The newest revision, if there ever was one; whether it is a deletion, and whether it is in quarantine."""
+    """The newest revision of a name, None if there never was one; whether it is a deletion, and whether it is in
+    quarantine.
+    """
     try:
         row = revision_list(environment_key=environment, kind=kind, name=name).first()
     except NotFound:
@@ -169,21 +161,21 @@ def _written(environment: str, kind: ResourceType, name: str) -> tuple[Origin | 
 
 
 def _fallback(environment: str, kind: ResourceType, name: str, decision: Decision) -> Origin | None:
-    """What a client that refused the served revision gets in its place."""
+    """The revision that a client gets which refused the served one; None where there is none."""
     if not isinstance(decision, Serve) or decision.fallback is None or decision.fallback == decision.content:
         return None
     return _origin(environment, kind, name, decision.fallback)
 
 
 def _origin(environment: str, kind: ResourceType, name: str, content: Content) -> Origin | None:
-    """The revision with this content."""
+    """The revision of a name with this content; None where the catalogue does not know it."""
     found = revision_origin(environment_key=environment, word=kind.word, name=name, version=content.version)
     return Origin(found.number, found.author, found.change_id, found.at) if found is not None else None
 
 
 def _client(environment: str, client: str, keys: Collection[str]) -> ClientSummary:
     """The client of this id or node id, of the environment in question if there is one, else of another of these.
-    Raises NotFound in the same words for one that is nobody's and one that the caller may not see.
+    Raises NotFound in the same words whether it is unknown or the caller may not see it.
     """
     try:
         found = client_get(public_id=client)
@@ -226,7 +218,7 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
 
 
 def asked_of(subscription: SubscriptionView) -> Asked:
-    """A stored subscription as explanations see it."""
+    """A stored subscription in the form that explanations read."""
     return Asked(
         subscription.names,
         subscription.wildcard,
@@ -239,9 +231,11 @@ def asked_of(subscription: SubscriptionView) -> Asked:
 
 
 def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackView]) -> Refusal | None:
-    """The newest of these NACKs, which come newest first, of exactly the content that is served.
+    """The newest of these NACKs, which come newest first, of exactly the content that is served; None where there is
+    none.
 
-    Sure is one that blames it by itself, by whatever ground; where one NACK names several, it blames each of them.
+    It is sure where the NACK blames this content by itself, on whatever ground; a NACK that names several blames each
+    of them.
     """
     if not isinstance(decision, Serve):
         return None

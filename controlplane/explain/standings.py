@@ -11,8 +11,8 @@ from controlplane.explain.told import Told, told_of
 
 
 class ClientStatus(StrEnum):
-    """How a client stands. The first of these that is true is said; counts and filters have no `ASKS_IN_VAIN` and call
-    it connected.
+    """The status of a client in one word: the first of these that is true. Counts and filters have no `ASKS_IN_VAIN`
+    and call it connected.
     """
 
     REFUSING = "refusing"
@@ -24,14 +24,16 @@ class ClientStatus(StrEnum):
 
 
 def client_status(standing: Standing, told: Told) -> ClientStatus:
-    """The word for a client: whoever acknowledges that it was told no is not well."""
+    """The status of a client by its state and by what it was told: a client that acknowledges that it was told no is
+    not well.
+    """
     if standing is Standing.CONNECTED and told.names:
         return ClientStatus.ASKS_IN_VAIN
     return ClientStatus(standing.value)
 
 
 def client_statuses(*, clients: Collection[ClientSummary]) -> Mapping[str, ClientStatus]:
-    """By id, how each of these clients stands. As many queries as `troubles_of` and `told_of` make."""
+    """The status of each of these clients, by id. As many queries as `troubles_of` and `told_of` make."""
     if not clients:
         return {}
     standings, told = client_standings(clients=clients), told_of(clients=clients)

@@ -21,24 +21,28 @@ from xdscore.snapshot import EntryKey, Snapshot
 from xdscore.xdstp import glob_of
 
 _MAX_NAMES: Final = 300
-"""Different names that are looked up for a page; a client's own page looks at all of its own."""
+"""The most different names that are looked up for a page of clients; a client's own page looks at all of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """`denied`: names it may not read, and hears so; `missing`: names that are not there, hidden, or withheld."""
+    """How many names a client asks for and cannot have. `denied`: names it may not read, and hears so; `missing`: names
+    that do not exist, or are hidden or withheld.
+    """
 
     denied: int = 0
     missing: int = 0
 
     @property
     def names(self) -> int:
-        """Those that it asks for and cannot have."""
+        """The number of names that the client asks for and cannot have."""
         return self.denied + self.missing
 
 
 def told_of(*, clients: Collection[ClientSummary]) -> Mapping[str, Told]:
-    """By client id. A dozen queries for each environment."""
+    """How many names each of these clients asks for and cannot have, by client id. A dozen queries for each
+    environment.
+    """
     found = {client.id: Told() for client in clients}
     for environment in {client.environment for client in clients}:
         found.update(_told_here(environment, [each for each in clients if each.environment == environment]))
@@ -64,7 +68,7 @@ def _told_here(environment_key: str, clients: Collection[ClientSummary]) -> Mapp
 
 
 _Set = tuple[str, str]
-"""Type and set of names, as a stream asks for them."""
+"""A type and the id of the set of names that a subscription to it asks for."""
 
 
 def _set_of(ask: Asks) -> _Set:
@@ -72,13 +76,17 @@ def _set_of(ask: Asks) -> _Set:
 
 
 def _keys(asked: _Set, names: Mapping[str, Collection[str]]) -> Iterator[EntryKey]:
-    """The names it asks for one by one; a glob collection is no name (protocol.md H3)."""
+    """The type and name of each name that a subscription asks for itself; a glob collection is no name (protocol.md
+    H3).
+    """
     word, name_set = asked
     return ((word, canonical(name)) for name in names[name_set] if glob_of(name) is None)
 
 
 def _narrowed(snapshot: Snapshot, keys: Collection[EntryKey]) -> Snapshot:
-    """The same without the access rules that match none of these names: a page of clients has then few audiences."""
+    """The snapshot without the access rules that match none of these names: a page of clients has then few
+    audiences.
+    """
     access = snapshot.access
     return replace(
         snapshot, access=access.only({each for word, name in keys for each in access.row(by_word[word], name)})
@@ -90,7 +98,7 @@ def _audience(client: ClientSummary, snapshot: Snapshot | None) -> Audience:
 
 
 class _Judge:
-    """Decides each name once for each audience. `named`: what is looked at of each set of names."""
+    """Decides each name once for each audience. `named`: the names to look at of each set of names."""
 
     def __init__(self, snapshot: Snapshot | None, named: Mapping[_Set, frozenset[EntryKey]]) -> None:
         self.snapshot = snapshot

@@ -15,7 +15,7 @@ from xdscore.xdstp import glob_of
 
 
 class Verdict(StrEnum):
-    """Whether the client has it."""
+    """Whether the client has the resource."""
 
     YES = "yes"
     NO = "no"
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 
 class RungState(StrEnum):
-    """What one rung found."""
+    """How one rung of the explanation came out."""
 
     OK = "ok"
     FAIL = "fail"
@@ -32,7 +32,7 @@ class RungState(StrEnum):
 
 
 class Reply(StrEnum):
-    """What the client made of the last response of the type; the words are those of stored subscriptions."""
+    """The client's answer to the last response of the type; the words are those of stored subscriptions."""
 
     REQUESTED = "requested"
     SENT = "sent"
@@ -42,7 +42,9 @@ class Reply(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `at`: the epoch of an earlier snapshot; None: now."""
+    """A question to Explain: why a client has, or does not have, this name. `at`: the epoch of an earlier snapshot;
+    None: now.
+    """
 
     environment: str
     kind: ResourceType
@@ -51,7 +53,7 @@ class Question:
 
 
 def clock(moment: datetime) -> str:
-    """A moment as a sentence says it."""
+    """A time in UTC, to the second, as sentences write it."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -65,13 +67,13 @@ class Origin:
     at: datetime
 
     def __str__(self) -> str:
-        """As a sentence goes on: `r2, written by dana at … in change …`."""
+        """The revision within a sentence: `r2, written by dana at … in change …`."""
         return f"r{self.number}, written by {self.author} at {clock(self.at)} in change {self.change}"
 
 
 @dataclass(frozen=True, slots=True)
 class NameFacts:
-    """What is known of the name.
+    """The facts about a name from which the explanation is derived.
 
     `existence` is the decision without any access rule. `written` is the newest revision, whose `deletion` it may be;
     `served` the one that clients get; `fallback` the one that a client gets that refused it; `elsewhere` names other
@@ -98,7 +100,7 @@ class NameFacts:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One type of one open stream: what it asks for, was sent last and said to it."""
+    """The subscription of an open stream to one type: the names, the last response, and the client's answer to it."""
 
     names: tuple[str, ...]
     wildcard: bool
@@ -109,13 +111,13 @@ class Asked:
     acked_at: datetime | None = None
 
     def covers(self, name: str) -> bool:
-        """Whether it asks for this name."""
+        """Whether the subscription asks for this name."""
         return bool(names_covered(self.names, wildcard=self.wildcard, wanted=(canonical(name),)))
 
 
 def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]) -> frozenset[str]:
-    """Those of these canonical names that a subscription asks for: by name, by its wildcard, or by a glob collection
-    (protocol.md H3).
+    """The names among these canonical ones that a subscription asks for: by name, by its wildcard, or by a glob
+    collection (protocol.md H3).
     """
     names = set(map(canonical, asked))
     globs = [glob for name in names if (glob := glob_of(name)) is not None]
@@ -140,8 +142,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ClientSide:
-    """What is known of the client. `doubtful`: groups it may belong to by metadata, which is not kept. `near`: names of
-    the type that it asks for and that resemble the one in question.
+    """The facts about the client from which the explanation is derived. `doubtful`: groups it may belong to by
+    metadata, which is not kept. `near`: names of the type that it asks for and that resemble the one in question.
     """
 
     id: str
@@ -160,7 +162,7 @@ class ClientSide:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One step of the ladder, with its sentence."""
+    """One step of the explanation, with its sentence."""
 
     number: int
     title: str
@@ -170,7 +172,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where to look: the parts of a path of the API."""
+    """A link to a path of the API, given by its parts, where there is more to read."""
 
     title: str
     parts: tuple[str, ...]
@@ -178,7 +180,8 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The answer. `sentence` is that of the rung that decided; `code` is what clients are told, if anything.
+    """The explanation of why a client has, or does not have, a name. `sentence` is that of the rung that decided;
+    `code` is what clients are told, if anything.
 
     `headline` says more than the verdict, where a no would hide that the client has an earlier revision.
     """

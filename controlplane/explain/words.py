@@ -7,7 +7,7 @@ from controlplane.clients.comparing import Comparison, compare, with_own_version
 from controlplane.clients.reports import ClientWord, client_word
 from controlplane.clients.selectors import ClientSummary, client_streams
 from controlplane.clients.services import report_keep
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.explain.beliefs import beliefs_of
 from xdscore.names import canonical, name_problem
 from xdscore.said import SaidState, Word
@@ -17,7 +17,8 @@ _DELTA = "delta"
 
 
 def word_take(*, client: ClientSummary, word: Word, by: str) -> ClientWord:
-    """Compare this word with what Parley believes now, in place of the comparison before; `by` brought it.
+    """Compare a client's report with what Parley believes now, and store the result in place of the one before; `by`
+    brought the report.
 
     Raises NotFound for a client that was forgotten meanwhile.
     """
@@ -49,7 +50,7 @@ _MORE_THAN_SAID = 1_000
 
 
 def _revisions(environment: str, comparison: Comparison) -> Mapping[tuple[EntryKey, str], int]:
-    """The revisions of the contents that differ, by name and version."""
+    """The numbers of the revisions with the contents that differ, by (type, name) and version."""
     sides: tuple[dict[EntryKey, str], dict[EntryKey, str]] = ({}, {})
     for each in comparison.differences:
         key = (each.type, each.name)

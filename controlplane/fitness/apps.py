@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class FitnessConfig(AppConfig):
-    """Fitness."""
+    """Registers this folder with Django as the application `fitness`."""
 
     name = "controlplane.fitness"
     label = "fitness"

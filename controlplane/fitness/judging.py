@@ -14,7 +14,7 @@ _VARIABLE: Final = "PARLEY_ENCRYPTION_KEYS and restart"
 
 
 class Check(StrEnum):
-    """What is compared."""
+    """The thing of a process that is compared with the database: its keys, its migrations or its clock."""
 
     KEYS = "keys"
     SCHEMA = "schema"
@@ -23,7 +23,9 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: `text` is what and what to do. `stops`: the process cannot do its work so."""
+    """A reason why the process does not fit: `text` is what is wrong and what to do. `stops`: the process cannot do its
+    work so.
+    """
 
     check: Check
     text: str
@@ -31,7 +33,7 @@ class Finding:
 
 
 def judge_keys(ours: Sequence[str], noted: Sequence[str]) -> tuple[Finding, ...]:
-    """The marks of this process's keys against those under which things are stored; both newest first.
+    """Compare the marks of this process's keys with those under which things are stored; both newest first.
 
     A key of ours that nobody has noted is no finding: a rotation begins with it.
     """
@@ -49,7 +51,7 @@ def judge_keys(ours: Sequence[str], noted: Sequence[str]) -> tuple[Finding, ...]
 
 
 def judge_schema(applied: Collection[str], known: Collection[str]) -> tuple[Finding, ...]:
-    """Migrations that the database has against those that this code has, each as app.name.
+    """Compare the migrations that the database has with those that this code has, each as app.name.
 
     What only the database has is no reason to stop: migrations add, and the version before serves on (and is gone back
     to) beside them.
@@ -66,7 +68,7 @@ def judge_schema(applied: Collection[str], known: Collection[str]) -> tuple[Find
 
 
 def judge_clock(ahead_s: float, unsure_s: float) -> tuple[Finding, ...]:
-    """How far this machine's clock is ahead of the database's, known to `unsure_s`.
+    """Judge how many seconds this machine's clock is ahead of the database's, known to `unsure_s` seconds.
 
     Never a reason to stop: it may be the database's that is wrong, and then every process would.
     """

@@ -16,7 +16,7 @@ from controlplane.fitness.judging import Finding, judge_clock, judge_keys, judge
 
 
 def wrong_here() -> tuple[Finding, ...]:
-    """What is wrong with this process now. Raises DatabaseError; leaves the thread's connection open."""
+    """Everything that is wrong with this process now. Raises DatabaseError; leaves the thread's connection open."""
     schema = wrong_tables()
     if any(each.stops for each in schema):
         return schema  # nothing else can be asked of it
@@ -24,7 +24,9 @@ def wrong_here() -> tuple[Finding, ...]:
 
 
 def wrong_tables() -> tuple[Finding, ...]:
-    """What is wrong with the tables: of the apps that this process has, as ADS has not all. Raises DatabaseError."""
+    """Everything that is wrong with the tables of the apps that this process has, as ADS has not all. Raises
+    DatabaseError.
+    """
     known = _known_migrations()
     labels = {each.partition(".")[0] for each in known}
     applied = {f"{app}.{name}" for app, name in MigrationRecorder(connection).applied_migrations() if app in labels}
@@ -40,7 +42,7 @@ def _wrong_clock() -> tuple[Finding, ...]:
 
 @cache
 def _known_migrations() -> frozenset[str]:
-    """By the names of their files: to load them takes a second."""
+    """The migrations that this code has, as app.name, by the names of their files: to load them takes a second."""
     found: set[str] = set()
     for app in apps.get_app_configs():
         folder = Path(app.path) / "migrations"

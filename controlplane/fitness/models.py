@@ -15,5 +15,5 @@ class ProcessState(models.Model):
     wrong = models.JSONField(default=list)
 
     def __str__(self) -> str:
-        """Where it runs."""
+        """The role, host and process id of the process."""
         return f"{self.role} {self.host}/{self.pid}"

@@ -9,7 +9,7 @@ from controlplane.fitness.watch import GONE_AFTER
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """One thing that is wrong with a running process; `where` is its host and pid."""
+    """A finding about a running process; `where` is its host and process id."""
 
     role: str
     where: str
@@ -18,7 +18,7 @@ class Unfit:
 
 
 def processes_unfit() -> tuple[Unfit, ...]:
-    """Of all roles that reported lately, in a fixed order."""
+    """The findings about all processes that reported lately, in a fixed order."""
     rows = ProcessState.objects.filter(seen_at__gte=database_now() - GONE_AFTER).exclude(wrong=[])
     return tuple(
         Unfit(row.role, f"{row.host}/{row.pid}", str(check), str(text))

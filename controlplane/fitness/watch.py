@@ -30,7 +30,7 @@ _FORGET_AFTER: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the latest look found; `looked`: whether the database has answered one."""
+    """The result of the latest check; `looked`: whether the database has answered one."""
 
     looked: bool = False
     wrong: tuple[Finding, ...] = ()
@@ -42,16 +42,16 @@ class State:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is not ready."""
+        """The reasons why the process is not ready, as sentences."""
         return tuple(each.text for each in self.wrong if each.stops)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong and keeps it from nothing."""
+        """The findings that do not keep the process from its work, as sentences."""
         return tuple(each.text for each in self.wrong if not each.stops)
 
     def beside(self, readiness: Readiness) -> Readiness:
-        """What a process says of its work, with how it fits."""
+        """The readiness that a process reports of its work, with the findings about the process added."""
         return replace(
             readiness,
             reasons=(*self.reasons, *readiness.reasons),
@@ -60,9 +60,10 @@ class State:
 
 
 class Watch:
-    """Of one process. `on_foreign_keys` is called after each look that finds them; the state is safe from any thread.
+    """Checks regularly whether this process fits the installation. `on_foreign_keys` is called after each check that
+    finds the process's encryption keys to be those of another installation; any thread may read the state.
 
-    While the database is away the latest state stays, and who starts then is judged once it answers.
+    While the database is away the latest state stays, and a process that starts then is judged once it answers.
     """
 
     def __init__(self, role: str, *, on_foreign_keys: Callable[[], None] = lambda: None) -> None:
@@ -76,21 +77,21 @@ class Watch:
 
     @property
     def state(self) -> State:
-        """What the latest look found."""
+        """The result of the latest check."""
         return self._state
 
     def start(self, *, wait_s: float) -> State:
-        """Look from now on, in a thread; the first state, or after so long that nothing is known yet."""
+        """Check from now on, in a thread; the first state, or after `wait_s` seconds that nothing is known yet."""
         self._thread.start()
         self._looked.wait(wait_s)
         return self._state
 
     def stop(self) -> None:
-        """End, and take the row away, if the database lets us soon."""
+        """End the thread and delete the process's row, if the database lets us soon."""
         self._stopping.set()
 
     def look(self) -> State:
-        """Look once, on this thread."""
+        """Check once, on this thread; the state after it."""
         try:
             wrong = wrong_here()
             if not any(each.stops for each in wrong):

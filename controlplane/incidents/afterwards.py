@@ -7,7 +7,7 @@ from xdscore.resource_types import by_word
 
 
 def now_of(nack: NackView, name: str) -> NowRuns | None:
-    """What the client of this NACK has of a name that it refused; None where that was not written down."""
+    """The content that the client of this NACK has of a name that it refused; None where that was not written down."""
     if nack.kept is None:
         return None
     after = after_nack(nack.family, by_word[nack.type], drops=None)

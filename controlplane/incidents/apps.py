@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class IncidentsConfig(AppConfig):
-    """Incidents."""
+    """Registers this folder with Django as the application `incidents`."""
 
     name = "controlplane.incidents"
     label = "incidents"

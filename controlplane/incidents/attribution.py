@@ -15,7 +15,7 @@ from xdscore.nacktext import attribute
 
 
 class Confidence(StrEnum):
-    """Why these resources are blamed (texts.md 9.4), from sure to unsure."""
+    """The ground on which resources are blamed (texts.md 9.4), from sure to unsure."""
 
     ISOLATED = "isolated"
     ONLY_CHANGE = "only_change"
@@ -25,7 +25,7 @@ class Confidence(StrEnum):
 
     @property
     def proven(self) -> bool:
-        """Whether the server knows it by itself, whatever the text says."""
+        """Whether the server knows the culprit by itself, whatever the text says."""
         return self in (Confidence.ISOLATED, Confidence.ONLY_CHANGE)
 
     def or_surer(self, other: "Confidence") -> "Confidence":
@@ -35,12 +35,12 @@ class Confidence(StrEnum):
 
 
 Content = tuple[str, str]
-"""(name, version) of a resource as it was sent."""
+"""The name and version of a resource as it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """`guilty`: each is to blame by itself.
+    """The result of attributing a NACK. `guilty`: each of these is to blame by itself.
 
     `suspects`: where nobody is guilty, one of these is, or nobody knows (empty).
     """
@@ -62,7 +62,7 @@ def blame(
     suspects: Sequence[Content],
     evidence: Evidence = Evidence.TEXT,
 ) -> Blame:
-    """Whom a NACK with this text blames.
+    """The resources that a NACK with this text blames.
 
     `resources` is what the response held, in order; `suspects` are those that changed since the client's last ACK, and
     `evidence` says how they were found. A text that names only resources the client has acknowledged before names

@@ -11,7 +11,7 @@ from controlplane.incidents.values import IncidentCause
 
 @dataclass(frozen=True, slots=True)
 class IncidentFilter:
-    """What must be true of an incident; what is empty may be anything.
+    """The conditions that an incident of a filtered list must meet; an empty one is met by all.
 
     `word` is a type's, `name` a part of the resource's name, `resource` the type word and whole name of one. `client`
     is the id or node id of a client that refused, or that is told of as one that lost something; `author` who made the
@@ -27,7 +27,7 @@ class IncidentFilter:
     since: datetime | None = None
 
     def applied(self, rows: QuerySet[Incident]) -> QuerySet[Incident]:
-        """Those of these incidents."""
+        """The rows of these incidents that meet every condition."""
         if self.cause is not None:
             rows = rows.filter(cause=self.cause.value)
         if self.word:

@@ -28,8 +28,8 @@ _SEPARATORS = re.compile(r"(?:[\s,;\]]|resource index \d+:|resource \")+$")
 
 
 def part_about(text: str, name: str, others: Collection[str]) -> str:
-    """What a text says of one of several resources it names (texts.md 9.3): one fault is one incident, whichever others
-    were refused with it. The whole text where the name does not stand in it.
+    """The part of a NACK's text that is about one of several resources it names (texts.md 9.3): one fault is one
+    incident, whichever others were refused with it. The whole text where the name does not stand in it.
     """
     start = text.find(f"{name}: ")
     if start < 0:

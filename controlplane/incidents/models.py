@@ -81,7 +81,7 @@ class Incident(models.Model):
     loss = models.JSONField(null=True)
 
     class Meta:
-        """One incident per fingerprint; the unresolved ones of an environment are looked through often."""
+        """At most one incident for each fingerprint in an environment; the unresolved ones are looked through often."""
 
         constraints = (
             models.UniqueConstraint(
@@ -98,7 +98,7 @@ class Incident(models.Model):
         indexes = (models.Index(fields=("environment", "state"), name="incident_by_state"),)
 
     def __str__(self) -> str:
-        """What it is about."""
+        """The type and name that the incident is about, and its state."""
         return f"{self.type} {self.name or '?'} {self.state}"
 
 
@@ -123,7 +123,7 @@ class IncidentClient(models.Model):
     count = models.PositiveIntegerField(default=1)
 
     def __str__(self) -> str:
-        """Which client."""
+        """The client's node id."""
         return self.node_id
 
 
@@ -135,12 +135,12 @@ class IncidentNack(models.Model):
     nack = models.ForeignKey("clients.Nack", on_delete=models.CASCADE, related_name="+")
 
     def __str__(self) -> str:
-        """Which NACK."""
+        """The id of the NACK."""
         return f"sample {self.nack_id}"
 
 
 class LossMark(models.Model):
-    """Up to which generation an environment's changes were looked through for what clients lost by them."""
+    """The generation up to which an environment's changes were looked through for what clients lost by them."""
 
     environment = models.OneToOneField(
         "catalog.Environment", on_delete=models.CASCADE, primary_key=True, related_name="+"
@@ -148,12 +148,12 @@ class LossMark(models.Model):
     generation = models.PositiveBigIntegerField()
 
     def __str__(self) -> str:
-        """Up to which."""
+        """The generation up to which the changes were looked through."""
         return f"generation {self.generation}"
 
 
 class SettledMark(models.Model):
-    """Up to which generation the log has told how an environment's changes ended, but for those in `open`: some
+    """The generation up to which the log has told how an environment's changes ended, but for those in `open`: some
     generations, with blanks between.
     """
 
@@ -164,5 +164,5 @@ class SettledMark(models.Model):
     open = models.TextField(blank=True, default="", db_default="")
 
     def __str__(self) -> str:
-        """Up to which."""
+        """The generation up to which the changes were looked through."""
         return f"generation {self.generation}"

@@ -16,7 +16,7 @@ _MAX_UNNAMED: Final = 100  # looked through for suspects, the newest ones
 
 @dataclass(frozen=True, slots=True)
 class OpenRefusal:
-    """An open incident about a resource: how many of the clients that were sent `revision` refuse it, since when.
+    """An open incident about a resource: how many of the clients that were sent `revision` refuse it, and since when.
 
     `revision` is 0 where the incident names no resource.
     """
@@ -30,8 +30,8 @@ class OpenRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """The incident with the most clients about the content in question, about another one, and about a response in
-    which this content is one of several suspects; None where there is none.
+    """The worst open incidents about a resource, by clients: about the content in question, about another one, and
+    about a response in which this content is one of several suspects; None where there is none.
     """
 
     current: OpenRefusal | None = None
@@ -43,7 +43,8 @@ NO_REFUSALS: Final = Refusals()
 
 
 def refusals_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, Refusals]:
-    """By resource, with the version on the wire that is asked about; those that nobody refuses are left out.
+    """The open refusals of each of these resources, given with the version on the wire that is asked about; those that
+    nobody refuses are left out.
 
     Two or three queries. Where several incidents are about one content, because clients refuse it in different words,
     its clients are counted once each.
@@ -68,8 +69,8 @@ def refusals_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
 
 
 def incidents_open_named(*, environment_keys: Collection[str] | None = None) -> QuerySet[Incident]:
-    """The open refusals of these environments (None: of all) that name a resource, for lists that are filtered by
-    them.
+    """The rows of the open refusals of these environments (None: of all) that name a resource, for lists that are
+    filtered by them.
     """
     return _open(environment_keys).exclude(name="")
 
@@ -88,7 +89,7 @@ NOTHING_OPEN: Final = OpenCounts()
 
 
 def open_counts(*, environment_keys: Collection[str]) -> Mapping[str, OpenCounts]:
-    """By environment; one with neither is left out. One query."""
+    """The counts of each environment, by its key; one with neither is left out. One query."""
     rows = _unresolved(environment_keys).order_by().values_list("environment__key")
     losing, refusing = Q(cause=IncidentCause.LOSS.value), Q(cause=IncidentCause.NACK.value, name="")
     counted = rows.annotate(losses=Count("pk", filter=losing), unnamed=Count("pk", filter=refusing))
@@ -115,7 +116,7 @@ def _suspicions(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Ke
 
 
 def _distinct_clients(rows: Collection[Incident]) -> Mapping[tuple[str, str, str], int]:
-    """By type, name and version, how many clients refuse it, over several incidents."""
+    """The number of different clients that refuse each type, name and version, over several incidents."""
     if not rows:
         return {}
     refusing = IncidentClient.objects.filter(incident__in=rows, revision=F("incident__revision"))
@@ -127,7 +128,9 @@ def _distinct_clients(rows: Collection[Incident]) -> Mapping[tuple[str, str, str
 
 
 def _worst(rows: Collection[Incident], distinct: Mapping[tuple[str, str, str], int]) -> OpenRefusal | None:
-    """The first of these, which are about one resource, with everybody who refuses the same content as it."""
+    """The first of these incidents, which are about one resource, counted with all clients that refuse the same
+    content; None without any.
+    """
     first = next(iter(rows), None)
     if first is None:
         return None

@@ -18,7 +18,7 @@ from controlplane.catalog.guarding import Loss, loss_from_json
 from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.selectors import is_quarantined
 from controlplane.clients.selectors import NackView, nacks_get
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
@@ -35,7 +35,9 @@ _MAX_WORDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """How many clients refuse it, of how many that were sent it; of a loss, how many of the connected ones lost."""
+    """How many clients refuse a revision, of how many that were sent it; of a loss, how many of the connected clients
+    lost something.
+    """
 
     nacked: int
     sent: int
@@ -66,7 +68,7 @@ class IncidentValue:
 
 @dataclass(frozen=True, slots=True)
 class RefusingClient:
-    """A client that refused; `revision` is the newest it refused, `now` what it has since, in words."""
+    """A client that refused a revision; `revision` is the newest it refused, `now` what it has since, in words."""
 
     id: str
     identity: str
@@ -80,7 +82,9 @@ class RefusingClient:
 
 @dataclass(frozen=True, slots=True)
 class VerdictView:
-    """The outcome, why, and whether an operator is to decide: the policy says so, or clients cannot."""
+    """The verdict of an incident: the outcome, why, and whether an operator is to decide, because the policy says so or
+    clients cannot.
+    """
 
     outcome: Outcome
     reason: str
@@ -89,7 +93,7 @@ class VerdictView:
 
 @dataclass(frozen=True, slots=True)
 class IncidentDetail:
-    """Everything known of one incident.
+    """Everything that is known of one incident.
 
     `suspects` are names, where nobody is named; `quarantined`: its revision is out of service now; `verdict`: what the
     refusals mean for the fleet, None until they were judged; `assignee`: who looks after it, if anybody said so.
@@ -119,7 +123,7 @@ class IncidentDetail:
 
     @property
     def first_at(self) -> datetime:
-        """When it was refused first, or lost."""
+        """The time of the first refusal, or of the loss."""
         return self.incident.first_at
 
 
@@ -131,8 +135,8 @@ def incident_list(
     after: str = "",
     limit: int = 100,
 ) -> tuple[IncidentValue, ...]:
-    """Those of these environments' incidents that are wanted, the one refused last first, from the one behind `after`
-    on. All states when none is given.
+    """The wanted incidents of these environments, the one refused last first, from the one behind `after` on. Of all
+    states when none is given.
     """
     rows = Incident.objects.filter(environment__key__in=list(environment_keys)).select_related("environment")
     rows = wanted.applied(rows)
@@ -145,13 +149,13 @@ def incident_list(
 
 
 def incident_open_counts() -> Mapping[str, int]:
-    """How many incidents wait for somebody, by environment."""
+    """The number of open incidents, by environment."""
     rows = Incident.objects.filter(state=IncidentState.OPEN.value).values_list("environment__key")
     return dict(rows.annotate(count=Count("pk")))
 
 
 def incident_get(*, public_id: str) -> IncidentDetail:
-    """One incident. Raises NotFound."""
+    """The incident with this public id, with everything that is known of it. Raises NotFound."""
     row = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()
     if row is None:
         raise NotFound(f"There is no incident '{shown(public_id, 64)}'.")
@@ -193,14 +197,16 @@ def incident_get(*, public_id: str) -> IncidentDetail:
 
 
 def clients_now(incident: Incident) -> tuple[tuple[str, int], ...]:
-    """What the clients that refuse its revision have instead, in words, and how many of them; most of them first."""
+    """The content, in words, that clients have which refuse the incident's revision, with how many of them; most of
+    them first.
+    """
     rows = IncidentClient.objects.filter(incident=incident, revision=incident.revision).exclude(now="")
     counted = rows.values_list("now").annotate(clients=Count("client")).order_by("-clients", "now")
     return tuple((words, clients) for words, clients in counted[:_MAX_WORDS])
 
 
 def _now_of(refusing: Collection[IncidentClient], revision: int) -> tuple[tuple[str, int], ...]:
-    """The same as `clients_now`, where all of them are here."""
+    """The result of `clients_now`, counted without a query from these rows, which are all there are."""
     counted = Counter(each.now for each in refusing if each.now and each.revision == revision)
     return tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:_MAX_WORDS])
 
@@ -222,20 +228,20 @@ def _verdict(row: Incident) -> VerdictView | None:
 
 
 def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
-    """The incidents whose suspect is this change, at most 100."""
+    """The incidents with this change as the suspect, at most 100."""
     rows = Incident.objects.filter(change=change_id).select_related("environment").order_by("-last_at")
     return tuple(_value(row) for row in rows[:100])
 
 
 def refused_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
-    """Of each of these changes that is the suspect of an unresolved incident, how many clients refuse it: at most as
-    many as the largest of its incidents counts, for one client may be in several. One query.
+    """The number of clients that refuse each of these changes, where it is the suspect of an unresolved incident: at
+    most as many as the largest of its incidents counts, for one client may be in several. One query.
     """
     return _clients_of_changes(change_ids, IncidentCause.NACK)
 
 
 def lost_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
-    """Of each of these changes by which clients lost something, while that incident is unresolved, how many lost."""
+    """The number of clients that lost something by each of these changes, while that incident is unresolved."""
     return _clients_of_changes(change_ids, IncidentCause.LOSS)
 
 
@@ -268,7 +274,7 @@ def _is_of(loss: Loss, word: str, name: str) -> bool:
 
 
 def public_key(public_id: str) -> uuid.UUID:
-    """The key in a public id, which comes from a URL. Raises NotFound."""
+    """The UUID that a public id in a URL stands for. Raises NotFound for what is none."""
     try:
         return uuid.UUID(public_id)
     except ValueError:

@@ -44,7 +44,7 @@ class Delivery:
 
 
 def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
-    """What the fleet made of a change so far; nothing is counted before it is published."""
+    """How clients have answered a change so far; nothing is counted before it is published."""
     if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
         return Delivery()
     row = _snapshot_of(change, progress)
@@ -56,7 +56,7 @@ def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
 
 
 class Answer(StrEnum):
-    """By what a client of a change is counted; `SENT` are all of them."""
+    """The answer by which a client of a change is counted; `SENT` are all of them."""
 
     SENT = "sent"
     ACKED = "acked"
@@ -79,12 +79,14 @@ def change_clients(*, change: Change, progress: ChangeProgress, answer: Answer) 
 
 
 def changes_unsettled(*, public_ids: Sequence[str]) -> frozenset[str]:
-    """Those of these changes about which something may still be learnt."""
+    """The ids among `public_ids` of changes that clients may still answer."""
     return frozenset(public_id for public_id in public_ids if not _delivered(public_id).settled)
 
 
 def changes_undecided(*, public_ids: Sequence[str]) -> frozenset[str]:
-    """Those of them that nobody has refused yet: whoever waits for a verdict need not wait for the slowest client."""
+    """The ids among `public_ids` of changes that nobody has refused and that clients may still answer: whoever waits
+    for a verdict need not wait for the slowest client.
+    """
     found = {public_id: _delivered(public_id) for public_id in public_ids}
     return frozenset(public_id for public_id, each in found.items() if not each.settled and not each.nacked)
 
@@ -97,7 +99,7 @@ def _delivered(public_id: str) -> Delivery:
 
 
 def _snapshot_of(change: Change, progress: ChangeProgress) -> SnapshotRow | None:
-    """The snapshot that published it; None where none did, or where that is not kept any more."""
+    """The snapshot that published the change; None where none did, or where that is not kept any more."""
     if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
         return None
     return snapshot_list(environment_key=change.environment.key).filter(epoch=progress.epoch).first()
@@ -118,7 +120,7 @@ def _delivery(change: Change, published_at: datetime, behind: tuple[Behind, ...]
 
 
 def _reactions(change: Change, published_at: datetime) -> Mapping[str, Reaction]:
-    """By client, what it makes of the change; some are expected and were not sent it yet."""
+    """How far each client has come with the change, by client id; some are expected and were not sent it yet."""
     written = tuple(change.revisions.values_list("resource__type", "resource__name", "number"))
     names_by_word: dict[str, set[str]] = {}
     for word, name, _ in written:
@@ -138,7 +140,9 @@ def _settled(count: Mapping[Reaction, int], clients: int, age: timedelta) -> boo
 
 
 def _refusing(change: Change, written: Sequence[tuple[str, str, int]]) -> set[str]:
-    """The clients that refused a revision of this change, or one of several of which it is suspected."""
+    """The ids of the clients that refused a revision of this change, or a response in which one was among several
+    suspects.
+    """
     rows = IncidentClient.objects.filter(
         incident__environment=change.environment, incident__cause=IncidentCause.NACK.value
     )

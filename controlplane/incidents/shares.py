@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """One more counts on the share of `accountable`. Where `from_whom` is not None, one of theirs must go first; one
-    that only words told apart, if `words_only`.
+    """A permission to open one more incident, which counts on the share of `accountable`. Where `from_whom` is not
+    None, one of theirs must be resolved first; one that only words told apart, if `words_only`.
     """
 
     accountable: str
@@ -29,7 +29,7 @@ def admissions(
     per_identity: int,
     in_all: int,
 ) -> tuple[Admission, ...]:
-    """The ways to open one more, the best first; none where it may not be opened.
+    """The ways in which one more incident may be opened, the best first; none where it may not be.
 
     `held`: how many unresolved ones each has opened; `spent`: those and the ones it opened within the last hour, so
     that none are opened and resolved without end; `whose`: who says this one. What is `proven` takes the place of what

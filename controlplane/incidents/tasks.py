@@ -7,5 +7,5 @@ from controlplane.incidents import services
 
 @shared_task(name="controlplane.incidents.tasks.digest", ignore_result=True)
 def digest() -> None:
-    """Take in the facts that wait."""
+    """Digest the proofs, probes and NACKs that wait."""
     services.digest()

@@ -15,7 +15,7 @@ from controlplane.catalog.contents import contents_of_revisions
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.selectors import revision_list
 from controlplane.clients.clock import database_now
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident
@@ -34,7 +34,7 @@ _MAX_EVENTS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """One line of the list. `sentence` is what a client said, word for word but for what acts on a reader; of a loss,
+    """An incident in a list. `sentence` is what a client said, word for word but for what acts on a reader; of a loss,
     what Parley says of it, and `impact` counts who lost something, of all that were connected.
     """
 
@@ -102,7 +102,7 @@ def incident_page(
 def incident_state_counts(
     *, environment_keys: Collection[str], cause: IncidentCause | None = None
 ) -> Mapping[IncidentState, int]:
-    """How many incidents of these environments, of one cause or of any, are in each state."""
+    """The number of incidents of these environments in each state, of one cause or of any."""
     rows = Incident.objects.filter(environment__key__in=list(environment_keys))
     rows = rows.filter(cause=cause.value) if cause is not None else rows
     counts = dict(rows.values_list("state").annotate(count=Count("pk")))
@@ -110,7 +110,9 @@ def incident_state_counts(
 
 
 def incident_difference(detail: IncidentDetail) -> Difference | None:
-    """What was new in the refused revision, as far as the catalogue knows both; None where nobody is named."""
+    """The difference from the last acknowledged revision to the refused one, as far as the catalogue knows both; None
+    where nobody is named.
+    """
     if not detail.revision or not detail.incident.name:
         return None
     environment, kind, name = detail.incident.environment, by_word[detail.incident.type], detail.incident.name
@@ -131,7 +133,7 @@ def incident_difference(detail: IncidentDetail) -> Difference | None:
 
 
 def incident_events(detail: IncidentDetail) -> Sequence[AuditEvent]:
-    """What people and Parley did about it and about its resource since it began, newest first, at most 50."""
+    """The audit entries about an incident and about its resource since it began, newest first, at most 50."""
     incident = detail.incident
     subjects = [incident.id, f"{incident.type}/{incident.name}"] if incident.name else [incident.id]
     return audit_list(environments=[incident.environment], subjects=subjects, since=detail.first_at, limit=_MAX_EVENTS)

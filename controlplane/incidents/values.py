@@ -4,14 +4,14 @@ from enum import StrEnum
 
 
 class IncidentCause(StrEnum):
-    """What an incident is about."""
+    """Whether an incident is about refusals or about a loss."""
 
     NACK = "nack"  # clients refuse something
     LOSS = "loss"  # clients lost something by a change
 
 
 class IncidentState(StrEnum):
-    """What is being done about an incident (interfaces.md section 7)."""
+    """How far people have come with an incident (interfaces.md section 7)."""
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"  # somebody looks after it

@@ -21,11 +21,13 @@ MIN_SHARE = 0.10
 ANSWER_WAIT_S = 17.0
 
 ClientKey = tuple[str, str]
-"""(identity, node id): what makes two clients distinct. The identity is empty where none was verified."""
+"""The identity and node id that make two clients distinct. The identity is empty where none was verified."""
 
 
 class Outcome(Enum):
-    """PASS: nobody refuses it. FAIL: take it out of service. INCONCLUSIVE: not for clients to say; a person may."""
+    """The outcome of judging a revision. PASS: nobody refuses it. FAIL: take it out of service. INCONCLUSIVE: not for
+    clients to say; a person may.
+    """
 
     PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
@@ -34,11 +36,11 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What clients said to one revision, by client id.
+    """The answers of clients to one revision, by client id.
 
     `refused`: who refuses it; that counts, whatever else they acknowledged since. `acknowledged`: who acknowledged this
     very revision; `proven`: somebody did, known by name or not. `served`: who was sent it or is about to be; whoever
-    answered was, whether or not that was recorded. `age_s`: so long at least somebody refuses it.
+    answered was, whether or not that was recorded. `age_s`: for at least so many seconds somebody has refused it.
     """
 
     revision: int
@@ -51,8 +53,8 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome and the sentence that says why, without a full stop. `asks`: so many refuse it that a person is to be
-    asked, where clients do not decide.
+    """The outcome of judging a revision, and the sentence that says why, without a full stop. `asks`: so many refuse it
+    that a person is to be asked, where clients do not decide.
     """
 
     outcome: Outcome
@@ -62,7 +64,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Distinct clients: those that refuse it, those that took it, and all that count."""
+    """The different clients of a revision: those that refuse it, those that took it, and all that count."""
 
     refusing: frozenset[ClientKey]
     taking: frozenset[ClientKey]
@@ -70,24 +72,28 @@ class _Sides:
 
     @property
     def identities(self) -> int:
-        """How many verified identities refuse it: as one each, and only where a tenth of their own clients do."""
+        """The number of verified identities that refuse the revision; each counts once, and only where a tenth of its
+        own clients do.
+        """
         refusing = Counter(identity for identity, _ in self.refusing if identity)
         own = Counter(identity for identity, _ in self.everybody)
         return sum(count >= MIN_SHARE * own[identity] for identity, count in refusing.items())
 
     @property
     def parties(self) -> int:
-        """How many different ones there are of all: an identity that was verified is one, whatever it calls itself."""
+        """The number of different parties among all clients: a verified identity is one, whatever node ids it uses."""
         return len({identity or (identity, node_id) for identity, node_id in self.everybody})
 
     @property
     def many_identities(self) -> bool:
-        """Whether those that refuse it suffice, were an identity one client: who invents node ids makes nobody few."""
+        """Whether enough clients refuse the revision if each identity counted as one client: who invents node ids makes
+        nobody few.
+        """
         return self.identities >= MIN_IDENTITIES and self.identities >= MIN_SHARE * self.parties
 
     @property
     def shared(self) -> bool:
-        """Whether clients cannot be counted: some have one identity together, or could prove none."""
+        """Whether clients cannot be counted, because some share one identity or could prove none."""
         return len({identity for identity, _ in self.everybody if identity}) < len(self.everybody)
 
     @property
@@ -115,7 +121,9 @@ def judge(answers: Answers) -> Verdict:
 
 
 def _too_few(sides: _Sides) -> str:
-    """Why these refusals are not worth a question; empty when they are. A client that is alone is asked about."""
+    """The reason why these refusals are too few to ask a person about; empty when they are not. A client that is alone
+    is asked about.
+    """
     refusing, everybody = len(sides.refusing), len(sides.everybody)
     if everybody > 1 and refusing < MIN_CLIENTS:
         return f"at least {MIN_CLIENTS} must"
@@ -125,7 +133,7 @@ def _too_few(sides: _Sides) -> str:
 
 
 def _doubt(sides: _Sides, answers: Answers) -> str:
-    """Why these refusals do not decide for everybody, counts first; empty when they do."""
+    """The reason, counts first, why these refusals do not decide for everybody; empty when they do."""
     proven = answers.proven or bool(sides.taking)
     who = ""
     if sides.identities == 0:
@@ -147,7 +155,7 @@ def _doubt(sides: _Sides, answers: Answers) -> str:
 
 
 def _outweighed(sides: _Sides, revision: int, who: str) -> str:
-    """That it is not taken from those that acknowledged it, and, where they are fewer than refuse it, why not."""
+    """The reason that clients which acknowledged the revision keep it and, where they are fewer than refuse it, why."""
     taking, refusing = len(sides.taking), len(sides.refusing)
     who_took = "clients" if not taking else "1 client" if taking == 1 else f"{taking} clients"
     said = f"{who_took} acknowledged r{revision}; {refusing} {'refuses' if refusing == 1 else 'refuse'} it"

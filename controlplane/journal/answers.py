@@ -12,9 +12,9 @@ from typing import Final
 from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
+from controlplane.common.principal_ids import PrincipalId
 from controlplane.journal.models import KeptAnswer
-from controlplane.principal_ids import PrincipalId
 
 KEPT_FOR: Final = timedelta(hours=24)
 # Longer than any request takes: whoever had the key is dead, and the same request may be tried again.
@@ -24,7 +24,9 @@ _SWEPT_AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A key that this request has taken, at that moment. Once another one has taken it over it says nothing more."""
+    """An Idempotency-Key that a request has claimed, and when. Once another request has taken it over, the claim is
+    void.
+    """
 
     principal: PrincipalId
     key: str
@@ -41,7 +43,7 @@ class Kept:
 
 
 def answer_claim(*, principal: PrincipalId, key: str, digest: str) -> Claim | Kept:
-    """Take the key for the request with this digest, or read what the request was answered before.
+    """Claim the key for the request with this digest, or read the answer that the request had before.
 
     Raises Conflict when the key stands for another request, or this one is being answered at this moment; TypeError for
     somebody who is named and not identified.
@@ -60,12 +62,12 @@ def answer_claim(*, principal: PrincipalId, key: str, digest: str) -> Claim | Ke
 
 
 def answer_keep(*, claim: Claim, answer: Kept) -> None:
-    """Keep the answer under the key."""
+    """Store the answer under the claimed key."""
     _row(claim).update(status=answer.status, headers=dict(answer.headers), body=answer.body)
 
 
 def answer_forget(*, claim: Claim) -> None:
-    """Give the key back: the request had no effect, and may be sent again under it."""
+    """Free the claimed key: the request had no effect, and may be sent again under it."""
     _row(claim).delete()
 
 

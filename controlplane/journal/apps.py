@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class JournalConfig(AppConfig):
-    """Journal."""
+    """Registers this folder with Django as the application `journal`."""
 
     name = "controlplane.journal"
     label = "journal"

@@ -3,12 +3,12 @@
 from django.db import models
 from django.utils import timezone
 
-from controlplane.append_only import AppendOnly
-from controlplane.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.database.append_only import AppendOnly
 
 
 class AuditEvent(AppendOnly):
-    """Who did what to what, when, and by which request. Only ever added to.
+    """An audit entry: who did what to what, when, and by which request. Only ever added to.
 
     `actor` is what they were called then; `principal` their id (`principal_ids.PrincipalId`), empty where the event is
     older than ids or nobody is known to have acted.
@@ -24,17 +24,17 @@ class AuditEvent(AppendOnly):
     detail = models.JSONField(default=dict)
 
     class Meta:
-        """Read by environment, newest first."""
+        """Entries are looked up by environment, newest first."""
 
         indexes = (models.Index(fields=("environment", "id")),)
 
     def __str__(self) -> str:
-        """One line for an operator."""
+        """The time, actor, verb and subject of the entry on one line."""
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.verb} {self.subject}"
 
 
 class KeptAnswer(models.Model):
-    """What a request was answered under its Idempotency-Key. `status` is null while it is being answered.
+    """The answer that a request was given under its Idempotency-Key. `status` is null while it is being answered.
 
     `actor` is the id of the principal that took the key (`principal_ids.PrincipalId`), and no name. `body` is empty of
     an answer that told a secret: it is told once, and kept nowhere.
@@ -49,17 +49,17 @@ class KeptAnswer(models.Model):
     at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:
-        """A key means one request of one principal."""
+        """A key stands for one request of one principal."""
 
         constraints = (models.UniqueConstraint(fields=("actor", "key"), name="answer_key_once"),)
 
     def __str__(self) -> str:
-        """Whose key."""
+        """The principal's id, and the key."""
         return f"{self.actor} {self.key}"
 
 
 class DomainEvent(models.Model):
-    """Something that people may want to hear of. `handled_at` is null until notifications were made of it."""
+    """An event that people may want to hear of. `handled_at` is null until notifications were made of it."""
 
     at = models.DateTimeField(default=timezone.now)
     kind = models.CharField(max_length=64)
@@ -69,10 +69,10 @@ class DomainEvent(models.Model):
     handled_at = models.DateTimeField(null=True)
 
     class Meta:
-        """Those that wait are found by a small index of their own."""
+        """Events that are not handled are looked up by a small index of their own."""
 
         indexes = (models.Index(fields=("id",), condition=models.Q(handled_at=None), name="event_pending"),)
 
     def __str__(self) -> str:
-        """One line for an operator."""
+        """The kind and subject of the event."""
         return f"{self.kind} {self.subject}"

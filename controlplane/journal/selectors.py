@@ -20,7 +20,7 @@ def audit_list(  # noqa: PLR0913 - what can be asked for
     since: datetime | None = None,
     limit: int = 100,
 ) -> tuple[AuditEvent, ...]:
-    """Events of these environments older than event `before`, newest first; "" stands for what belongs to none.
+    """Audit entries of these environments older than entry `before`, newest first; "" stands for what belongs to none.
 
     `principal`: only what this id did. `subjects`: only what is about one of these; none: about anything.
     """
@@ -37,5 +37,5 @@ def audit_list(  # noqa: PLR0913 - what can be asked for
 
 
 def oldest_event_waiting() -> datetime | None:
-    """When the oldest event happened of which no notification was made; None when none waits."""
+    """The time of the oldest event of which no notification was made; None when none waits."""
     return DomainEvent.objects.filter(handled_at=None).order_by("id").values_list("at", flat=True).first()

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.common.principal_ids import Actor
 from controlplane.journal.models import AuditEvent, DomainEvent
-from controlplane.principal_ids import Actor
 
 
 def audit_record(
@@ -23,8 +23,8 @@ def audit_record(
     request_id: str = "",
     detail: Mapping[str, object] | None = None,
 ) -> None:
-    """Append one event, under the actor's name of now and the id that stays. `verb` is `noun.past-tense-verb`, e.g.
-    `quarantine.opened`; `detail` must hold no secret.
+    """Append an audit entry, under the actor's name of now and the id that stays. `verb` is `noun.past-tense-verb`,
+    e.g. `quarantine.opened`; `detail` must hold no secret.
     """
     AuditEvent.objects.create(
         actor=actor.name,
@@ -56,7 +56,7 @@ def event_append(*, kind: str, environment: str, subject: str, payload: Mapping[
 
 @transaction.atomic
 def events_take(*, limit: int) -> tuple[Event, ...]:
-    """The oldest events that nobody handled; they are handled with the caller's transaction, or not at all.
+    """The oldest events that nobody handled, marked as handled with the caller's transaction, or not at all.
 
     Rows that another worker holds at this moment are left to it (decisions D28).
     """
@@ -72,6 +72,6 @@ def events_waiting() -> bool:
 
 
 def events_prune(*, older_than: timedelta) -> int:
-    """Forget handled events of that age; how many."""
+    """Delete handled events of that age; how many."""
     before = timezone.now() - older_than
     return DomainEvent.objects.filter(handled_at__lt=before).delete()[0]

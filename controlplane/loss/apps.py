@@ -4,14 +4,14 @@ from django.apps import AppConfig
 
 
 class LossConfig(AppConfig):
-    """Loss."""
+    """Registers this folder with Django as the application `loss`."""
 
     name = "controlplane.loss"
     label = "loss"
     verbose_name = "Loss"
 
     def ready(self) -> None:
-        """From now on every write is judged."""
+        """Let every write from now on be judged by what connected clients would lose."""
         from controlplane.catalog.services.guarding import judge_register  # noqa: PLC0415 - its models are loaded now
         from controlplane.loss.judge import losses_judge  # noqa: PLC0415
 

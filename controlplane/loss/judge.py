@@ -11,7 +11,7 @@ from controlplane.access.selectors import access_table
 from controlplane.catalog.guarding import Loss, Prospect
 from controlplane.clients.fleet import Fleet, Member
 from controlplane.clients.fleet_reading import fleet_read
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.loss.judging import Judge, Passage, Way, grouped
 from controlplane.loss.moving import destination
 from controlplane.loss.names import links_read, names_served
@@ -24,7 +24,7 @@ from xdscore.snapshot import client_mark
 
 
 def losses_judge(prospect: Prospect) -> Mapping[str, Loss]:
-    """What the connected clients of each environment would lose by this; environments without a loss are left out."""
+    """The loss of each environment's connected clients by this write; environments without a loss are left out."""
     if prospect.nothing:
         return {}
     if prospect.choices is not None:
@@ -63,13 +63,17 @@ def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
 
 
 def _by_moving(prospect: Prospect) -> Mapping[str, Loss]:
-    """What clients lose that another environment would take, or none: they have what is there for them."""
+    """The loss of clients that another environment would take, or none, by environment: they have what is there for
+    them.
+    """
     fleet = fleet_read()
     return _judged(prospect, fleet, _Moving(prospect, fleet).ways())
 
 
 def _all_of(fleet: Fleet, passage: Passage, prospect: Prospect) -> Iterator[Way]:
-    """All members take this way, but for those of other kinds of software and those that refused what goes."""
+    """The ways of all members: they all take this passage, but for those of other kinds of software and those that
+    refused what goes.
+    """
     kinds, refusers = prospect.kinds, prospect.refusers
     for members in fleet.crowds.values():
         taking = members
@@ -82,7 +86,7 @@ def _all_of(fleet: Fleet, passage: Passage, prospect: Prospect) -> Iterator[Way]
 
 
 class _Moving:
-    """Where the clients of a fleet would go, and what there is for them."""
+    """Works out to which environments a write of selectors moves the clients of a fleet, and what there is for them."""
 
     def __init__(self, prospect: Prospect, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -93,7 +97,7 @@ class _Moving:
         self._passages: dict[tuple[str, str | None], Passage | None] = {}
 
     def ways(self) -> Iterator[Way]:
-        """The clients for which anything is different, with what it was and would be."""
+        """The ways of the clients for which anything is different, from what they have to what they would have."""
         for crowd, members in self._fleet.crowds.items():
             alike: dict[tuple[Passage, bool], list[Member]] = {}
             for member in members:
@@ -105,7 +109,7 @@ class _Moving:
                 yield passage, some, certain
 
     def _passage(self, here: str, there: str | None) -> Passage | None:
-        """None where a client stays and nothing is different for it."""
+        """The passage from one environment to another; None where a client stays and nothing is different for it."""
         if (here, there) not in self._passages:
             before = self._world(here)
             after = self._world(there) if there is not None else None
@@ -116,7 +120,7 @@ class _Moving:
         return self._passages[here, there]
 
     def _world(self, key: str) -> World | None:
-        """What is there; None for an environment that is yet to be made."""
+        """The access rules and served names of an environment; None for one that is yet to be made."""
         if key not in self._worlds:
             try:
                 table = access_table(environment_key=key)
@@ -145,7 +149,7 @@ def _judged(prospect: Prospect, fleet: Fleet, ways: Iterable[Way]) -> Mapping[st
 
 
 def _tables(prospect: Prospect) -> tuple[AccessTable, AccessTable]:
-    """The access rules before and after."""
+    """The environment's access tables before and after the write."""
     if prospect.tables is not None:
         return prospect.tables
     table = access_table(environment_key=prospect.environment)

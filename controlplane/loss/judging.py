@@ -28,24 +28,26 @@ from xdscore.snapshot import EntryKey
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """Where some clients are now, and where they would be after the write; `after` None: they would not be served."""
+    """The environment that some clients are in now, and the one after the write; `after` None: they would not be
+    served.
+    """
 
     before: World
     after: World | None
 
     @cached_property
     def groups_matter(self) -> bool:
-        """Whether a rule speaks of client groups, so that clients have to be told apart."""
+        """Whether a rule of either world speaks of client groups, so that clients have to be told apart."""
         return any(world.table.groups_mentioned for world in self.worlds)
 
     @property
     def worlds(self) -> Sequence[World]:
-        """Both, or the one there is."""
+        """The worlds before and after, or only the one before where there is no other."""
         return (self.before,) if self.after is None else (self.before, self.after)
 
 
 Standing = tuple[Audience, Audience | None]
-"""Which audience a client belongs to before the write and after it."""
+"""The audience of a client before the write, and the one after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,11 @@ class Group:
 
 
 Way = tuple[Passage, Sequence[Member], bool]
-"""Members of one crowd (`Fleet.crowds`) in their order, what they have before and after, whether that is certain."""
+"""Members of one crowd (`Fleet.crowds`) in their order, their passage, and whether that is certain."""
 
 
 def grouped(fleet: Fleet, ways: Iterable[Way]) -> Iterator[Group]:
-    """The groups of these clients."""
+    """The clients of these ways, put into groups whose members lose the same."""
     alone: dict[tuple[Passage, bool], Standing] = {}
     for passage, members, certain in ways:
         asks = fleet.asks(members[0].asks)
@@ -91,7 +93,9 @@ def _standing(passage: Passage, facts: ClientFacts) -> Standing:
 
 
 def _standings(passage: Passage, facts: ClientFacts) -> tuple[Standing, ...]:
-    """The one that is known, and that of a client which its metadata, which is not kept, puts into more groups."""
+    """The client's audiences by what is known of it, and those of a client that its metadata, which is not kept, puts
+    into more groups.
+    """
     before, after = known = _standing(passage, facts)
     joined = _joined(before, passage.before, facts)
     later = after if after is None or passage.after is None else _joined(after, passage.after, facts)
@@ -104,7 +108,7 @@ def _joined(audience: Audience, world: World, facts: ClientFacts) -> Audience:
 
 
 class Judge:
-    """Judges groups of clients. What the write takes from whoever stands alike is worked out once.
+    """Judges groups of clients. What the write takes from clients of the same standing is worked out once.
 
     First `taken` says of which names it has to be known what refers to them; then `losses` judges.
     """
@@ -115,7 +119,7 @@ class Judge:
         self._losing = [group for group in groups if True in [self._taken(group, each) for each in group.standings]]
 
     def taken(self) -> Mapping[str, frozenset[EntryKey]]:
-        """By environment, what is taken from anybody who asks for it."""
+        """The names that the write takes from any client that asks for them, by environment."""
         found: dict[str, set[EntryKey]] = {}
         for (passage, _), taking in self._takings.items():
             for world in passage.worlds:
@@ -125,8 +129,8 @@ class Judge:
         return {environment: frozenset(keys) for environment, keys in found.items()} if self._losing else {}
 
     def losses(self, links: Mapping[str, Links], connected: Mapping[str, int]) -> Mapping[str, Loss]:
-        """What the clients of each environment lose. `links` are those of what is `taken`, `connected` is how many
-        clients each environment has.
+        """The loss of each environment's clients. `links` are those of what is `taken`, `connected` is how many clients
+        each environment has.
         """
         losing: dict[str, list[tuple[Group, Names]]] = {}
         for group in self._losing:
@@ -140,7 +144,7 @@ class Judge:
         return {environment: _counted(each, connected[environment]) for environment, each in losing.items()}
 
     def _taken(self, group: Group, standing: Standing) -> bool:
-        """Whether a group asks for anything that is taken from it."""
+        """Whether a group asks for any name that the write takes from it."""
         taking = self._takings.get((group.passage, standing))
         if taking is None:
             taking = self._takings[group.passage, standing] = _Taking(group.passage, standing)
@@ -148,7 +152,7 @@ class Judge:
 
 
 class _Taking:
-    """What a write takes from whoever is of one standing, and what leads these clients to names.
+    """The names that a write takes from clients of one standing, and the references that lead these clients to names.
 
     `names`: what they get now and would not get any more, if they ask for it.
     """
@@ -167,14 +171,14 @@ class _Taking:
         return had if there is None or after is None else had - there.had(after, word)
 
     def asked(self, ask: Ask) -> frozenset[str]:
-        """What is taken of what is asked for."""
+        """The names of a subscription that the write takes."""
         key = (ask.word, ask.wildcard, id(ask.names))
         if key not in self._asked:
             self._asked[key] = ask.of(self.names.get(ask.word, frozenset()))
         return self._asked[key]
 
     def lost(self, asks: Sequence[Ask], links: Mapping[str, Links]) -> Iterator[tuple[str, frozenset[str]]]:
-        """By type word, what whoever asks for this loses by the rule above."""
+        """The names of each type, by its word, that clients with these subscriptions lose by the rule above."""
         led_before, led_after = self._led_to(asks, links, after=False), self._led_to(asks, links, after=True)
         once = links[self._passage.before.environment].once
         for word in {ask.word for ask in asks}:
@@ -188,7 +192,9 @@ class _Taking:
                 yield word, found
 
     def _led_to(self, asks: Sequence[Ask], links: Mapping[str, Links], *, after: bool) -> Names:
-        """What is taken and something refers to that these clients have: before the write, or after it."""
+        """The names that the write takes and that something these clients have refers to, before the write or after
+        it.
+        """
         led: dict[str, list[frozenset[str]]] = {}
         for ask in asks:
             key = (after, ask.word, ask.wildcard, id(ask.names))
@@ -200,7 +206,7 @@ class _Taking:
         return {word: _union(sets) for word, sets in led.items()}
 
     def _users_of(self, links: Mapping[str, Links]) -> "tuple[_Users, _Users | None]":
-        """Before the write and after it."""
+        """The resources with references to taken names, as they are before the write and after it."""
         if self._users is None:
             (before, after), here, there = self._standing, self._passage.before, self._passage.after
             now = links[here.environment].now
@@ -217,12 +223,12 @@ _NONE: frozenset[str] = frozenset()
 
 
 def _union(sets: Sequence[frozenset[str]]) -> frozenset[str]:
-    """All of them together; mostly there is one, which is not copied."""
+    """The union of the sets; mostly there is one, which is not copied."""
     return sets[0] if len(sets) == 1 else _NONE.union(*sets)
 
 
 class _Users:
-    """What an audience may read that refers to names which are taken."""
+    """The resources that an audience may read and that refer to names which are taken."""
 
     def __init__(self, world: World, audience: Audience, leads: "_Leads") -> None:
         self._leads = leads
@@ -231,7 +237,7 @@ class _Users:
         }
 
     def of(self, ask: Ask) -> Names:
-        """What the users that are asked for here refer to."""
+        """The names to which the resources refer that this subscription asks for."""
         return {
             word: _NONE.union(*map(self._leads[user_word, word].__getitem__, ask.of(allowed)))
             for (user_word, word), allowed in self._allowed.items()
@@ -240,7 +246,7 @@ class _Users:
 
 
 _Leads = Mapping[tuple[str, str], Mapping[str, Collection[str]]]
-"""By the type of what refers and of what it refers to: what refers, and to which names."""
+"""The referring names and the names that each refers to, by the types of both."""
 
 
 def _leads_of(links: Mapping[EntryKey, Collection[EntryKey]]) -> _Leads:
@@ -276,7 +282,9 @@ _NODE_AND_ID = attrgetter("node_id", "client")
 
 
 def _names_counted(losing: Sequence[tuple[Group, Names]]) -> Mapping[EntryKey, int]:
-    """How many clients lose each name. Groups of one size are counted together: thousands of sets, in one go each."""
+    """The number of clients that lose each name. Groups of one size are counted together: thousands of sets, in one go
+    each.
+    """
     alike: dict[tuple[str, int], list[frozenset[str]]] = {}
     for group, lost in losing:
         for word, some in lost.items():

@@ -15,14 +15,16 @@ Choices = Sequence[EnvironmentChoice]
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The environment's key, or None where no environment serves the client; whether that is certain."""
+    """The environment that a client would go to, or None where none serves it; and whether that is certain."""
 
     environment: str | None
     certain: bool = True
 
 
 def destination(member: Member, before: Choices, after: Choices) -> Destination:
-    """Where the client would go: the first environment, by position, with a selector that takes it; else `default`."""
+    """The environment that the client would go to: the first, by position, with a selector that takes it; else
+    `default`.
+    """
     facts = member.facts
     known = {selector_key(selector) for choice in before for selector in choice.selectors}
     for choice in after:
@@ -34,14 +36,14 @@ def destination(member: Member, before: Choices, after: Choices) -> Destination:
 
 
 def selector_key(selector: Selector) -> tuple[object, ...]:
-    """What makes selectors equal; they cannot be hashed by themselves."""
+    """A tuple that is equal for equal selectors; selectors themselves cannot be hashed."""
     return (selector.identity, selector.node_id, selector.node_cluster, *sorted(selector.metadata.items()))
 
 
 def _takes(
     choice: EnvironmentChoice, facts: ClientFacts, known: set[tuple[object, ...]], *, is_here: bool
 ) -> bool | None:
-    """Whether that is certain, where the environment takes the client; None where it does not."""
+    """Whether the environment takes the client for certain (True) or perhaps (False); None where it does not."""
     if any(selector.matches(facts) for selector in choice.selectors):
         return True
     for selector in choice.selectors:

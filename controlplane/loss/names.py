@@ -17,7 +17,8 @@ _CHUNK = 500
 
 
 def names_served(*, environment_key: str, wanted: Mapping[str, Collection[str] | None]) -> Mapping[str, frozenset[str]]:
-    """By type word, the canonical names that something is served of: of those that are `wanted` of the type, or of all.
+    """The canonical names of which something is served, by type word: of those that are `wanted` of the type, or of
+    all.
 
     What is not published yet, and what nothing stands in for, no client has.
     """
@@ -54,8 +55,9 @@ def links_read(
     of_wildcards: Collection[str],
     prospect: Prospect | None = None,
 ) -> Links:
-    """What refers to these names, now and after the write, and which of them something ever referred to. That matters
-    of types that somebody asks for with a wildcard, which are `of_wildcards`, and is read of these alone.
+    """The resources that refer to these names, now and after the write, and the names that something ever referred to.
+    The latter matters for types that somebody asks for with a wildcard, which are `of_wildcards`, and is read for these
+    alone.
     """
     ever = Reference.objects.filter(revision__resource__environment=environment_get(key=environment_key).id)
     current = ever.filter(revision__resource__deleted=False, revision__resource__head=models.F("revision"))
@@ -75,7 +77,9 @@ _FROM = ("revision__resource__type", "revision__resource__name")
 
 
 def _to(rows: models.QuerySet[Reference], keys: Collection[EntryKey], *columns: str) -> Iterator[tuple[str, ...]]:
-    """The type and name that these references lead to, each with these columns, as far as they are among the keys."""
+    """The type and name that each of these references leads to, with the values of these columns, as far as they are
+    among the keys.
+    """
     if len(keys) > _CHUNK:  # a list of them in each statement costs more than to read what is not wanted
         some = [rows.filter(to_type__in={word for word, _ in keys})]
     else:
@@ -89,7 +93,7 @@ def _to(rows: models.QuerySet[Reference], keys: Collection[EntryKey], *columns: 
 def _then(
     now: Mapping[EntryKey, list[EntryKey]], keys: frozenset[EntryKey], prospect: Prospect
 ) -> Mapping[EntryKey, list[EntryKey]]:
-    """What refers to these names once the write is done."""
+    """The resources that refer to each of these names once the write is done."""
     replaced = {*prospect.gone, *prospect.refers}
     if not replaced:
         return now

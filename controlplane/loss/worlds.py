@@ -10,14 +10,14 @@ from xdscore.resource_types import ResourceType, by_word
 from xdscore.snapshot import EntryKey
 
 Names = Mapping[str, frozenset[str]]
-"""Canonical names by type word."""
+"""Canonical names of resources by type word."""
 NOWHERE: Names = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class World:
-    """One environment at one moment. `names` are those of its names that something is served of, as far as they are in
-    question.
+    """The access rules and served names of one environment at one moment. `names` are those of its names that something
+    is served of, as far as they are in question.
     """
 
     environment: str
@@ -25,7 +25,7 @@ class World:
     names: Names
 
     def allowed(self, audience: Audience, word: str, names: Iterable[str]) -> frozenset[str]:
-        """Those of these names that the audience may read, whether or not something is served of them."""
+        """The names among these that the audience may read, whether or not something is served of them."""
         kind = by_word[word]
         if self.table.unrestricted(audience, kind):
             return frozenset(names)
@@ -35,14 +35,14 @@ class World:
         return frozenset(name for name in names if may.verdict(name).effect is Effect.ALLOW)
 
     def had(self, audience: Audience, word: str) -> frozenset[str]:
-        """The names in question that the audience gets if it asks for them."""
+        """The names of this type, among those in question, that the audience gets if it asks for them."""
         return self.allowed(audience, word, self.names.get(word, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What refers to the names in question: `now` and `then` (after the write) by resources that are there, `once` are
-    those that a resource ever referred to.
+    """The resources that refer to the names in question: `now` and `then` (after the write) by resources that are
+    there, `once` are the names that a resource ever referred to.
     """
 
     now: Mapping[EntryKey, Collection[EntryKey]] = field(default_factory=lambda: MappingProxyType({}))
@@ -51,7 +51,7 @@ class Links:
 
 
 class RulesInQuestion:
-    """Which names two tables of one environment may decide differently: those that a rule speaks of which is not in
+    """The names that two tables of one environment may decide differently: those that a rule speaks of which is not in
     both at the same place, or whose groups are not the same in both; all of them where the defaults differ.
     """
 
@@ -70,7 +70,7 @@ class RulesInQuestion:
 
     @property
     def takes_nothing(self) -> bool:
-        """Whether the later table cannot refuse what the earlier one allows: all that differs gives."""
+        """Whether the later table allows everything that the earlier one allows: all differences only give."""
         return self._only_gives
 
     def concerns_type(self, kind: ResourceType) -> bool:
@@ -78,7 +78,7 @@ class RulesInQuestion:
         return self._all or any(rule.covers(kind) for rule in self._rules)
 
     def concerned(self, kind: ResourceType, names: frozenset[str]) -> frozenset[str]:
-        """Those of these names of a type that may be decided differently."""
+        """The names among these, of this type, that may be decided differently."""
         if self._all or any(rule.pattern == "*" and rule.covers(kind) for rule in self._rules):
             return names
         rules, matching = self._rules, self._index.matching
@@ -86,13 +86,13 @@ class RulesInQuestion:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The names that alone may be decided differently; None where they are patterns, not names."""
+        """The only names that may be decided differently; None where they are patterns, not names."""
         patterns = {rule.pattern for rule in self._rules}
         return None if self._all or any("*" in pattern for pattern in patterns) else frozenset(patterns)
 
 
 def _differing(before: AccessTable, after: AccessTable) -> tuple[list[Rule], list[Rule]]:
-    """The rules between those that both begin with and those that both end with."""
+    """The rules of each table that are neither in the common beginning of both nor in their common end."""
     old, new = list(before.rules), list(after.rules)
     shortest = min(len(old), len(new))
     head = next((place for place in range(shortest) if old[place] != new[place]), shortest)
@@ -102,7 +102,7 @@ def _differing(before: AccessTable, after: AccessTable) -> tuple[list[Rule], lis
 
 
 def _regrouped(before: AccessTable, after: AccessTable) -> tuple[Rule, ...]:
-    """The rules that speak of groups which do not have the same clients any more."""
+    """The rules that speak of groups whose clients are not the same in both tables."""
     was = {group.key: group for group in before.groups}
     changed = {group.key for group in after.groups if was.get(group.key) != group}
     return tuple(rule for rule in after.rules if not changed.isdisjoint(rule.client_groups))

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class NotifyConfig(AppConfig):
-    """Notifications."""
+    """Registers this folder with Django as the application `notify`."""
 
     name = "controlplane.notify"
     label = "notify"

@@ -14,8 +14,8 @@ from xdscore.resource_types import by_word
 
 
 class Severity(StrEnum):
-    """How loud a notification is. PAGE: more than a twentieth of those sent it refuse, clients lost something, or much
-    of a fleet is gone.
+    """How urgent a notification is. PAGE: more than a twentieth of those sent it refuse, clients lost something, or
+    much of a fleet is gone.
     """
 
     QUIET = "quiet"
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
     @property
     def loudness(self) -> int:
-        """Grows with how loud it is."""
+        """A number that is greater for a more urgent severity."""
         return list(Severity).index(self)
 
 
@@ -35,8 +35,8 @@ LINK_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One row of the catalogue. `cooldown`: how long repeats about the same subject are not told, nor what `after` told
-    already at least as loudly.
+    """A kind of notification. `cooldown`: how long repeats about the same subject are not told, nor what `after` told
+    already with at least this severity.
     """
 
     name: str
@@ -75,7 +75,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A notification in words. `link` leads to the page that says more."""
+    """The title and text of a notification. `link` leads to the page that says more."""
 
     severity: Severity
     title: str
@@ -84,7 +84,7 @@ class Wording:
 
 
 def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], public_url: str) -> Wording:
-    """The words for an event of this kind."""
+    """The title, text and link for an event of this kind."""
     said = {name: str(value) for name, value in payload.items()}
     if kind.name.startswith("incident."):
         of_loss = said.get("cause") == "loss"
@@ -118,7 +118,9 @@ def _environment_page(environment: str) -> str:
 
 
 def _resource_page(environment: str, said: Mapping[str, str], public_url: str) -> str:
-    """The page of the resource, or of its environment where the name is too long for a link that is kept whole."""
+    """The address of the resource's page, or of its environment's where the name is too long for a link that is kept
+    whole.
+    """
     page = f"{public_url}{_environment_page(environment)}"
     asked = urlencode({"type": said.get("type", ""), "name": said.get("name", "")})
     link = f"{page}/resource?{asked}"
@@ -126,7 +128,9 @@ def _resource_page(environment: str, said: Mapping[str, str], public_url: str) -
 
 
 def _tokens_page(said: Mapping[str, str], public_url: str) -> str:
-    """The tokens of this kind, and of this name unless it is too long for a link that is kept whole."""
+    """The address of the page of tokens of this kind, and of this name unless it is too long for a link that is kept
+    whole.
+    """
     page = f"{public_url}/tokens?{urlencode({'kind': said.get('kind', 'api')})}"
     link = f"{page}&{urlencode({'text': said.get('name', '')})}"
     return link if len(link) <= LINK_CHARS else page
@@ -151,7 +155,7 @@ def _left_out(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
 def _held(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     reason = said.get("reason", "")
     text = f"{said.get('actor', '')}: {reason}. Changes of resources are refused until the hold is released."
-    return f"'{environment}' is held", text
+    return f"'{environment}' is on hold", text
 
 
 def _released(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
@@ -192,7 +196,7 @@ def _dropped(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _moment(text: str) -> str:
-    """A time of a payload, for people; anything else as it is."""
+    """A time of a payload in a form for people; any other text unchanged."""
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     except ValueError:
@@ -248,7 +252,7 @@ def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url:
 
 
 def _loss(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:
-    """What clients lost by a change: the link leads to the change, which has the way back."""
+    """The words for a loss of clients by a change: the link leads to the change, where it can be undone."""
     change = said.get("change", "")
     counted = f"{said.get('nacked', '?')} of {said.get('sent', '?')} connected clients"
     if kind.name == "incident.resolved":

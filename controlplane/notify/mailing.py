@@ -14,7 +14,7 @@ from controlplane.notify.reaching import Deadline, addresses_of, connected, look
 
 
 class EmailBackend(DjangoBackend):
-    """Django's own, with a `deadline`; without one it gets what a notification has."""
+    """Django's backend for mail by SMTP, with a `deadline`; without one it gets that of a notification."""
 
     def __init__(self, *args: Any, deadline: Deadline | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -22,23 +22,23 @@ class EmailBackend(DjangoBackend):
 
     @property
     def connection_class(self) -> Any:
-        """What Django makes a connection of."""
+        """A function that makes the SMTP connection, with the deadline."""
         return partial(_SmtpTls if self.use_ssl else _Smtp, deadline=self.deadline)
 
     @cached_property
     def ssl_context(self) -> ssl.SSLContext:
-        """Keeps the deadline of the connection."""
+        """A TLS context whose connections keep the deadline."""
         return tls_context()
 
     def open(self) -> bool | None:
-        """As Django's. Raises OSError."""
+        """Open a connection to the mail server unless one is open; None where one was. Raises OSError."""
         # The name of this machine is looked up, too, once; Django keeps it.
         lookups.answer(DNS_NAME, DNS_NAME.get_fqdn, self.deadline)
         return super().open()
 
 
 def _reached(host: str, port: int, deadline: Deadline) -> socket.socket:
-    """A connection to the first address of the mail server that takes one. Raises OSError."""
+    """A connection to the first address of the mail server that accepts one. Raises OSError."""
     refused: OSError = OSError(f"'{host}' has no address")
     for address in addresses_of(host, port, deadline):
         try:

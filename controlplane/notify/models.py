@@ -11,7 +11,7 @@ from xdscore.shares import ACCOUNTABLE_CHARS
 
 
 class ChannelKind(StrEnum):
-    """How a channel is spoken to."""
+    """The form in which notifications are sent to a channel."""
 
     WEBHOOK = "webhook"
     SLACK = "slack"
@@ -19,7 +19,7 @@ class ChannelKind(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """Where one notification stands with one channel."""
+    """How far one notification has come on its way to one channel."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -27,7 +27,7 @@ class DeliveryState(StrEnum):
 
 
 class Sending(StrEnum):
-    """What became of a notification besides the inbox."""
+    """Whether a notification was sent to channels besides the inbox."""
 
     SENT = "sent"  # to every channel that wants it
     HELD = "held"  # to none: there were too many
@@ -35,7 +35,8 @@ class Sending(StrEnum):
 
 
 class Channel(models.Model):
-    """Where notifications go. `target` is a URL or a mail address; `environments` and `kinds` empty: all of them.
+    """A channel that notifications are sent to. `target` is a URL or a mail address; `environments` and `kinds` empty:
+    all of them.
 
     `secret` is sealed; it signs webhooks. `failures` counts tries in a row that went wrong; paused_at: nothing is sent.
     """
@@ -53,7 +54,7 @@ class Channel(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """Of a known kind."""
+        """The kind is a known one."""
 
         constraints = (
             models.CheckConstraint(
@@ -62,12 +63,12 @@ class Channel(models.Model):
         )
 
     def __str__(self) -> str:
-        """Its name."""
+        """The channel's name."""
         return self.name
 
 
 class Notification(models.Model):
-    """What people are told: the inbox. `event` makes sure that one event is told once.
+    """A notification in the inbox. `event` makes sure that one event is told once.
 
     `caused_by`: who is accountable for it (`xdscore.shares`) or its `SEVERAL`; empty where no data plane is.
     """
@@ -86,7 +87,9 @@ class Notification(models.Model):
     sending = models.CharField(max_length=8, db_default=Sending.SENT.value)
 
     class Meta:
-        """Repeats about a subject are looked for, and what no summary has named yet."""
+        """Notifications are looked up by subject, for repeats; those that no summary has named yet by an index of their
+        own.
+        """
 
         indexes = (
             models.Index(fields=("environment", "id"), name="notification_by_env"),
@@ -102,7 +105,7 @@ class Notification(models.Model):
         )
 
     def __str__(self) -> str:
-        """Its title."""
+        """The notification's title."""
         return self.title
 
 
@@ -113,12 +116,12 @@ class ToldCount(models.Model):
     count = models.PositiveBigIntegerField(default=0)
 
     def __str__(self) -> str:
-        """Kind and number."""
+        """The kind and its number."""
         return f"{self.kind}: {self.count}"
 
 
 class Delivery(models.Model):
-    """One notification for one channel: what was tried, and what the other side said last."""
+    """The delivery of one notification to one channel: the tries, and the last answer."""
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
     notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="deliveries")
@@ -130,7 +133,9 @@ class Delivery(models.Model):
     answer = models.CharField(max_length=300, blank=True, default="")
 
     class Meta:
-        """Once per notification and channel; those that wait are found by a small index of their own."""
+        """At most one for each notification and channel; those that wait are looked up by a small index of their
+        own.
+        """
 
         constraints = (
             models.UniqueConstraint(fields=("notification", "channel"), name="one_delivery_per_channel"),
@@ -141,5 +146,5 @@ class Delivery(models.Model):
         indexes = (models.Index(fields=("next_at",), condition=models.Q(state="pending"), name="delivery_due"),)
 
     def __str__(self) -> str:
-        """Its state."""
+        """The delivery's state and number of tries."""
         return f"{self.state} after {self.attempts}"

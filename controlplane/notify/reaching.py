@@ -21,7 +21,7 @@ MAX_LOOKUPS = 128
 
 
 class Deadline:
-    """The end of one try, `seconds` from now by a monotonic clock."""
+    """The end of one try to send, `seconds` from now by a monotonic clock."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -29,11 +29,11 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing may be waited for any more."""
+        """Whether the deadline has passed."""
         return self._clock() >= self._end
 
     def left_s(self) -> float:
-        """The seconds that may still be waited. Raises TimeoutError when there are none."""
+        """The seconds until the deadline. Raises TimeoutError when it has passed."""
         left = self._end - self._clock()
         if left <= 0:
             raise TimeoutError("the time is up")
@@ -41,23 +41,23 @@ class Deadline:
 
 
 class TimedSocket(socket.socket):
-    """A connection of which whoever reads and writes through it waits for no longer than its deadline."""
+    """A connection on which reads and writes wait no longer than until its deadline."""
 
     deadline: Deadline
 
     def recv_into(self, *args: Any, **options: Any) -> int:
-        """As of any socket. Raises TimeoutError."""
+        """Read into a buffer until the deadline, like any socket. Raises TimeoutError."""
         self.settimeout(self.deadline.left_s())
         return super().recv_into(*args, **options)
 
     def sendall(self, *args: Any, **options: Any) -> None:
-        """As of any socket, whose timeout is that of all of it. Raises TimeoutError."""
+        """Send all bytes until the deadline. Raises TimeoutError. A socket's timeout is one for the whole call."""
         self.settimeout(self.deadline.left_s())
         super().sendall(*args, **options)
 
 
 class _TimedTls(ssl.SSLSocket):
-    """The same under TLS. OpenSSL's own loops count their socket's timeout from their beginning."""
+    """A TLS connection with a deadline. OpenSSL's own loops count their socket's timeout from their beginning."""
 
     deadline: Deadline
 
@@ -66,7 +66,7 @@ class _TimedTls(ssl.SSLSocket):
         return super().recv_into(*args, **options)
 
     def send(self, *args: Any, **options: Any) -> int:
-        """What `sendall` calls for each part."""
+        """Send a part until the deadline. `sendall` calls this for each part. Raises TimeoutError."""
         self.settimeout(self.deadline.left_s())
         return super().send(*args, **options)
 
@@ -76,12 +76,12 @@ class _TimedTls(ssl.SSLSocket):
 
 
 class _TimedContext(ssl.SSLContext):
-    """Whose connections keep the deadline of the connection they are put around."""
+    """A TLS context whose connections keep the deadline of the connection below them."""
 
     sslsocket_class = _TimedTls
 
     def wrap_socket(self, sock: socket.socket, *args: Any, **options: Any) -> ssl.SSLSocket:
-        """The connection, after its handshake. Raises TimeoutError, and ssl.SSLError for a peer that is not who it
+        """The TLS connection, after its handshake. Raises TimeoutError, and ssl.SSLError for a peer that is not who it
         should be.
         """
         if not isinstance(sock, TimedSocket):
@@ -97,7 +97,7 @@ class _TimedContext(ssl.SSLContext):
 
 
 def tls_context() -> ssl.SSLContext:
-    """Trusts whom the machine trusts, checks the name of the peer, and keeps deadlines."""
+    """A TLS context that trusts whom the machine trusts, checks the name of the peer, and keeps deadlines."""
     context = _TimedContext(ssl.PROTOCOL_TLS_CLIENT)  # demands a certificate, and checks its name
     context.load_default_certs()
     return context
@@ -117,8 +117,8 @@ def connected(address: str, port: int, deadline: Deadline) -> TimedSocket:
 
 
 class Lookups:
-    """Questions that only a thread can wait for, each asked once at a time: who asks what is being asked waits for the
-    same answer. A thread that its askers gave up ends with its answer; there are never more than `most`.
+    """Answers questions that only a thread can wait for, each asked once at a time: who asks what is being asked waits
+    for the same answer. A thread that its askers gave up ends with its answer; there are never more than `most`.
     """
 
     def __init__(self, most: int = MAX_LOOKUPS) -> None:
@@ -127,7 +127,9 @@ class Lookups:
         self._asked: dict[object, Future[Any]] = {}
 
     def answer(self, key: object, question: Callable[[], T], deadline: Deadline) -> T:
-        """What `question` returns or raises. Raises TimeoutError, and OSError when `most` are asked already."""
+        """The result of `question`, which runs in a thread; or raise what it raises. Raises TimeoutError, and OSError
+        when `most` are asked already.
+        """
         with self._lock:
             asked: Future[T] | None = self._asked.get(key)
             if asked is None:

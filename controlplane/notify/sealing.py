@@ -12,30 +12,30 @@ MARK = "whsec_"
 
 
 def secret_make() -> str:
-    """A new secret, as its receiver is shown it once."""
+    """A new signing secret, in the text form that is shown once."""
     return MARK + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def secret_seal(channel: Channel, plaintext: str) -> None:
-    """Keep a secret with its channel, which need not be saved yet. Raises KeysForeign."""
+    """Seal a secret and set it on its channel, without saving that. Raises KeysForeign."""
     keys_permit()
     channel.secret = key_ring().seal(plaintext.encode(), _address(channel))
 
 
 def channel_secret(channel: Channel) -> bytes:
-    """The secret. Raises SealError, a ValueError, when the keys that sealed it are gone."""
+    """The channel's signing secret, opened. Raises SealError, a ValueError, when the keys that sealed it are gone."""
     return key_ring().open(bytes(channel.secret), _address(channel))
 
 
 def secrets_foreign() -> int:
-    """How many channels' secrets no configured key opens."""
+    """The number of channels whose secret no configured key opens."""
     ring = key_ring()
     sealed = Channel.objects.exclude(secret=b"").values_list("secret", flat=True)
     return sum(not ring.may_open(bytes(each)) for each in sealed)
 
 
 def secrets_reseal() -> Resealed:
-    """Seal every channel's secret that is under an older key under the first one."""
+    """Seal anew, under the first key, every channel's secret that is under an older one."""
     ring = key_ring()
     moved = 0
     lost: list[str] = []

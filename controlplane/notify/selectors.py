@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.notify.catalogue import KINDS
 from controlplane.notify.models import Channel, ChannelKind, Delivery, DeliveryState, Notification, ToldCount
 from controlplane.notify.targets import shown_target
@@ -32,7 +32,7 @@ class ChannelView:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """One line of a delivery log."""
+    """One delivery in a channel's log."""
 
     id: str
     title: str
@@ -45,7 +45,7 @@ class DeliveryView:
 
 @dataclass(frozen=True, slots=True)
 class NotificationView:
-    """One line of the inbox."""
+    """One notification in the inbox."""
 
     number: int
     id: str
@@ -65,7 +65,7 @@ def channel_list() -> tuple[ChannelView, ...]:
 
 
 def channel_get(*, public_id: UUID) -> ChannelView:
-    """One channel. Raises NotFound."""
+    """The channel with this public id. Raises NotFound."""
     row = Channel.objects.filter(public_id=public_id).first()
     if row is None:
         raise NotFound(f"There is no channel '{public_id}'.")
@@ -93,7 +93,7 @@ def delivery_list(*, public_id: UUID) -> tuple[DeliveryView, ...]:
 def notification_list(
     *, environment_keys: Collection[str], before: int | None = None, limit: int = 100
 ) -> tuple[NotificationView, ...]:
-    """What happened in these environments, newest first, from the one behind `before` on."""
+    """The notifications of these environments, newest first, from the one behind `before` on."""
     rows = Notification.objects.filter(environment__in=["", *environment_keys])
     if before is not None:
         rows = rows.filter(pk__lt=before)
@@ -115,7 +115,7 @@ def notification_list(
 
 
 def oldest_delivery_due() -> datetime | None:
-    """When the notification that has waited longest should have been tried; None when none waits.
+    """The time at which the notification that has waited longest should have been tried; None when none waits.
 
     What waits for a paused channel waits for a person and does not count.
     """
@@ -124,13 +124,15 @@ def oldest_delivery_due() -> datetime | None:
 
 
 def told_counts() -> Mapping[str, int]:
-    """How many notifications of each kind there ever were."""
+    """The number of notifications of each kind that there ever were."""
     counted = dict(ToldCount.objects.values_list("kind", "count"))
     return {kind: counted.get(kind, 0) for kind in KINDS}
 
 
 def channels_paused() -> int:
-    """How many channels are sent nothing, since too many tries in a row went wrong or a person paused them."""
+    """The number of channels that are sent nothing, since too many tries in a row went wrong or a person paused
+    them.
+    """
     return Channel.objects.exclude(paused_at=None).count()
 
 

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from controlplane.values import WebhookAllow
+from controlplane.config.values import WebhookAllow
 
 MAX_URL_CHARS = 2_000
 _PORTS = {"http": 80, "https": 443}
@@ -53,7 +53,7 @@ _SPECIAL: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a webhook goes."""
+    """The parts of the URL that a webhook is sent to."""
 
     scheme: str
     host: str
@@ -62,11 +62,13 @@ class Target:
 
 
 class TargetRefusedError(ValueError):
-    """The target may not be reached; says why."""
+    """Webhooks may not be sent to this target; the text says why."""
 
 
 def target_of(url: str) -> Target:
-    """The parts of a URL. Raises TargetRefusedError for what is no http(s) URL, or carries a user and password."""
+    """The parts of a webhook's URL. Raises TargetRefusedError for what is no http(s) URL, or carries a user and
+    password.
+    """
     try:
         parts: SplitResult = urlsplit(url)
         port = parts.port
@@ -81,7 +83,9 @@ def target_of(url: str) -> Target:
 
 
 def allowed_address(target: Target, addresses: Sequence[str], allow: WebhookAllow) -> str:
-    """The address to connect to. Raises TargetRefusedError when any address of the name is not for webhooks."""
+    """The address to connect to, of those that the target's name has. Raises TargetRefusedError when webhooks may not
+    be sent to one of them.
+    """
     if not addresses:
         raise TargetRefusedError(f"The host '{target.host}' has no address.")
     if target.host.lower() not in allow.hosts:
@@ -91,7 +95,7 @@ def allowed_address(target: Target, addresses: Sequence[str], allow: WebhookAllo
 
 
 def _judge(target: Target, address: IPv4Address | IPv6Address, allow: WebhookAllow) -> None:
-    """Raises TargetRefusedError."""
+    """Raise TargetRefusedError unless webhooks may be sent to this address."""
     behind = _embedded(address)
     if address.is_multicast or behind.is_multicast:
         raise TargetRefusedError(f"The host '{target.host}' is at {address}, which is a multicast address.")
@@ -106,7 +110,9 @@ def _judge(target: Target, address: IPv4Address | IPv6Address, allow: WebhookAll
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """An IPv4 address that comes in the clothes of IPv6 is judged as what it is: mapped, 6to4, and behind NAT64."""
+    """The IPv4 address inside an IPv6 one that is mapped, 6to4, or behind NAT64, by which it is judged; else the
+    address itself.
+    """
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -115,13 +121,15 @@ def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Of no block that IANA keeps for a special purpose. What Python calls global differs from release to release."""
+    """Whether the address is in no block that IANA keeps for a special purpose. What Python calls global differs from
+    release to release.
+    """
     if isinstance(address, IPv6Address) and address not in _UNICAST:
         return False
     return not any(address in block for block in _SPECIAL)
 
 
 def shown_target(url: str) -> str:
-    """A URL as it may be read back: its path and query may be all that keeps others from using it."""
+    """The URL without its path and query, which may be all that keeps others from using it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/…" if parts.scheme in _PORTS else url

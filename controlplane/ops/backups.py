@@ -18,12 +18,12 @@ from psycopg.conninfo import make_conninfo
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import lineages_renew
-from controlplane.config import Config
-from controlplane.home import FILE_MODE, Home
+from controlplane.config.home import FILE_MODE, Home
+from controlplane.config.loading import Config
+from controlplane.config.values import Postgres
 from controlplane.ops.supervisor.locks import Held, children_gone, supervisor_absent
 from controlplane.ops.transfer import TransferError, rows_copy, target_prepare
 from controlplane.snapshots.selectors import snapshot_heads
-from controlplane.values import Postgres
 
 _BEFORE: Final = ".before-restore"
 _SQLITE_MAGIC: Final = b"SQLite format 3\x00"
@@ -32,7 +32,7 @@ _SAID_CHARS: Final = 500
 
 
 class BackupError(Exception):
-    """It cannot be done; one sentence that says why and what to do. Nothing was changed."""
+    """The backup or restore cannot be done; one sentence that says why and what to do. Nothing was changed."""
 
 
 def backup_write(*, config: Config, file: Path) -> int:
@@ -59,9 +59,9 @@ def backup_write(*, config: Config, file: Path) -> int:
 
 
 def backup_restore(*, config: Config, file: Path, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Make the database what the file says, bring its tables up to date, and begin a new lineage in every environment:
-    replicas take what is served now whatever its epoch is (decisions D5b). The environments whose snapshot no
-    configured key has signed: what is sealed there cannot be opened.
+    """Replace the database by the one in the file, bring its tables up to date, and begin a new lineage in every
+    environment: replicas take what is served now whatever its epoch is (decisions D5b). The environments whose snapshot
+    no configured key has signed: what is sealed there cannot be opened.
 
     A backup of SQLite may go into an empty PostgreSQL; `say` hears then, line by line, what was compared. Raises
     BackupError.
@@ -90,7 +90,9 @@ def _begin_anew(file: Path) -> tuple[str, ...]:
 
 
 def _sqlite_transfer(file: Path, say: Callable[[str], None]) -> tuple[str, ...]:
-    """From one kind of database to the other, whole or not at all."""
+    """Copy a backup of SQLite into PostgreSQL, whole or not at all. Returns what `backup_restore` does. Raises
+    BackupError.
+    """
     try:
         with closing(_read_only(file)) as source:
             _check(source, file)
@@ -122,7 +124,7 @@ def _sqlite_write(database: Path, draft: Path) -> None:
 
 
 def _sqlite_restore(home: Home, file: Path) -> None:
-    """The database that was there stays beside the new one."""
+    """Replace the SQLite database by the backup; the one that was there stays beside it. Raises BackupError."""
     try:
         supervisor_absent(home)
     except Held as held:
@@ -175,7 +177,7 @@ def _postgresql_restore(database: Postgres, file: Path) -> None:
 
 
 def _run(program: str, database: Postgres, *arguments: str) -> None:
-    """A program of PostgreSQL's; its password goes by the environment, which others cannot read."""
+    """Run one of PostgreSQL's programs; its password goes by the environment, which others cannot read."""
     if shutil.which(program) is None:
         raise BackupError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
     parts: Mapping[str, str] = {

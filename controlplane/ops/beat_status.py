@@ -11,7 +11,7 @@ SILENT_S: Final = 30.0
 
 
 class Sending:
-    """When beat last sent a message. Told by beat, asked by any thread."""
+    """Remembers when beat last sent a message. Beat tells it, any thread may ask."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -19,11 +19,11 @@ class Sending:
         self._sent_at: float | None = None
 
     def sent(self, **_arguments: object) -> None:
-        """A message was taken by the broker (Celery's signal `after_task_publish`)."""
+        """Note that the broker took a message (Celery's signal `after_task_publish`)."""
         self._sent_at = self._clock()
 
     def readiness(self) -> Readiness:
-        """Whether messages are sent."""
+        """Beat is ready while messages are sent; else the reason says since when none was."""
         now, sent_at = self._clock(), self._sent_at
         if sent_at is None:
             since = now - self._began_at

@@ -11,7 +11,9 @@ from django.core.checks import Tags, Warning, register  # noqa: A004 - Django's 
 
 @register(Tags.security, deploy=True)
 def https_is_kept(**_arguments: Any) -> Sequence[Warning]:
-    """Cookies for TLS alone, HSTS and the redirection to https follow from two variables."""
+    """Django's check that people reach the console over https; cookies for TLS alone, HSTS and the redirection to https
+    follow from that.
+    """
     config = settings.PARLEY
     if not config.https:
         return [

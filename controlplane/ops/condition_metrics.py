@@ -17,7 +17,7 @@ from django.utils import timezone
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controlplane.broker_probe import ANSWERS, probe
+from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.selectors import environments_failing, held_count
 from controlplane.catalog.selectors import environment_list, environments_due, oldest_waiting, quarantine_count
 from controlplane.clients.selectors import connected_counts, replica_list, subscription_counts
@@ -35,7 +35,9 @@ _FRESH_S: Final = 5.0
 
 
 class ConditionCollector(Collector):
-    """Reads the figures when it is scraped; what was read holds for five seconds."""
+    """Reads figures about the installation's condition from the database when it is scraped; what was read holds for
+    five seconds.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, now: Callable[[], datetime] = timezone.now) -> None:
         self._clock = clock
@@ -45,7 +47,7 @@ class ConditionCollector(Collector):
         self._figures: Sequence[Metric] = ()
 
     def collect(self) -> Iterable[Metric]:
-        """The figures; without the database only that it does not answer."""
+        """The figures as metrics; without the database only the one that says it does not answer."""
         with self._lock:
             if self._clock() - self._read_at >= _FRESH_S:
                 self._figures = _read(self._now())

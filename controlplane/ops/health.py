@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from controlplane.broker_probe import probe
+from controlplane.broker.probe import probe
 from controlplane.builder.condition import builder_state
 from controlplane.fitness.judging import Check, Finding
 from controlplane.fitness.look import wrong_here
@@ -29,7 +29,9 @@ _WEB: Final = "web"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the database was asked for: `worker` is what `builder_state` says, `wrong` and `unfit` as their rooms do."""
+    """The answer of the database to a probe: `worker` is what `builder_state` says, `wrong` and `unfit` as their rooms
+    do.
+    """
 
     wrong: tuple[Finding, ...]
     worker: str = ""
@@ -38,14 +40,14 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Why this process cannot serve, and how each thing it uses is: `ok`, or what is the matter."""
+    """The condition of this process: why it cannot serve, and for each thing it uses `ok`, or what is the matter."""
 
     reasons: tuple[str, ...] = ()
     parts: tuple[tuple[str, str], ...] = ()
 
     @property
     def readiness(self) -> Readiness:
-        """The same as every role tells it."""
+        """The condition in the form that every role reports."""
         warnings = (f"{part}: {state}" for part, state in self.parts if state != _WELL)
         return Readiness(self.reasons, tuple(warnings))
 
@@ -53,15 +55,15 @@ class Condition:
 @require_safe
 @never_cache
 def healthz(_request: HttpRequest) -> HttpResponse:
-    """The process answers."""
+    """Answer that the process runs."""
     return _line(_WELL)
 
 
 @require_safe
 @never_cache
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """What `condition` says, in lines: `ok` and each part, or why nothing can be served; and the version, which is in a
-    header, too.
+    """Answer with `condition` in lines: `ok` and each part, or why nothing can be served; and the version, which is in
+    a header, too.
     """
     found = condition()
     lines = found.reasons or (_WELL, *(f"{part}: {state}" for part, state in found.parts))
@@ -71,7 +73,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 
 
 def condition() -> Condition:
-    """The database answers and has this version's tables; without it nothing can be served.
+    """The condition of this process. Without the database, or with another version's tables, nothing can be served.
 
     What only costs latency is told and does not count: the broker is a hint (law 4), and a worker that does not build
     keeps nobody from reading and writing. A database that says nothing is waited for no longer than a second.
@@ -87,8 +89,8 @@ def condition() -> Condition:
 
 
 def _fitness(seen: Seen) -> tuple[tuple[str, str], ...]:
-    """How this process fits the installation, each thing with `ok` or a sentence; and the others that do not, without
-    where they are, for anybody may read this.
+    """For each thing by which this process must fit the installation, `ok` or a sentence; and the same of other
+    processes that do not fit, without where they are, for anybody may read this.
     """
     wrong = {each.check: each.text for each in seen.wrong}
     here = tuple((check.value, wrong.get(check, _WELL)) for check in Check)
@@ -97,7 +99,7 @@ def _fitness(seen: Seen) -> tuple[tuple[str, str], ...]:
 
 
 def _asked() -> "Future[Seen]":
-    """The question to the database that is under way, or a new one: at most one waits, however many probe."""
+    """The question to the database that is under way, or a new one: at most one waits, however many probes ask."""
     global _question  # noqa: PLW0603  the one question of the process
     with _lock:
         if _question is None or _question.done():

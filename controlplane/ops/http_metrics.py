@@ -19,7 +19,9 @@ _BUCKETS_S: Final = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 class HttpMetrics:
-    """An ASGI application that passes everything on. `none`: the caller left before there was an answer."""
+    """An ASGI application that counts and times the requests to the one behind it. `none`: the caller left before there
+    was an answer.
+    """
 
     def __init__(self, application: Application, registry: CollectorRegistry) -> None:
         self._application = application
@@ -35,7 +37,7 @@ class HttpMetrics:
         )
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass on and count."""
+        """Pass the request on; count it and its seconds under its surface and the answer's status."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return

@@ -18,18 +18,18 @@ from django.db.migrations.executor import MigrationExecutor
 from controlplane.accounts.services import admin_token_ensure, administrator_ensure, client_token_ensure
 from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.config import Config
-from controlplane.home import Home, private_create, private_replace
-from controlplane.values import AdsAuth
+from controlplane.config.home import Home, private_create, private_replace
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 
 CLIENT_SUBJECT: Final = "client"
-"""Whom the token in `client.token` names: the identity of every data plane that shows it."""
+"""The subject of the token in `client.token`: the identity of every data plane that shows it."""
 _PASSWORD_BYTES: Final = 18  # 24 characters
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What one preparation did; what it does not name was there already."""
+    """The result of one preparation: what it did; what it does not name was done already."""
 
     migrations: int
     administrator: bool
@@ -59,7 +59,7 @@ def installation_prepare(*, config: Config, home: Home) -> Prepared:
 
 
 def _token_ensure(file: Path, ensure: Callable[[str], str]) -> bool:
-    """Whether the file was written now."""
+    """Write a valid token to the file unless it holds one; whether the file was written."""
     known = _content(file)
     token = ensure(known)
     if token == known:
@@ -69,7 +69,7 @@ def _token_ensure(file: Path, ensure: Callable[[str], str]) -> bool:
 
 
 def _migrate() -> int:
-    """How many migrations were applied."""
+    """Apply the migrations that are missing; how many were applied."""
     # Looking is fast; the command itself takes a while even when there is nothing to do.
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -79,7 +79,9 @@ def _migrate() -> int:
 
 
 def _generated_password(home: Home) -> str:
-    """In its file before it is anywhere else: an administrator whose password nobody can read would be of no use."""
+    """A new password, in its file before it is anywhere else: an administrator whose password nobody can read would be
+    of no use.
+    """
     private_create(home.admin_password, secrets.token_urlsafe(_PASSWORD_BYTES))
     return _content(home.admin_password)
 

@@ -6,7 +6,9 @@ from controlplane.snapshots.rotation import snapshots_foreign
 
 
 def foreign_keys_sentence() -> str:
-    """What cannot be opened or verified, and what to do; empty when nothing is. A few grouped reads."""
+    """A sentence about what no configured key opens or verifies, and what to do; empty when nothing is. A few grouped
+    reads.
+    """
     counts = {
         "secret": secrets_foreign(),
         "secret of a channel": channel_secrets_foreign(),

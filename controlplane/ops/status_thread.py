@@ -10,7 +10,7 @@ from typing import TypeVar
 import structlog
 from prometheus_client import generate_latest
 
-from controlplane.values import Address
+from controlplane.config.values import Address
 from xdscore.status_http import Readiness, StatusAddressError, StatusHttp
 
 log = structlog.get_logger(__name__)
@@ -21,7 +21,9 @@ EXIT_CANNOT_START = 2
 
 
 def status_listen(role: str, address: Address, readiness: Callable[[], Readiness]) -> None:
-    """Answer at `address` until the process ends. Ends it now, with one line in the log, when that cannot be had."""
+    """Answer probes at `address`, in a thread, until the process ends. Where the address cannot be had, end the process
+    now, with one line in the log.
+    """
     try:
         StatusThread(role, address, readiness).listen()
     except StatusAddressError as error:
@@ -33,8 +35,8 @@ class StatusThread(threading.Thread):
     """A thread with a status server, until the process ends.
 
     A worker forks. A child would go on listening with nobody to answer, and nobody else could have the port once the
-    parent is gone: so it closes what it inherits. A fork also waits until no answer is being made, as it waits for the
-    sweepers: a child must not inherit a lock that nobody releases.
+    parent is gone: so a child closes what it inherits. A fork also waits until no answer is being made, as it waits for
+    the sweepers: a child must not inherit a lock that nobody releases.
     """
 
     def __init__(self, role: str, address: Address, readiness: Callable[[], Readiness]) -> None:
@@ -51,7 +53,7 @@ class StatusThread(threading.Thread):
         )
 
     def listen(self) -> int:
-        """Start; the port. Raises StatusAddressError."""
+        """Start the thread; the port it listens on. Raises StatusAddressError."""
         self.start()
         port = self._listening.result()
         os.register_at_fork(
@@ -60,7 +62,7 @@ class StatusThread(threading.Thread):
         return port
 
     def run(self) -> None:
-        """Serve."""
+        """Serve until the process ends."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:

@@ -7,10 +7,10 @@ import structlog
 from django.db import connections
 from prometheus_client import CollectorRegistry, generate_latest
 
+from controlplane.config.values import Address
 from controlplane.ops.condition_metrics import ConditionCollector
 from controlplane.ops.health import condition
 from controlplane.ops.http_metrics import Application, Message, Receive, Send
-from controlplane.values import Address
 from xdscore.status_http import StatusAddressError, StatusHttp
 
 log = structlog.get_logger(__name__)
@@ -21,8 +21,8 @@ _installation.register(ConditionCollector())
 
 
 class WebStatus:
-    """An ASGI application that passes everything on. The status server lives as long as the process serves: it begins
-    and ends with the lifespan that the web server announces (ASGI's lifespan protocol).
+    """An ASGI application that passes everything on, and runs a status server for as long as the process serves: it
+    begins and ends with the lifespan that the web server announces (ASGI's lifespan protocol).
     """
 
     def __init__(self, application: Application, address: Address) -> None:
@@ -31,7 +31,7 @@ class WebStatus:
         self._announced = False
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass on, or live."""
+        """Pass a request on; for the lifespan, run the status server until it ends."""
         if scope["type"] == "lifespan":
             self._announced = True
             await self._live(receive, send)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Final
 
-from controlplane.broker_probe import ANSWERS, probe
+from controlplane.broker.probe import ANSWERS, probe
 from xdscore.status_http import Readiness
 
 # A round of the sweeper lasts as long as a build may: 60 s, the tasks' limit.
@@ -13,7 +13,9 @@ SILENT_S: Final = 120.0
 
 
 class Watched:
-    """The sweeper's job of looking for changes, and how it went. Called by the sweeper, asked by any thread."""
+    """Runs the sweeper's job of looking for changes, and remembers how it went. The sweeper calls it, any thread may
+    ask.
+    """
 
     def __init__(self, look: Callable[[], object], clock: Callable[[], float] = time.monotonic) -> None:
         update_wrapper(self, look)
@@ -23,7 +25,7 @@ class Watched:
         self._failing_since: float | None = None
 
     def __call__(self) -> None:
-        """Look. What it raises is the sweeper's to log."""
+        """Look for changes once. An error is raised again, for the sweeper to log."""
         try:
             self._look()
         except Exception:
@@ -33,7 +35,9 @@ class Watched:
         self._well_at, self._failing_since = self._clock(), None
 
     def readiness(self) -> Readiness:
-        """Whether changes are looked for. The broker only makes them found sooner (law 4)."""
+        """The worker is ready while changes are looked for; else the reason says since when they are not. The broker
+        only makes them found sooner (law 4).
+        """
         broker = probe.state()
         return Readiness(self._reasons(), () if broker == ANSWERS else (f"broker: {broker}",))
 

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class SnapshotsConfig(AppConfig):
-    """Snapshots."""
+    """Registers this folder with Django as the application `snapshots`."""
 
     name = "controlplane.snapshots"
     label = "snapshots"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.catalog.selectors import blobs_read
-from controlplane.errors import Gone, NotFound
+from controlplane.common.errors import Gone, NotFound
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_list, snapshot_part
 from xdscore.chunks import ChunkError, decode_addresses, decode_chunk, decode_root
 from xdscore.resource_types import ResourceType
@@ -13,7 +13,7 @@ from xdscore.snapshot import Content, EntryKey, Served, Snapshot, WithheldName
 
 @dataclass(frozen=True, slots=True)
 class PastSnapshot:
-    """One epoch. `withheld`: names that had nothing to serve then."""
+    """The snapshot of an earlier epoch. `withheld`: names of which nothing was served then."""
 
     epoch: int
     lineage: str
@@ -22,7 +22,7 @@ class PastSnapshot:
 
     @property
     def addresses(self) -> dict[EntryKey, str]:
-        """The address of the bytes of everything served."""
+        """The addresses of the contents that were served, by type and name."""
         return {key: content.blob.hex() for key, content in self.served.items()}
 
 
@@ -42,7 +42,7 @@ def snapshot_at(*, environment_key: str, epoch: int) -> PastSnapshot:
 
 
 def generation_at(*, environment_key: str, epoch: int) -> int:
-    """The last change that the snapshot of an epoch covers. Raises NotFound and Gone as `snapshot_at`."""
+    """The generation that the snapshot of an epoch covers. Raises NotFound and Gone as `snapshot_at`."""
     found = snapshot_list(environment_key=environment_key).filter(epoch=epoch).values_list("generation", flat=True)
     generation = found.first()
     if generation is None:
@@ -51,7 +51,7 @@ def generation_at(*, environment_key: str, epoch: int) -> int:
 
 
 def addresses_at(*, environment_key: str, epoch: int) -> Mapping[EntryKey, str]:
-    """The address of the bytes of everything that was served at an epoch. Raises as `snapshot_at`."""
+    """The addresses of the contents that were served at an epoch, by type and name. Raises as `snapshot_at`."""
     head = _head(environment_key, epoch)
     try:
         return _addresses(_blobs(_chunk_addresses(head.root)))
@@ -62,8 +62,8 @@ def addresses_at(*, environment_key: str, epoch: int) -> Mapping[EntryKey, str]:
 def addresses_between(
     *, environment_key: str, before: int, after: int
 ) -> tuple[Mapping[EntryKey, str], Mapping[EntryKey, str]]:
-    """The same of two epochs, but only of the chunks in which they differ: it costs what differs (decisions D9).
-    Raises as `snapshot_at`.
+    """The addresses that were served at two epochs, but only of the chunks in which they differ: it costs what differs
+    (decisions D9). Raises as `snapshot_at`.
     """
     first, last = _head(environment_key, before), _head(environment_key, after)
     try:
@@ -77,7 +77,9 @@ def addresses_between(
 
 
 def snapshot_of_name_at(*, environment_key: str, epoch: int, kind: ResourceType, name: str) -> Snapshot:
-    """The snapshot of an epoch as far as one name needs it, with the access rules of then. Raises as `snapshot_at`."""
+    """The snapshot of an epoch with only the chunk that holds this name, and with the access rules of then. Raises as
+    `snapshot_at`.
+    """
     head = _head(environment_key, epoch)
     try:
         return snapshot_part(head=head, kind=kind, name=name)

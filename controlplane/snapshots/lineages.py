@@ -5,7 +5,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import environment_lock, lineage_renew
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import SnapshotHead
 
@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic(durable=True)
 def lineage_check(*, held: SnapshotHead) -> bool:
-    """Whether the database lost the snapshot that a replica holds; its environment has a new lineage then.
+    """Whether the database lost the snapshot that a replica holds; its environment then gets a new lineage.
 
     However many replicas notice it, the first one renews: the others find a lineage that is not theirs any more.
     """

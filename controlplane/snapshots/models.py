@@ -5,8 +5,8 @@ from django.utils import timezone
 
 
 class SnapshotRow(models.Model):
-    """What one environment serves at one epoch: the address of its chunks and of its access table, signed. Never
-    changed.
+    """A snapshot: what one environment serves at one epoch, as the address of its chunks and of its access table,
+    signed. Never changed.
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="snapshots")
@@ -20,7 +20,7 @@ class SnapshotRow(models.Model):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """One snapshot per epoch of a lineage."""
+        """At most one snapshot for each epoch of a lineage."""
 
         db_table = "snapshots_snapshot"
         constraints = (
@@ -28,5 +28,5 @@ class SnapshotRow(models.Model):
         )
 
     def __str__(self) -> str:
-        """Its epoch."""
+        """The snapshot's epoch."""
         return f"epoch {self.epoch}"

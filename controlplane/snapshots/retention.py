@@ -24,13 +24,16 @@ _BATCH = 200
 _CLOCKS = timedelta(minutes=1)
 
 StillRun = Callable[[datetime], Mapping[int, Collection[datetime]]]
-"""By environment, when connected clients were sent what they run, as far as that was before this moment."""
+"""A function that says when connected clients were sent what they run, by environment id, as far as that was before the
+given time.
+"""
 
 
 def snapshots_prune(*, still_run: StillRun) -> int:
-    """Forget what is over both its age and its number; how many. Bounded per call: called often, it keeps up.
+    """Delete snapshots that are over both their age and their number; how many. Bounded per call: called often, it
+    keeps up.
 
-    What is forgotten and what it alone needed go in one transaction, in which nobody publishes: a snapshot that is
+    What is deleted and what it alone needed go in one transaction, in which nobody publishes: a snapshot that is
     published meanwhile may need a chunk again that was about to go.
     """
     if not _expired().exists():
@@ -50,7 +53,7 @@ def snapshots_prune(*, still_run: StillRun) -> int:
 
 
 def _unused(sent: Mapping[int, Collection[datetime]]) -> Iterator[tuple[int, str, str]]:
-    """Row, root and access table of each expired snapshot that was not the newest when a client was sent what it
+    """The row id, root and access table of each expired snapshot that was not the newest when a client was sent what it
     runs.
     """
     columns = ("environment_id", "at", "next_at", "pk", "root_id", "access_id")

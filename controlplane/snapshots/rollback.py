@@ -1,17 +1,21 @@
 """The way back: resources become what an earlier snapshot served, as a new change (decisions U4, U5)."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.contents import addresses_now, contents_at
 from controlplane.catalog.guarding import NO_CONSENT, Consent
-from controlplane.catalog.services import change_apply, change_plan
+from controlplane.catalog.services import Terms, change_apply, change_plan
+from controlplane.catalog.undoing import GoesBack
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Delete, Edit, Put, ResourceContent
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from controlplane.snapshots.history import PastSnapshot, generation_at, snapshot_at
 from xdscore.findings import Finding
 from xdscore.resource_types import by_word
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
+
+_THROUGH_HOLD: Final = Terms(overrides_hold=True)
 
 
 def environment_rollback(
@@ -24,7 +28,8 @@ def environment_rollback(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes of them until released.
+    """Roll an environment back: make the resources what the snapshot of `to_epoch` served; `hold`: refuse later changes
+    of them until released.
 
     Only resources go back: access rules stay, because an old one could re-open what was revoked since (U4). A name that
     had nothing to serve then stays as it is. A hold that is there already does not stand in the way.
@@ -38,8 +43,11 @@ def environment_rollback(
         edits=_edits(environment_key, past),
         actor=actor,
         message=f"roll back to snapshot {to_epoch}: {reason}"[:1000],
-        hold=f"rolled back to snapshot {to_epoch}: {reason}"[:500] if hold else "",
-        back_to=generation_at(environment_key=environment_key, epoch=to_epoch),
+        terms=_THROUGH_HOLD,
+        back=GoesBack(
+            hold=f"rolled back to snapshot {to_epoch}: {reason}"[:500] if hold else "",
+            to_generation=generation_at(environment_key=environment_key, epoch=to_epoch),
+        ),
         request_id=request_id,
         consent=consent,
     )
@@ -50,7 +58,7 @@ def rollback_plan(*, environment_key: str, to_epoch: int) -> ChangePlanned:
     raise, but for LossRefused.
     """
     past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
-    return change_plan(environment_key=environment_key, edits=_edits(environment_key, past), overrides_hold=True)
+    return change_plan(environment_key=environment_key, edits=_edits(environment_key, past), terms=_THROUGH_HOLD)
 
 
 def _edits(environment_key: str, past: PastSnapshot) -> list[Edit]:

@@ -19,7 +19,7 @@ class Resigned:
 
 
 def snapshots_foreign() -> int:
-    """How many snapshots say that a key signed them which is not configured. One query."""
+    """The number of snapshots that were signed by a key which is not configured, as they say themselves. One query."""
     ring = key_ring()
     marks = SnapshotRow.objects.annotate(mark=Substr("mac", 1, MARK_CHARS)).order_by()
     counts = marks.values_list("mark").annotate(snapshots=Count("pk"))
@@ -27,7 +27,8 @@ def snapshots_foreign() -> int:
 
 
 def snapshots_resign() -> Resigned:
-    """Sign every snapshot that an older key signed with the first one, so that the older one can be dropped (D19).
+    """Sign anew, with the first key, every snapshot that an older key signed, so that the older one can be dropped
+    (D19).
 
     Only what verifies now: a forged row must not become a genuine one.
     """

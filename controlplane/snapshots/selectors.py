@@ -9,7 +9,7 @@ from django.db import models
 
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import blobs_read
-from controlplane.remembered import Remembered
+from controlplane.common.remembered import Remembered
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import signed_part
 from xdscore.chunks import ChunkError, chunk_number, decode_access, decode_chunk, decode_root
@@ -20,7 +20,7 @@ from xdscore.snapshot import Entry, EntryKey, Snapshot, snapshot_from_entries
 _MAX_ENTRIES: Final = 20_000
 
 _Held = tuple[str, EntryKey]
-"""The address of a chunk, and a name that belongs there."""
+"""The address of a chunk, and a name that belongs into it."""
 _entries_held: Final = Remembered[_Held, Entry | None](_MAX_ENTRIES)
 # Roots and access tables of some environments, by their addresses; one takes tens of kilobytes.
 _parts_held: Final = Remembered[str, bytes](100)
@@ -28,7 +28,7 @@ _parts_held: Final = Remembered[str, bytes](100)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotHead:
-    """Where the newest snapshot of an environment is. `genuine`: its signature holds, so the addresses can be
+    """The newest snapshot of an environment, by its addresses. `genuine`: its signature holds, so the addresses can be
     believed. `generation`: up to which it was built, None where only the disk knows it; for people, not signed.
     """
 
@@ -58,7 +58,7 @@ def snapshot_list(*, environment_key: str) -> models.QuerySet[SnapshotRow]:
 
 
 def snapshot_head(*, environment: str, lineage: str, epoch: int, root: str, access: str, mac: str) -> SnapshotHead:
-    """A head that was kept elsewhere than in the database, with its signature judged anew."""
+    """The head of a snapshot that was stored elsewhere than in the database, with its signature checked anew."""
     signed = signed_part(environment_key=environment, lineage=lineage, epoch=epoch, root=root, access=access)
     return SnapshotHead(environment, lineage, epoch, root, access, mac, genuine=key_ring().verifies(signed, mac))
 
@@ -76,7 +76,7 @@ def _head(row: SnapshotRow) -> SnapshotHead:
 
 
 def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> Snapshot | None:
-    """The newest snapshot as far as one name needs it: the whole access table, and the chunk that holds the name.
+    """The newest snapshot with only what one name needs: the whole access table, and the chunk that holds the name.
 
     None when nothing was published yet, or what was is not genuine.
     """
@@ -85,7 +85,7 @@ def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> 
 
 
 def snapshot_of_names(*, environment_key: str, keys: Collection[EntryKey]) -> Snapshot | None:
-    """The newest snapshot as far as these names need it: the whole access table, and the chunks that hold them.
+    """The newest snapshot with only what these names need: the whole access table, and the chunks that hold them.
 
     None when nothing was published yet, or what was is not genuine. Raises ChunkError when a blob is missing or
     damaged.
@@ -94,15 +94,17 @@ def snapshot_of_names(*, environment_key: str, keys: Collection[EntryKey]) -> Sn
 
 
 def snapshots_of_names(*, keys: Mapping[str, Collection[EntryKey]]) -> Mapping[str, Snapshot]:
-    """The same for many environments at once, by their keys; those that have none are left out. As few queries as for
-    one. Raises ChunkError.
+    """The newest snapshots of many environments, by key, each with only what these names need, as `snapshot_of_names`;
+    environments without one are left out. As few queries as for one. Raises ChunkError.
     """
     heads = [head for head in snapshot_heads() if head.environment in keys and head.genuine]
     return snapshots_of_heads(keys={head: keys[head.environment] for head in heads})
 
 
 def snapshots_of_heads(*, keys: Mapping[SnapshotHead, Collection[EntryKey]]) -> Mapping[str, Snapshot]:
-    """The same of these heads, for who has asked for them already. Two queries at most. Raises ChunkError."""
+    """The snapshots of these heads, by environment, each with only what these names need, as `snapshot_of_names`. Two
+    queries at most. Raises ChunkError.
+    """
     blobs = _parts_held.those_of({address for head in keys for address in (head.root, head.access)}, _blobs)
     held = {head: _chunks_of(blobs[head.root], wanted) for head, wanted in keys.items()}
     entries = _entries_held.those_of([each for some in held.values() for each in some], _entries_read)
@@ -119,13 +121,13 @@ def snapshots_of_heads(*, keys: Mapping[SnapshotHead, Collection[EntryKey]]) -> 
 
 
 def _chunks_of(root: bytes, keys: Collection[EntryKey]) -> list[_Held]:
-    """These names with the addresses of the chunks that hold them."""
+    """Each of these names with the address of the chunk that holds it."""
     addresses = [address.hex() for address in decode_root(root)]
     return [(addresses[chunk_number(key)], key) for key in dict.fromkeys(keys)]
 
 
 def _entries_read(held: Collection[_Held]) -> Mapping[_Held, Entry | None]:
-    """What these chunks hold of these names; None where they do not know one. One query. Raises ChunkError."""
+    """The entry of each of these names in its chunk; None where the chunk has none. One query. Raises ChunkError."""
     wanted: dict[str, set[EntryKey]] = defaultdict(set)
     for address, key in held:
         wanted[address].add(key)
@@ -136,7 +138,7 @@ def _entries_read(held: Collection[_Held]) -> Mapping[_Held, Entry | None]:
 
 
 def entries_published(*, environment_key: str) -> Mapping[EntryKey, Entry]:
-    """Everything that the newest snapshot holds; nothing when there is none. Raises ChunkError when it is damaged."""
+    """Every entry of the newest snapshot; nothing when there is none. Raises ChunkError when it is damaged."""
     head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
     if head is None:
         return {}
@@ -146,7 +148,7 @@ def entries_published(*, environment_key: str) -> Mapping[EntryKey, Entry]:
 
 
 def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snapshot:
-    """A snapshot as far as one name needs it. Raises ChunkError when a blob is missing or damaged."""
+    """The snapshot of this head with only what one name needs. Raises ChunkError when a blob is missing or damaged."""
     addresses = decode_root(_blob(head.root))
     key = (kind.word, name)
     chunk = decode_chunk(_blob(addresses[chunk_number(key)].hex()))
@@ -160,13 +162,13 @@ def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snaps
 
 
 def _entries(chunks: Collection[str]) -> Iterator[tuple[EntryKey, Entry]]:
-    """The entries of chunks that differ. Raises ChunkError."""
+    """The entries of these different chunks. Raises ChunkError."""
     for data in _blobs(chunks).values():
         yield from decode_chunk(data)
 
 
 def _blobs(addresses: Collection[str]) -> dict[str, bytes]:
-    """These blobs by their addresses, each of which differs from the others. Raises ChunkError."""
+    """The bytes of these different blobs, by address. Raises ChunkError when one is missing."""
     found = {address: data for address, _, data in blobs_read(addresses=addresses)} if addresses else {}
     if len(found) < len(addresses):
         raise ChunkError(f"{len(addresses) - len(found)} blobs are missing")

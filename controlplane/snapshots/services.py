@@ -6,14 +6,14 @@ from enum import Enum
 
 from django.db import transaction
 
+from controlplane.broker.hints import hint_published
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.heads import Moment
 from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import change_of_generation
 from controlplane.catalog.services import blobs_write, environment_publish_fence, environment_publish_lock
-from controlplane.failpoints import failpoint
-from controlplane.hints import hint_published
+from controlplane.database.failpoints import failpoint
 from controlplane.snapshots.models import SnapshotRow
 from xdscore.access import AccessTable
 from xdscore.chunks import encode_access, encode_root
@@ -21,7 +21,7 @@ from xdscore.snapshot import content_hash
 
 
 class PublishOutcome(Enum):
-    """What became of an attempt to publish."""
+    """How an attempt to publish ended."""
 
     PUBLISHED = "published"
     UNCHANGED = "unchanged"  # clients would see no difference: no new epoch
@@ -30,14 +30,16 @@ class PublishOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The outcome, and the epoch that serves what was built: the new one, or the one that was served already."""
+    """The outcome of publishing, and the epoch that serves what was built: the new one, or the one that was served
+    already.
+    """
 
     outcome: PublishOutcome
     epoch: int
 
 
 def signed_part(*, environment_key: str, lineage: str, epoch: int, root: str, access: str) -> bytes:
-    """What a snapshot's MAC covers: with the addresses, every byte below them (reliability P10)."""
+    """The bytes that a snapshot's MAC covers: with the addresses, every byte below them (reliability P10)."""
     return "\0".join((environment_key, lineage, str(epoch), root, access)).encode()
 
 
@@ -51,11 +53,11 @@ def snapshot_publish(
     counts: Mapping[str, int],
     record: Callable[[Published], None],
 ) -> Published:
-    """Make these chunks what the environment serves, unless a later generation already is, or the database has lost
-    what they were built from (compare-and-set, decisions D6 and D5b).
+    """Publish these chunks as the environment's snapshot, unless a later generation already is, or the database has
+    lost what they were built from (compare-and-set, decisions D6 and D5b).
 
-    `record` writes, within the same transaction, what the winner has to say; it is not called when the build is fenced.
-    Raises KeysForeign when nobody else could verify what this process signs.
+    `record` is called within the same transaction to store what the build found; it is not called when the build is
+    fenced. Raises KeysForeign when nobody else could verify what this process signs.
     """
     chunks = {content_hash(part).hex(): part for part in parts}
     root = encode_root(content_hash(part) for part in parts)

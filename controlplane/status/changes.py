@@ -24,7 +24,7 @@ class Progress(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a change that is not well, or not in force. Of several that are true the first is said."""
+    """The reason why a change is not well, or not in force. Of several that are true the first is said."""
 
     LOST = "lost"  # connected clients lost what they had by it, and nobody has resolved that
     WITHHELD = "withheld"  # the next ones: something that it wrote, and that is still current, stands so (`Status`)
@@ -37,10 +37,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChangeFacts:
-    """What is known of a change.
+    """The facts about a change from which its status is derived.
 
-    `statuses`: how what it wrote, and is still current, stands; `lost`: a loss by it is open; `refused`: clients refuse
-    something of which it is the suspect; `undone`: a later change took it back.
+    `statuses`: those of the resources that it wrote and that are still current; `lost`: a loss by it is open;
+    `refused`: clients refuse something of which it is the suspect; `undone`: a later change took it back.
     """
 
     progress: Progress
@@ -51,7 +51,7 @@ class ChangeFacts:
 
 
 def change_status(facts: ChangeFacts) -> Outcome | Progress:
-    """How the change stands: what is wrong with it, or else how far it has come."""
+    """The status of a change: what is wrong with it, or else how far it has come."""
     # Of what is out of service because clients refused it that is said, as of the resource itself.
     refused = facts.refused and Status.QUARANTINED not in facts.statuses
     waits = facts.progress is Progress.SAVED or Status.WAITING in facts.statuses

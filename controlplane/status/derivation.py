@@ -17,7 +17,7 @@ from controlplane.status.values import (
 
 
 def word_of(marks: Marks) -> Status:
-    """How a newest revision stands of which this is known.
+    """The status of a newest revision with these marks.
 
     Out of service is out of service, whoever refused it; what clients refuse is refused, also while it is held back for
     something else (interfaces.md section 8: it stays refused as long as the incident is open).
@@ -32,7 +32,7 @@ def word_of(marks: Marks) -> Status:
 
 
 def status_of(facts: Facts) -> ResourceStatus:
-    """How the newest revision stands."""
+    """The status of the newest revision, with its reason and conditions."""
     accepted, published = _accepted(facts), _published(facts)
     status, reason = word_of(_marks(facts)), published.message
     if status is Status.PUBLISHED:
@@ -56,7 +56,7 @@ def _marks(facts: Facts) -> Marks:
 
 
 def _accepted(facts: Facts) -> Condition:
-    """What clients say of it. An open incident outweighs every acknowledgement."""
+    """The condition `Accepted`: what clients say of the revision. An open incident outweighs every acknowledgement."""
     number, written_at = facts.revision, facts.written_at
     kind = ConditionType.ACCEPTED
     if facts.refusal is not None:
@@ -78,7 +78,9 @@ def _accepted(facts: Facts) -> Condition:
 
 
 def _published(facts: Facts) -> Condition:
-    """What Parley serves of it: what the newest build says, unless something was written that it has not seen."""
+    """The condition `Published`: whether the revision is served, as the newest build says, unless something was written
+    that it has not seen.
+    """
     number, written_at = facts.revision, facts.written_at
     quarantine, held = facts.quarantine, facts.held
     kind = ConditionType.PUBLISHED

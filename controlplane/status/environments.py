@@ -12,7 +12,7 @@ from controlplane.status.values import Status
 
 
 class Headline(StrEnum):
-    """How an environment stands. Of several things that are true the first of these is said."""
+    """The status of an environment in one word. Of several that are true the first is said."""
 
     LOST = "lost"  # connected clients lost what they had by a change, and nobody has resolved that
     WITHHELD = "withheld"  # the next four: at least one resource stands so (`Status`)
@@ -27,9 +27,9 @@ class Headline(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFacts:
-    """What is known of an environment.
+    """The facts about an environment from which its status is derived.
 
-    `counts`: how many of its resources stand how; `losses`: how many losses are open; `unnamed`: how many open
+    `counts`: how many of its resources have each status; `losses`: how many losses are open; `unnamed`: how many open
     incidents name no resource; `hold`: why it is on hold, empty where it is not; `unbuilt`: something was written that
     no build has covered, be it a resource, a deletion, an access rule or a policy.
     """
@@ -43,7 +43,9 @@ class EnvironmentFacts:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentStatus:
-    """One word, a sentence or several that say why, and how many of the `resources` stand how: every status counts."""
+    """The status of an environment: one word, a sentence or several that say why, and how many resources have each
+    status.
+    """
 
     status: Headline
     reason: str
@@ -52,17 +54,17 @@ class EnvironmentStatus:
 
     @property
     def resources(self) -> int:
-        """How many there are."""
+        """The number of resources in the environment."""
         return sum(self.counts.values())
 
     @property
     def unserved(self) -> int:
-        """How many of them are not served as they were written."""
+        """The number of resources that are not served as they were written."""
         return sum(self.counts[each] for each in (Status.WITHHELD, Status.QUARANTINED, Status.STALLED))
 
 
 def environment_status(facts: EnvironmentFacts) -> EnvironmentStatus:
-    """How the environment stands. `reason` tells of everything that is not as it should be, worst first."""
+    """The status of an environment. `reason` tells of everything that is not as it should be, worst first."""
     counts = {status: facts.counts.get(status, 0) for status in Status}
     total = sum(counts.values())
     true = {

@@ -44,14 +44,14 @@ from controlplane.status.values import Facts, HeldBack, Marks, Quarantine, Refus
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a resource stands; `held`: why the newest build does not serve it as written, with its findings."""
+    """The status of a resource; `held`: why the newest build does not serve it as written, with its findings."""
 
     status: ResourceStatus
     held: HeldName | None
 
 
 def standings_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Standing]:
-    """How those of these resources stand that are there, by (type word, name). At most seven queries."""
+    """The status of each of these resources that exists, by (type word, name). At most seven queries."""
     heads = heads_of(environment_key=environment_key, keys=keys)
     held = held_names(environment_key=environment_key, keys=heads.keys())
     covered = covered_at(environment_key=environment_key, generations={head.generation for head in heads.values()})
@@ -67,7 +67,7 @@ def standings_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key,
 
 
 def with_status(rows: QuerySet[Resource], *, environment_key: str, status: Status) -> QuerySet[Resource]:
-    """Those of an environment's resources that stand so, as `derivation.status_of` says it of each.
+    """The rows among these, of an environment's resources, with this status, as `derivation.status_of` says it of each.
 
     The database makes sets of what is in trouble, of which there is little, and looks each row up in them: the cost
     does not grow with the number of sound resources beyond that of reading them.
@@ -76,8 +76,8 @@ def with_status(rows: QuerySet[Resource], *, environment_key: str, status: Statu
 
 
 def status_counts(*, environment_keys: Collection[str]) -> Mapping[str, Mapping[Status, int]]:
-    """By environment, how many of its resources stand how. Two queries: all of them are counted, and of those that may
-    be in trouble it is asked what is known; the rest is published.
+    """The number of resources with each status, by environment. Two queries: all of them are counted, and of those that
+    may be in trouble it is asked what is known; the rest is published.
     """
     rows = Resource.objects.filter(environment__key__in=list(environment_keys), deleted=False).order_by()
     everything = dict(rows.values_list("environment__key").annotate(count=Count("pk")))
@@ -90,8 +90,8 @@ def status_counts(*, environment_keys: Collection[str]) -> Mapping[str, Mapping[
 
 
 def statuses_named(*, names: Collection[tuple[str, Key]]) -> Mapping[tuple[str, Key], Status]:
-    """How those of these resources stand that are there, by environment and (type word, name). One query, for lists
-    over several environments that say no more than the word.
+    """The status of each of these resources that exists, by environment and (type word, name). One query, for lists
+    over several environments that show no more than the word.
     """
     rows = Resource.objects.filter(
         environment__key__in={environment for environment, _ in names},
@@ -106,7 +106,9 @@ def statuses_named(*, names: Collection[tuple[str, Key]]) -> Mapping[tuple[str, 
 
 
 def statuses_written(*, environment_key: str, generations: Collection[int]) -> Mapping[int, frozenset[Status]]:
-    """By the generation of the change that wrote it, how what is still current of it stands. One query."""
+    """The statuses of the resources that each change wrote and that are still current, by the change's generation. One
+    query.
+    """
     rows = Resource.objects.filter(
         environment__key=environment_key, deleted=False, head__change__generation__in=list(generations)
     )
@@ -118,7 +120,7 @@ def statuses_written(*, environment_key: str, generations: Collection[int]) -> M
 
 
 def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mapping[str, EnvironmentStatus]:
-    """How each of these environments stands, by key. Three queries, whatever is in them."""
+    """The status of each of these environments, by key. Three queries, whatever is in them."""
     keys = [each.key for each in environments]
     if not keys:
         return {}
@@ -139,7 +141,7 @@ def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mappi
 
 
 def progress_of(progress: ChangeProgress, delivery: Delivery) -> Progress:
-    """How far a change has come, by what its build and the fleet made of it: settled comes after published."""
+    """How far a change has come with its build and with clients: settled comes after published."""
     return Progress.SETTLED if delivery.settled else Progress(progress.state.value)
 
 
@@ -150,9 +152,9 @@ def change_statuses(
     refused: Mapping[str, int],
     undone: Collection[int],
 ) -> Mapping[str, Outcome | Progress]:
-    """By public id, how these changes of an environment stand, which have come so far. `refused`: how many clients
-    refuse something of each (`refused_of_changes`); `undone`: the generations of those that were taken back
-    (`undone_by`). Two queries.
+    """The status of each of these changes of an environment, given with how far each has come; by public id. `refused`:
+    how many clients refuse something of each (`refused_of_changes`); `undone`: the generations of those that were taken
+    back (`undone_by`). Two queries.
     """
     written = statuses_written(environment_key=environment_key, generations=[each.generation for each in changes])
     lost = lost_of_changes(change_ids=[str(each.public_id) for each in changes])
@@ -171,7 +173,7 @@ def change_statuses(
 
 
 def _where(environment_key: str) -> Mapping[Status, Q]:
-    """By status, which resources of an environment stand so: every one fits exactly one of them."""
+    """The condition that rows of an environment's resources with each status meet: every row meets exactly one."""
     keys = [environment_key]
     quarantined = Q(head__in=in_quarantine().values("revision"))
     unbuilt = Q(head__in=revisions_unbuilt(environment_keys=keys).values("pk"))
@@ -193,8 +195,8 @@ def _held(environment_keys: Collection[str], *, rejected: bool | None = None, se
 
 
 def _troubled(environment_keys: Collection[str]) -> QuerySet[Any]:
-    """The rows of the resources that may be anything but published, and few others: with them the database begins, and
-    not with every resource.
+    """The rows of the resources that may have another status than published, and few others: with them the database
+    begins, and not with every resource.
     """
     keys = environment_keys
     return (
@@ -213,7 +215,7 @@ _MARKS: Final = tuple(field.name for field in fields(Marks))
 
 
 def _marked(rows: QuerySet[Resource]) -> QuerySet[Resource]:
-    """Each with its `Marks`, as columns."""
+    """The rows of these resources with their `Marks`, as columns."""
     same = {"environment": OuterRef("environment"), "type": OuterRef("type"), "name": OuterRef("name")}
     refusing = incidents_open_named().filter(**same, version=OuterRef("head__version"))
     held, rejected = held_rows().filter(**same), held_rows(rejected=True).filter(**same)
@@ -229,7 +231,9 @@ def _marked(rows: QuerySet[Resource]) -> QuerySet[Resource]:
 
 
 def _facts(head: HeadRow, covered: datetime | None, held: HeldName | None, refusals: Refusals) -> Facts:
-    """`covered`: when its build ended; one whose record is forgotten followed the writing within seconds."""
+    """The facts about a newest revision. `covered`: when its build ended; one whose record is forgotten followed the
+    writing within seconds.
+    """
     quarantine = head.quarantine
     return Facts(
         revision=head.revision,
@@ -247,8 +251,8 @@ def _facts(head: HeadRow, covered: datetime | None, held: HeldName | None, refus
 
 
 def _quarantine(row: QuarantineRow, held: HeldName | None) -> Quarantine:
-    """What is withheld from some kinds of clients only is `withheld`; `with_status` finds it by its row among the held
-    names, which says that nothing is served in its place.
+    """The quarantine of a newest revision. What is withheld from some kinds of clients only is `withheld`;
+    `with_status` finds it by its row among the names held back, which says that nothing is served in its place.
     """
     return Quarantine(row.reason, row.opened_at, withheld_from=held.kinds if held is not None else ())
 

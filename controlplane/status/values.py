@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """How the newest revision of a resource stands (interfaces.md section 8)."""
+    """The status of the newest revision of a resource, in one word (interfaces.md section 8)."""
 
     PUBLISHED = "published"  # served as written
     WAITING = "waiting"  # saved; no build has covered it yet
@@ -17,14 +17,14 @@ class Status(StrEnum):
 
 
 class ConditionType(StrEnum):
-    """What a condition is about: what clients say, and what Parley does."""
+    """The subject of a condition: what clients say, or what Parley serves."""
 
     ACCEPTED = "Accepted"
     PUBLISHED = "Published"
 
 
 class Truth(StrEnum):
-    """Kubernetes' three answers."""
+    """The status of a condition, as Kubernetes writes it."""
 
     TRUE = "True"
     FALSE = "False"
@@ -32,7 +32,7 @@ class Truth(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a condition is as it is, for programs."""
+    """The reason for the status of a condition, as a word for programs."""
 
     ACKNOWLEDGED = "Acknowledged"
     UNACKNOWLEDGED = "Unacknowledged"
@@ -58,7 +58,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """The newest revision is to be out of service, because of `reason`.
+    """A quarantine of the newest revision, because of `reason`.
 
     `withheld_from`: the kinds of clients, such as `grpc-core 1.85`, that it is withheld from while the others are
     served; empty: it is out of service for everybody.
@@ -71,7 +71,7 @@ class Quarantine:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """The newest build does not serve the newest revision: an older one is (`served`), or nothing.
+    """A newest revision that the newest build does not serve: an older one is (`served`), or nothing.
 
     `rejected`: because of its quarantine.
     """
@@ -84,7 +84,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of the newest revision, number `revision`.
+    """The facts about the newest revision, with the number `revision`, from which its status is derived.
 
     `covered_at` is when the build that first covered it ended, None where none did. `acknowledged_at` is when a client
     first acknowledged it, `fallback` the newest revision before it that one did, 0 where there is none. Of open
@@ -107,7 +107,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What the status of a newest revision hangs on, and no more.
+    """The facts on which the one word for the status of a newest revision depends, and no others.
 
     `unbuilt`: no build has covered it; `quarantined`: it is to be out of service; `held`: the newest build does not
     serve it as written, `rejected` because of its quarantine and with an older revision in its place (`served`), for
@@ -124,7 +124,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that is said of revision `revision`, in the shape of Kubernetes' conditions.
+    """One condition of revision `revision`, in the shape of Kubernetes' conditions.
 
     `since` is from when on, as far as it is kept; `message` a sentence or two for people.
     """
@@ -139,7 +139,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ResourceStatus:
-    """The status, a sentence that says why (empty where it is published), who refuses it, and the conditions."""
+    """The status of a resource: one word, a sentence that says why (empty where it is published), who refuses it, and
+    the conditions.
+    """
 
     status: Status
     reason: str
@@ -147,5 +149,5 @@ class ResourceStatus:
     conditions: tuple[Condition, ...]
 
     def condition(self, kind: ConditionType) -> Condition:
-        """The condition of this type; each resource has every one."""
+        """The condition of this type; each resource has one of every type."""
         return next(each for each in self.conditions if each.type is kind)

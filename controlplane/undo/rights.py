@@ -5,7 +5,7 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.models import Change
 from controlplane.catalog.rights import column_role
 from controlplane.catalog.undoing import columns_of
-from controlplane.errors import Forbidden
+from controlplane.common.errors import Forbidden
 
 _BY_KIND = {
     # Editors write resources; operators lead them back, as a rollback does.
@@ -16,7 +16,7 @@ _BY_KIND = {
 
 
 def undo_roles(change: Change) -> tuple[tuple[Role, ...], ...]:
-    """What taking the change back needs: of each of these, one role."""
+    """The roles that undoing the change needs: one of each of these groups."""
     columns = columns_of(change.undo)
     settings = tuple(dict.fromkeys((column_role(column),) for column in columns.before)) if columns is not None else ()
     kind = _BY_KIND.get(change.kind)
@@ -26,12 +26,12 @@ def undo_roles(change: Change) -> tuple[tuple[Role, ...], ...]:
 
 
 def may_undo(principal: Principal, change: Change) -> bool:
-    """Whether the principal may take the change back, if it can be."""
+    """Whether the principal may undo the change, if it can be undone."""
     return _lacking(principal, change) is None
 
 
 def undo_require(principal: Principal, change: Change) -> None:
-    """Raises Forbidden unless the principal may take the change back."""
+    """Raise Forbidden unless the principal may undo the change."""
     lacking = _lacking(principal, change)
     if lacking is not None:
         roles = " or ".join(role.value for role in lacking)

@@ -18,7 +18,7 @@ from controlplane.catalog.services import (
     settings_undo_way,
 )
 from controlplane.catalog.undoing import CREATED, Undoes, Way, columns_of, quarantine_of
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
 from controlplane.incidents.services import quarantine_undo, quarantine_undo_way
 from controlplane.undo.rights import undo_require
 from xdscore.findings import Finding
@@ -26,7 +26,7 @@ from xdscore.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The change that took another one back. `already`: somebody had made it before, and nothing was changed now."""
+    """The change that undid another one. `already`: somebody had made it before, and nothing was changed now."""
 
     change: str
     already: bool = False
@@ -36,7 +36,7 @@ class Undone:
 def change_undo(
     *, public_id: str, reason: str, actor: Principal, request_id: str = "", consent: Consent = NO_CONSENT
 ) -> Undone:
-    """Take a change back. One that an undo took back already is left so, and the answer is that undo.
+    """Undo a change. One that is undone already is left so, and the result is that undo.
 
     Raises NotFound, Forbidden, Conflict (what it wrote was written again since, with every such thing, by whom and in
     which change; or it cannot be taken back), LossRefused, and InputInvalid when what was there is refused by the rules
@@ -62,7 +62,9 @@ def change_undo(
 
 
 def undo_way(*, change: Change) -> Way:
-    """What taking a change back would do now, or every reason why it cannot be. Raises Conflict where it never can."""
+    """What undoing a change would do now, or every reason why it cannot be undone. Raises Conflict where it never
+    can.
+    """
     if change.kind == ChangeKind.RESOURCES.value:
         return resources_undo_way(change=change)
     if change.kind == ChangeKind.ACCESS.value:
@@ -107,7 +109,7 @@ def _take_back(change: Change, undoes: Undoes, actor: Principal, request_id: str
 
 
 def _undo_of(change: Change) -> Undone | None:
-    """The undo because of which the change is not in force, if there is one."""
+    """The undo because of which the change is not in force; None where there is none."""
     by = undone_by(environment_key=change.environment.key, changes=[change]).get(change.generation)
     return Undone(str(by.public_id), already=True) if by is not None and by.undoes == str(change.public_id) else None
 

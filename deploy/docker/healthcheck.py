@@ -26,7 +26,7 @@ _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  what listens ev
 
 
 def answers(variable: str, default: str, *, ready: bool) -> str:
-    """What is wrong with the HTTP server at the address in `variable`, or nothing."""
+    """What is wrong with the HTTP server at the address in `variable`, as a sentence; empty where nothing is."""
     address = os.environ.get(variable, "").strip() or default
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -44,7 +44,9 @@ def answers(variable: str, default: str, *, ready: bool) -> str:
 
 
 def moves(name: str, silent_s: float, *, ready: bool) -> str:  # noqa: ARG001  these roles serve nobody
-    """What is wrong with the process that writes `name` in the home from time to time, or nothing."""
+    """What is wrong with the process that writes the file `name` in the home at intervals, as a sentence; empty where
+    nothing is. `silent_s`: the longest interval in seconds.
+    """
     home = Path(os.environ.get("PARLEY_HOME", "").strip() or "./.parley")
     written = [file.stat().st_mtime for file in home.glob(f"{name}*")]
     if not written:
@@ -70,7 +72,7 @@ def role(command_line: bytes) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status that Docker expects: 0 well, 1 not."""
+    """Check the container's process and print what is wrong; the exit status that Docker expects: 0 well, 1 not."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("role", nargs="?", choices=sorted(ROLES))
     parser.add_argument("--ready", action="store_true", help="ask whether it can serve, not only whether it runs")

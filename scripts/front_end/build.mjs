@@ -10,14 +10,13 @@ const target = join(here, "..", "..", "static", "vendor");
 
 // The icons pages may name (`{% icon "check" %}`), all of Tabler's outline set.
 const ICONS = [
-  "activity", "adjustments", "alert-triangle", "arrow-back-up", "arrow-down", "arrow-left", "arrow-right", "arrow-up",
-  "arrows-diff", "ban", "book", "bug", "chart-dots", "check", "chevron-down", "chevron-left", "chevron-right",
-  "circle", "circle-check", "circle-dashed", "circle-dot", "circle-x", "clock", "code", "copy", "database",
-  "device-desktop", "dots", "download", "edit", "external-link", "eye", "eye-off", "file-diff", "file-import",
-  "file-text", "filter", "git-commit", "hammer", "help", "history", "home", "info-circle", "key", "layers-intersect",
-  "link", "list-check", "lock", "lock-open", "logout", "menu-2", "minus", "moon", "notes", "player-pause", "plug",
-  "plug-connected", "plus", "question-mark", "refresh", "rocket", "route", "search", "server", "settings", "shield",
-  "shield-lock", "stack-2", "sun", "table", "trash", "upload", "user", "users", "x",
+  "activity", "alert-triangle", "arrow-back-up", "arrow-down", "arrow-right", "arrow-up", "arrows-diff", "ban",
+  "book", "bug", "check", "chevron-down", "chevron-left", "chevron-right", "circle", "circle-check", "circle-dashed",
+  "circle-dot", "circle-x", "clock", "code", "copy", "database", "device-desktop", "dots", "download", "edit", "eye",
+  "eye-off", "file-diff", "file-import", "filter", "git-commit", "hammer", "help", "history", "home", "info-circle",
+  "key", "layers-intersect", "link", "lock", "lock-open", "logout", "menu-2", "minus", "moon", "notes",
+  "player-pause", "plug", "plug-connected", "plus", "question-mark", "refresh", "rocket", "route", "search", "server",
+  "settings", "shield", "shield-lock", "stack-2", "sun", "table", "trash", "upload", "user", "users", "x",
 ];
 
 async function sprite() {

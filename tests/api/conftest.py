@@ -14,15 +14,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django.fixtures import Settings
 
+from controlplane.accounts.callers import Callers
 from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
 from controlplane.api import rates, strangers
 from controlplane.api.views.schema import schema
-from controlplane.callers import Callers
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.config import Config
+from controlplane.config.loading import Config
 from tests.support.principals import somebody
 
 PREFIX = "/api/v1/"
@@ -125,8 +125,8 @@ def patience(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many tests ask more often than a caller may; `test_rates` is about that. Every test counts from nothing: in each
     the first token is token 1.
     """
-    monkeypatch.setattr(rates, "_callers", Callers())
-    monkeypatch.setattr(strangers, "_callers", Callers())
+    monkeypatch.setattr(rates._requests, "callers", Callers())
+    monkeypatch.setattr(strangers._requests, "callers", Callers())
     monkeypatch.setattr(strangers, "_known", strangers.KnownLately())
     limited(
         settings,

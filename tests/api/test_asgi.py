@@ -12,7 +12,7 @@ from controlplane.accounts.services import api_token_create
 from controlplane.api.body_limit import BodyLimit, Message, Receive, Send
 from controlplane.catalog.models import Resource
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.web import application
+from controlplane.ops.web import application
 from tests.support.manifests import TYPE, cluster, endpoints
 from xdscore.build import BUILD_VERSION
 from xdscore.limits import Limits

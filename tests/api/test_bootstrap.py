@@ -10,8 +10,8 @@ import yaml
 from google.protobuf import json_format
 from pytest_django.fixtures import Settings
 
-from controlplane.config import Config, Tls
-from controlplane.values import Address, AdsAuth
+from controlplane.config.loading import Config, Tls
+from controlplane.config.values import Address, AdsAuth
 from tests.api.conftest import Caller, assert_problem
 from xdscore.schema.types_registry import new_message
 

@@ -17,7 +17,7 @@ from controlplane.accounts.services import api_token_create
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster

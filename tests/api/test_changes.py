@@ -23,9 +23,9 @@ from controlplane.builder.models import Build, BuildOutcome
 from controlplane.builder.services import build
 from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.models import Change, Environment
-from controlplane.catalog.services import change_apply, environment_default_ensure, quarantine_open
+from controlplane.catalog.services import Terms, change_apply, environment_default_ensure, quarantine_open
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.api.conftest import DANA, PREFIX, Caller, assert_problem, caller, limited
 from tests.support.manifests import cluster, parsed
 
@@ -96,7 +96,7 @@ def test_change__no_client_sees_a_difference__unchanged(api: Caller, environment
     put(cluster("a"))
     build(environment_id=environment)
     owner = change_apply(
-        environment_key="default", edits=[Put(parsed(cluster("a")))], actor=DANA, owner="team"
+        environment_key="default", edits=[Put(parsed(cluster("a")))], actor=DANA, terms=Terms("team")
     ).change_id
     build(environment_id=environment)
 
@@ -124,7 +124,7 @@ def test_change__builds_fail__failed_only_when_it_lasts(api: Caller, environment
     assert api.get(f"changes/{change}").json["state"] == "published"
 
 
-def test_change__quarantined_revision__is_held_in_the_answer(api: Caller, environment: int) -> None:
+def test_change__quarantined_revision__is_held_back_in_both_spellings(api: Caller, environment: int) -> None:
     change = put(cluster("a"), cluster("b"))
     quarantine_open(
         environment_key="default",
@@ -139,7 +139,8 @@ def test_change__quarantined_revision__is_held_in_the_answer(api: Caller, enviro
 
     answer = api.get(f"changes/{change}").json
 
-    (held,) = answer["held"]
+    assert answer["held"] == answer["held_back"]
+    (held,) = answer["held_back"]
     assert (held["type"], held["name"], held["reason"], held["served"]) == (
         "cluster",
         "a",

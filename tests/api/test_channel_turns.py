@@ -14,11 +14,11 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create
-from controlplane.databases import READER
+from controlplane.config.values import WebhookAllow
+from controlplane.database.aliases import READER
 from controlplane.notify.models import Channel, ChannelKind
 from controlplane.notify.services import channel_create, channels
 from controlplane.notify.services.channels import NewChannel
-from controlplane.values import WebhookAllow
 from tests.api.conftest import Caller, assert_problem, limited
 from tests.support.webhook import Receiver, receiver
 

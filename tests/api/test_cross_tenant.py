@@ -25,7 +25,7 @@ from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.clients.models import Report
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.explain import beliefs
 from controlplane.incidents.services import digest
 from controlplane.notify.models import Channel

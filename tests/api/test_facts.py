@@ -7,7 +7,7 @@ import pytest
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
@@ -55,7 +55,8 @@ def test_snapshots__listed_and_read__newest_first_and_for_ever(api: Caller) -> N
     one = api.get("environments/default/snapshots/1")
 
     assert [(each["epoch"], each["counts"]) for each in listed] == [(2, {"cluster": 2}), (1, {"cluster": 1})]
-    assert (one.json["epoch"], one.json["held"]) == (1, [])
+    assert (one.json["epoch"], one.json["held_back"], one.json["held_back_count"]) == (1, [], 0)
+    assert (one.json["held"], one.json["held_count"]) == ([], 0)
     assert "immutable" in one.headers["Cache-Control"]
     assert one.json["stage_ms"]
 

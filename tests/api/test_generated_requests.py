@@ -29,7 +29,7 @@ from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
 from controlplane.api.views.schema import schema
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from tests.api.conftest import caller
 from tests.services.incidents.fleet import Fleet, held, publish

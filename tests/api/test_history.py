@@ -6,7 +6,7 @@ from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.catalog.models import Blob, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.snapshots.models import SnapshotRow
 from tests.api.conftest import Answer, Caller, assert_problem, caller
 from tests.services.incidents.fleet import publish, rebuild

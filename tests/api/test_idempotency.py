@@ -16,10 +16,10 @@ from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.models import Change
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services import environment_default_ensure
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.journal.answers import Claim, Kept, answer_claim, answer_forget, answer_keep
 from controlplane.journal.models import KeptAnswer
 from controlplane.notify.models import Channel
-from controlplane.principal_ids import PrincipalId, PrincipalKind
 from tests.api.conftest import Answer, Caller, assert_problem, caller
 from tests.support.manifests import cluster
 

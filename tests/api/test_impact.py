@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.api.conftest import Caller, caller
 from tests.services.incidents.fleet import Fleet, publish
 from tests.support.manifests import cluster

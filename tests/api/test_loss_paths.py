@@ -18,10 +18,10 @@ from controlplane.accounts.principal import Role, Scope
 from controlplane.api.views.schema import schema
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
-from controlplane.catalog.services import change_apply, quarantine_release
+from controlplane.catalog.services import Terms, change_apply, quarantine_release
 from controlplane.catalog.values import Put
 from controlplane.console.urls import urlpatterns as console_paths
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from tests.api.conftest import DANA, Answer, Caller, caller
@@ -81,7 +81,7 @@ def apply_that_deletes(api: Caller, fleet: Fleet) -> Write:
 
 
 def apply_that_prunes(api: Caller, fleet: Fleet) -> Write:
-    change_apply(environment_key="default", edits=[Put(parsed(cluster("pay")))], actor=DANA, owner="team")
+    change_apply(environment_key="default", edits=[Put(parsed(cluster("pay")))], actor=DANA, terms=Terms("team"))
     return Write("POST", f"{HERE}/apply", {"resources": [cluster("other")], "owner": "team", "prune": True})
 
 
@@ -443,9 +443,6 @@ def test_table__has_every_form_of_the_console() -> None:
     writing = {str(path.name) for path in console_paths if hasattr(getattr(path.callback, "view_class", None), "post")}
 
     assert writing == CONSOLE_LOSING | CONSOLE_NOTHING_LOST.keys()
-
-
-_ROOMS: Final = ("controlplane.catalog.", "controlplane.access.")
 
 
 def test_table__has_every_service_by_which_somebody_writes() -> None:

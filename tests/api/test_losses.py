@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller

@@ -10,10 +10,10 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.config.values import WebhookAllow
+from controlplane.database.aliases import READER
 from controlplane.journal.services import event_append
 from controlplane.notify.services import notify
-from controlplane.values import WebhookAllow
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.support.webhook import receiver
 

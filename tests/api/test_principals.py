@@ -13,8 +13,8 @@ from controlplane.accounts.people import person_enable
 from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.accounts.selectors import token_principal
 from controlplane.accounts.services import admin_token_ensure, api_token_create
-from controlplane.append_only import maintenance
 from controlplane.catalog.models import Change
+from controlplane.database.append_only import maintenance
 from controlplane.journal.models import AuditEvent
 from tests.api.conftest import Answer, Caller, assert_problem, caller, signed_in
 from tests.support.manifests import cluster

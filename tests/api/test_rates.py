@@ -10,14 +10,14 @@ from django.test import AsyncClient, Client
 from prometheus_client import REGISTRY
 from pytest_django.fixtures import Settings
 
+from controlplane.accounts.callers import Callers
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import admin_token_ensure, api_token_create
 from controlplane.api import rates
 from controlplane.api.views.schema import schema
-from controlplane.callers import Callers
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Put
-from controlplane.principal_ids import PrincipalId, PrincipalKind
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from tests.api.conftest import Caller, assert_problem, caller, limited
 from tests.support.manifests import cluster, parsed
 
@@ -33,7 +33,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr(rates, "_clock", lambda: now)
+    monkeypatch.setattr(rates._requests, "clock", lambda: now)
     return passes
 
 

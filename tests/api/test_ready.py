@@ -11,11 +11,11 @@ from django.test import Client
 from django.utils import timezone
 from redis import Redis
 
-from controlplane.append_only import maintenance
-from controlplane.broker_probe import WAIT_S, BrokerProbe
+from controlplane.broker.probe import WAIT_S, BrokerProbe
 from controlplane.catalog.models import Change, Environment, KeyMark
 from controlplane.catalog.sealing import key_ring
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
+from controlplane.database.append_only import maintenance
 from controlplane.fitness.models import ProcessState
 from controlplane.ops import health
 from tests.api.conftest import Caller

@@ -11,7 +11,7 @@ from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.web import application
+from controlplane.ops.web import application
 from tests.support.manifests import cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)

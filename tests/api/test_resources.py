@@ -205,6 +205,21 @@ def test_get__wrapped_resource__comes_back_wrapped(api: Caller) -> None:
     assert api.put(path, read.json).json == {"changed": False}
 
 
+def test_resource__context_parameters_in_any_order__is_one(api: Caller) -> None:
+    name = "xdstp://authority/envoy.config.endpoint.v3.ClusterLoadAssignment/pay?zone=1&env=2"
+    path, other = (
+        f"environments/default/resources/endpoint/{each.replace('/', '%2F').replace('?', '%3F').replace('&', '%26')}"
+        for each in (name, name.replace("zone=1&env=2", "env=2&zone=1"))
+    )
+
+    assert api.put(path, endpoints(name, 80)).status == 202
+    assert api.get(other).json == api.get(path).json
+    assert api.get(other).json["cluster_name"] == name
+    assert api.put(other, api.get(path).json).json == {"changed": False}
+    assert api.delete(other).status == 202
+    assert_problem(api.get(path), 404)
+
+
 def test_delete__resource__202_and_then_404(api: Caller) -> None:
     api.put(PAY, cluster())
 

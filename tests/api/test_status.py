@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller
@@ -83,7 +83,8 @@ def test_row__quarantined_and_then_nothing_to_fall_back_to__each_says_what_is_se
         ("Accepted", "Refused"),
         ("Published", "Quarantined"),
     ]
-    assert row["held"]["served"]
+    assert row["held"] == row["held_back"]
+    assert row["held_back"]["served"]
 
 
 def test_list__filtered_by_status__pages_over_those_alone(api: Caller, fleet: Fleet) -> None:

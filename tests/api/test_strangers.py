@@ -33,7 +33,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr(strangers, "_clock", lambda: now)
+    monkeypatch.setattr(strangers._requests, "clock", lambda: now)
     return passes
 
 

@@ -18,7 +18,7 @@ import pytest
 from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from tests.api.test_by_xdsctl import at_a_terminal, xdsctl_as
 from tests.services.incidents.fleet import Fleet, held, publish

@@ -18,11 +18,11 @@ from controlplane.api.urls import urlpatterns
 from controlplane.api.views.base import ApiView, Needs
 from controlplane.api.views.schema import schema
 from controlplane.catalog.sealing import key_ring
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.journal.answers import answer_claim
 from controlplane.journal.models import KeptAnswer
 from controlplane.notify.models import Channel
 from controlplane.notify.sealing import channel_secret
-from controlplane.principal_ids import PrincipalId, PrincipalKind
 from tests.api.conftest import PREFIX, Caller, caller
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.models import Change
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.api.conftest import DANA, Answer, Caller, assert_problem, caller
 from tests.support.manifests import cluster, parsed
 

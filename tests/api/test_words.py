@@ -17,10 +17,10 @@ from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.clients.clock import database_now
 from controlplane.clients.models import Client as ClientRow
 from controlplane.clients.models import Report, SaidDifference, Stream, Subscription
-from controlplane.clients.reports import difference_of
+from controlplane.clients.reports import client_word
 from controlplane.clients.services import facts_prune
 from controlplane.clients.services.reporting import MAX_DIFFERENCES
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.explain import beliefs
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller
@@ -254,11 +254,12 @@ def test_reports__many__the_newest_are_kept_and_old_ones_go(api: Caller, fleet: 
 def test_difference__of_one_name__for_explain(api: Caller, fleet: Fleet) -> None:
     report(api, said("pay", "0" * 16), both()[1])
 
-    found = difference_of(public_id=id_of(), word="cluster", name="pay")
+    word = client_word(public_id=id_of())
 
-    assert found is not None
-    assert found.sentence.startswith("It has version 0")
-    assert difference_of(public_id=id_of(), word="cluster", name="cart") is None
+    assert word is not None
+    found = {(each.type, each.name): each for each in word.differences}
+    assert found["cluster", "pay"].sentence.startswith("It has version 0")
+    assert ("cluster", "cart") not in found
 
 
 @pytest.mark.parametrize("role", list(Role))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.home import Home
+from controlplane.config.home import Home
 from controlplane.ops.supervisor.locks import children_gone
 from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.ports import free_ports

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.home import Home
+from controlplane.config.home import Home
 from tests.support.ads_probe import pushed_clusters, served_version
 from tests.support.backends import grpc_backend, http_backend
 from tests.support.data_planes import data_planes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.home import Home
+from controlplane.config.home import Home
 from tests.support.ads_probe import served_clusters
 from tests.support.manifests import cluster
 from tests.support.ports import free_ports

@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from controlplane.home import Home
+from controlplane.config.home import Home
 from tests.support.ads_probe import served_clusters
 from tests.support.figures import measured
 from tests.support.manage import manage

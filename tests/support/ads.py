@@ -18,7 +18,7 @@ from adsserver.config import AdsConfig
 from adsserver.engine.events import Fact, Respond
 from adsserver.metrics import Metrics
 from adsserver.ports import ClientToken, Directory, StreamInfo
-from adsserver.server import AdsServer
+from adsserver.running.server import AdsServer
 from controlplane.accounts.token_text import client_token_text, token_digest
 from tests.support.access_tables import EVERYTHING_FOR_ALL
 from tests.support.ads_fleet import MemoryFleet
@@ -37,7 +37,7 @@ from xdscore.snapshot import (
 
 
 class MemoryContents:
-    """Content bytes by address; counts how often a content was asked for."""
+    """The bytes of contents by address; counts how often a content was asked for."""
 
     def __init__(self) -> None:
         self.blobs: dict[bytes, bytes] = {}
@@ -45,7 +45,9 @@ class MemoryContents:
         self.held: frozenset[bytes] = frozenset()
 
     def add(self, message: Message) -> Content:
-        """Keep a resource; its content. What no message can say, bytes that cannot be read, comes in a `Resource`."""
+        """Store a resource's bytes; its content. Bytes that cannot be read, which no message can hold, come in a
+        `Resource`.
+        """
         packed = AnyMessage()
         if isinstance(message, discovery_pb2.Resource):
             packed = message.resource
@@ -69,7 +71,7 @@ class MemoryContents:
 
 @dataclass
 class MemoryFacts:
-    """Every call, in order."""
+    """Keeps every call of the fact interface, in order."""
 
     opened_streams: list[StreamInfo] = field(default_factory=list)
     responses: list[tuple[StreamInfo, Respond]] = field(default_factory=list)
@@ -90,7 +92,7 @@ class MemoryFacts:
 
 
 class Catalogue:
-    """What a test publishes: resources by name, in one environment or several."""
+    """The resources that a test publishes by name, in one environment or several."""
 
     def __init__(self, contents: MemoryContents) -> None:
         self.contents = contents
@@ -108,8 +110,8 @@ class Catalogue:
         proven: Sequence[Message] = (),
         access: AccessTable | None = None,
     ) -> Directory:
-        """A directory in which the environment holds exactly these resources. `proven` are contents that some client
-        acknowledged, for those of their names.
+        """Publish exactly these resources in the environment; the directory then. `proven` are contents that some
+        client acknowledged, for those of their names.
         """
         self._epoch += 1
         acknowledged = {name_of(message): self.contents.add(message) for message in proven}
@@ -127,18 +129,18 @@ class Catalogue:
         return self.directory()
 
     def directory(self) -> Directory:
-        """What is published now."""
+        """The directory of everything that is published now."""
         return Directory(self.environments, dict(self._snapshots), dict(self.tokens))
 
     def issue(self, subject: str, *, environment: str = "", expires_at: float = math.inf) -> str:
-        """A token of a data plane, good as of the next directory."""
+        """Make a token of a data plane, which is good as of the next directory; its text."""
         text = client_token_text(expires_at=None)
         self.tokens[token_digest(text)] = ClientToken(subject, environment, expires_at)
         return text
 
 
 def name_of(message: Message) -> tuple[str, str]:
-    """(type word, resource name) of a message."""
+    """The type word and resource name of a message."""
     if isinstance(message, discovery_pb2.Resource):
         return by_url[message.resource.type_url].word, message.name
     kind = by_url["type.googleapis.com/" + message.DESCRIPTOR.full_name]
@@ -146,7 +148,7 @@ def name_of(message: Message) -> tuple[str, str]:
 
 
 def raw_call(channel: grpc.aio.Channel, method: str, **options: Any) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
-    """A call that sends and receives bytes; grpc-stubs ask for serialisers that gRPC does not need."""
+    """Open a stream that sends and receives bytes; grpc-stubs ask for serialisers that gRPC does not need."""
     untyped: Any = channel
     call: grpc.aio.StreamStreamCall[bytes, bytes] = untyped.stream_stream(method)(**options)
     return call
@@ -154,7 +156,7 @@ def raw_call(channel: grpc.aio.Channel, method: str, **options: Any) -> "grpc.ai
 
 @dataclass
 class Running:
-    """A server that runs, and what is behind it."""
+    """A running ADS server with everything behind it."""
 
     server: AdsServer
     address: str
@@ -164,7 +166,7 @@ class Running:
     registry: CollectorRegistry
 
     def publish(self, *messages: Message, environment: str = "default") -> None:
-        """Publish exactly these and hand them to the server."""
+        """Publish exactly these resources in the environment and hand the directory to the server."""
         self.server.directory_changed(self.catalogue.publish(*messages, environment=environment))
 
     def sample(self, name: str, **labels: str) -> float:
@@ -173,7 +175,7 @@ class Running:
 
 
 def config(**changes: object) -> AdsConfig:
-    """A configuration on free ports of the loopback address."""
+    """A configuration of ADS on free ports of the loopback address, with these fields changed."""
     plain = AdsConfig(
         address="127.0.0.1:0",
         metrics_address="127.0.0.1:0",
@@ -187,7 +189,9 @@ def config(**changes: object) -> AdsConfig:
 async def running(
     settings: AdsConfig | None = None, before: Running | None = None, facts: MemoryFacts | None = None
 ) -> AsyncIterator[Running]:
-    """A server on a free port, without any directory yet. `before`: what was behind one that stopped is behind it."""
+    """Run an ADS server on a free port, without any directory yet, until the block ends. `before`: the new server gets
+    the facts and publications of this one, which has stopped.
+    """
     catalogue = before.catalogue if before is not None else Catalogue(MemoryContents())
     facts = before.facts if before is not None else facts or MemoryFacts()
     fleet, registry = MemoryFleet(), CollectorRegistry()

@@ -34,7 +34,7 @@ _EXIT_S = 10
 
 
 class Forgetful(MemoryFacts):
-    """Keeps nothing: memory is measured here."""
+    """Drops every fact: memory is measured here."""
 
     def opened(self, stream: StreamInfo) -> None: ...
     def sent(self, stream: StreamInfo, response: Respond) -> None: ...
@@ -44,21 +44,21 @@ class Forgetful(MemoryFacts):
 
 @dataclass
 class Inside:
-    """What a function that is executed there is given."""
+    """The first argument of each function that is executed in the server's process."""
 
     run: Running
     loop: asyncio.AbstractEventLoop
     longest_lag_s: float = 0.0
 
     def publish(self, messages: Sequence[Message]) -> None:
-        """Serve exactly these. Put together in this thread and handed to the loop, as the loader does."""
+        """Serve exactly these resources. Put together in this thread and handed to the loop, as the loader does."""
         directory = self.run.catalogue.publish(*messages)
         for snapshot in directory.snapshots.values():
             remember_marks(snapshot, None)
         self.on_loop(lambda: self.run.server.directory_changed(directory))
 
     def on_loop(self, function: Callable[[], T]) -> T:
-        """Have it called on the event loop."""
+        """Call the function on the event loop and return its result."""
 
         async def call() -> T:
             return function()
@@ -77,14 +77,14 @@ class Inside:
 
 
 def lag_s(inside: Inside) -> float:
-    """How late the loop was at most since this was asked last."""
+    """The longest time, in seconds, by which the loop was late since the last call."""
     longest, inside.longest_lag_s = inside.longest_lag_s, 0.0
     return longest
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process holds."""
+    """The tasks, open files and resident bytes of a process."""
 
     tasks: int
     files: int
@@ -93,7 +93,7 @@ class Held:
 
 
 def held(inside: Inside) -> Held:
-    """What it holds now, after what nobody refers to was let go."""
+    """The tasks, files and memory that the process holds now, after a collection of garbage."""
 
     def look() -> Held:
         gc.collect()
@@ -105,14 +105,14 @@ def held(inside: Inside) -> Held:
 
 
 class AdsApart:
-    """The process, from the test's side."""
+    """The ADS server's process, from the test's side."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self.address: str = pipe.recv()
 
     def do(self, function: Callable[Concatenate[Inside, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Have a function of some module executed there."""
+        """Execute a function of some module in the server's process; its result."""
         self._pipe.send((function, args, kwargs))
         result: T = self._pipe.recv()
         return result
@@ -120,7 +120,9 @@ class AdsApart:
 
 @contextmanager
 def ads_apart(settings: AdsConfig | None = None) -> Iterator[AdsApart]:
-    """A server without any directory yet, on a free port of the loopback address."""
+    """Run an ADS server in a process of its own, without any directory yet, on a free port of the loopback address,
+    until the block ends.
+    """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=_main, args=(theirs, settings or config()), daemon=True)

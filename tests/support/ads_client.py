@@ -20,7 +20,7 @@ NODE = base_pb2.Node(id="client-1", cluster="fleet")
 
 @dataclass
 class Client:
-    """One stream, spoken by hand."""
+    """One ADS stream whose requests a test writes itself."""
 
     call: "grpc.aio.StreamStreamCall[bytes, bytes]"
     channel: grpc.aio.Channel
@@ -51,7 +51,7 @@ class Client:
         return await self._read(for_s) is None
 
     async def ended(self) -> tuple[grpc.StatusCode, str, int]:
-        """Status, text and the number of responses that came before."""
+        """Read to the end of the stream; its status, text and the number of responses that came before."""
         responses = 0
         while isinstance(await self._read(5), bytes):
             responses += 1
@@ -59,7 +59,9 @@ class Client:
             return await self.call.code(), await self.call.details(), responses
 
     async def _read(self, longest_s: float) -> object:
-        """What came: a response, why the stream ended, or None for nothing. A cancelled read would cancel the call."""
+        """Read the next response, for at most so many seconds: its bytes, gRPC's mark for the end of the stream, or
+        None for nothing. A cancelled read would cancel the call.
+        """
         if self.reading is None:
             self.reading = asyncio.ensure_future(self.call.read())
         done, _ = await asyncio.wait({self.reading}, timeout=longest_s)

@@ -15,8 +15,8 @@ def _set() -> Event:
 
 @dataclass
 class MemoryFleet:
-    """Readers by token, and the resources of each client; `away` says why nothing can be read. `asked` are the tokens
-    that the database was asked for, in order; it answers as soon as `answers` is set.
+    """An ADS store's fleet in memory: readers by token, and the resources of each client; `away` says why nothing can
+    be read. `asked` are the tokens that the database was asked for, in order; it answers as soon as `answers` is set.
     """
 
     readers: dict[str, Reader] = field(default_factory=dict)

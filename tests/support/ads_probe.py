@@ -17,13 +17,13 @@ _Response = TypeVar("_Response", discovery_pb2.DiscoveryResponse, discovery_pb2.
 
 
 def served_clusters(ads_port: int) -> list[str]:
-    """The names in a fresh wildcard answer for clusters; empty while ADS does not answer."""
+    """The names of the clusters that a new client with a wildcard is sent; empty while ADS does not answer."""
     return list(pushed_clusters(ads_port))
 
 
 def pushed_clusters(ads_port: int, *, having: Mapping[str, str] = _NOTHING) -> dict[str, str]:
-    """Name and version of each cluster in the first wildcard answer to a delta client that comes back with these;
-    empty while ADS does not answer.
+    """The name and version of each cluster in the first response to a delta client with a wildcard that comes back with
+    these; empty while ADS does not answer.
     """
     request = discovery_pb2.DeltaDiscoveryRequest(
         type_url=CLUSTER.url, resource_names_subscribe=["*"], initial_resource_versions=having
@@ -33,14 +33,16 @@ def pushed_clusters(ads_port: int, *, having: Mapping[str, str] = _NOTHING) -> d
 
 
 def served_version(ads_port: int) -> str:
-    """The version of a fresh wildcard answer for clusters, which is a hash of it; empty while ADS does not answer."""
+    """The version of the clusters that a new client with a wildcard is sent, which is a hash of them; empty while ADS
+    does not answer.
+    """
     request = discovery_pb2.DiscoveryRequest(type_url=CLUSTER.url)
     answer = _first(ads_port, "StreamAggregatedResources", request, discovery_pb2.DiscoveryResponse)
     return str(answer.version_info) if answer is not None else ""
 
 
 def _first(ads_port: int, method: str, request: _Request, response: type[_Response]) -> _Response | None:
-    """What a new stream is told first; None while ADS does not answer."""
+    """The first response on a new stream; None while ADS does not answer."""
     request.node.id = "probe"
     with grpc.insecure_channel(f"127.0.0.1:{ads_port}") as channel:
         ask = channel.stream_stream(

@@ -11,7 +11,7 @@ from xdscore.snapshot import Snapshot
 
 
 class Replica:
-    """What an ADS process would hold now; `look` is one round of its loader."""
+    """The snapshots and contents that an ADS process would hold; `look` is one round of its loader."""
 
     def __init__(self, cache: Path) -> None:
         self.contents = ContentMemory()
@@ -32,6 +32,6 @@ class Replica:
         return self.directory.snapshots[environment]
 
     def timeouts(self, environment: str = "default") -> dict[str, bytes]:
-        """Name and bytes of every cluster."""
+        """The name and bytes of every cluster of the environment."""
         served = self.snapshot(environment).type_state(CLUSTER).served
         return {name: self.contents.any_bytes(entry.content) for name, entry in served.items()}

@@ -14,7 +14,7 @@ from tests.support.ads_fleet import MemoryFleet
 
 @dataclass(frozen=True)
 class Status:
-    """adsserver.opener.StoreStatus."""
+    """The status of a store, in the shape of adsserver.running.opener.StoreStatus."""
 
     loaded: Mapping[str, tuple[str, int]]
     database_ok: bool = True
@@ -23,7 +23,7 @@ class Status:
 
 
 class MemoryStore:
-    """adsserver.opener.Store."""
+    """A store in memory, in the shape of adsserver.running.opener.Store."""
 
     def __init__(self, on_directory: Callable[[Directory], None]) -> None:
         self.contents = MemoryContents()

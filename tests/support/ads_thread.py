@@ -27,7 +27,9 @@ _CALL_S = 20.0
 
 
 class AdsThread:
-    """A server until the end of `serving_ads`. Whoever calls waits for the server's loop."""
+    """A server that runs in a thread until the end of `serving_ads`. Methods wait until the server's loop has done what
+    they ask.
+    """
 
     def __init__(self, settings: AdsConfig) -> None:
         self._settings = settings
@@ -40,7 +42,7 @@ class AdsThread:
 
     @property
     def port(self) -> int:
-        """Where it listens, also after a restart."""
+        """The port on which the server listens, also after a restart."""
         return int(self._run.address.rpartition(":")[2])
 
     def publish(
@@ -52,7 +54,7 @@ class AdsThread:
         proven: Sequence[Message] = (),
         access: AccessTable | None = None,
     ) -> None:
-        """Serve exactly these in this environment, to clients whose node's cluster has its name."""
+        """Serve exactly these resources in this environment, to clients whose node's cluster has its name."""
         catalogue = self._run.catalogue
         if all(choice.key != environment for choice in catalogue.environments):
             choice = EnvironmentChoice(environment, (Selector(node_cluster=environment),))
@@ -74,13 +76,13 @@ class AdsThread:
         self._call(lambda: self._run.server.directory_changed(self._run.catalogue.directory()))
 
     def close(self) -> None:
-        """Stop for good."""
+        """Stop the server and its thread for good."""
         self._await(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CALL_S)
 
     def streams(self, environment: str) -> list[StreamInfo]:
-        """Every stream of this environment that was ever opened, in order."""
+        """Every stream of this environment's clients that was ever opened, in order."""
         return [stream for stream in tuple(self._run.facts.opened_streams) if stream.environment == environment]
 
     def responses(self, environment: str) -> list[tuple[StreamInfo, Respond]]:
@@ -88,11 +90,11 @@ class AdsThread:
         return [sent for sent in tuple(self._run.facts.responses) if sent[0].environment == environment]
 
     def facts(self, environment: str) -> list[Fact]:
-        """What was learnt from the requests of this environment's clients, in order."""
+        """Every fact that the server learnt from requests of this environment's clients, in order."""
         return [fact for stream, fact in tuple(self._run.facts.learnt_facts) if stream.environment == environment]
 
     def rejections(self, environment: str) -> list[Rejected]:
-        """Every NACK among these facts."""
+        """Every NACK of this environment's clients, in order."""
         return [fact for fact in self.facts(environment) if isinstance(fact, Rejected)]
 
     async def _start(self, before: Running | None) -> Running:
@@ -127,7 +129,7 @@ class AdsThread:
 
 @contextmanager
 def serving_ads(settings: AdsConfig | None = None) -> Iterator[AdsThread]:
-    """A server on a free port of the loopback address."""
+    """Run a server on a free port of the loopback address until the block ends."""
     ads = AdsThread(settings or config())
     try:
         yield ads

@@ -19,7 +19,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def http_backend(text: str, tls: ssl.SSLContext | None = None) -> Iterator[int]:
-    """Answers every GET with `text`, over TLS where it is given any; yields the port."""
+    """Answer every GET with `text`, over TLS where `tls` is given, until the block ends; yields the port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -30,7 +30,7 @@ def http_backend(text: str, tls: ssl.SSLContext | None = None) -> Iterator[int]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-            """Says nothing."""
+            """Log nothing: tests look at the answers."""
 
     server = _Server(("127.0.0.1", 0), Handler)
     if tls is not None:
@@ -46,7 +46,7 @@ def http_backend(text: str, tls: ssl.SSLContext | None = None) -> Iterator[int]:
 
 @contextmanager
 def grpc_backend(text: str) -> Iterator[int]:
-    """Answers every unary call with `text`, a colon and the request; yields the port."""
+    """Answer every unary call with `text`, a colon and the request, until the block ends; yields the port."""
 
     class Echo(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
         def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":  # noqa: ARG002

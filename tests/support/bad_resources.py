@@ -25,7 +25,7 @@ _BAD_REGEX = {"safe_regex": {"google_re2": {}, "regex": "("}}
 
 
 def cluster(name: str, number: int, **more: object) -> Any:
-    """A static cluster without endpoints."""
+    """A static cluster without endpoints, with these fields besides."""
     fields = {"name": name, "type": "STATIC", "connect_timeout": f"{number + 1}s", **more}
     return json_format.ParseDict(fields, cluster_pb2.Cluster())
 
@@ -38,7 +38,7 @@ def cluster_of_unknown_kind(name: str, number: int) -> Any:
 
 
 def cluster_that_times_out_in_the_past(name: str, number: int) -> Any:
-    """Envoy's text about it names nobody (texts.md F8)."""
+    """A cluster that Envoy refuses with a text that names no resource (texts.md F8)."""
     made = cluster_pb2.Cluster(name=name, type=cluster_pb2.Cluster.STATIC)
     made.connect_timeout.seconds = -1 - number
     return made
@@ -57,7 +57,7 @@ def eds_cluster(name: str, number: int, **more: object) -> Any:
 
 
 def tls_cluster(name: str, secret: str) -> Any:
-    """A cluster that asks for its trusted authorities over SDS."""
+    """A cluster that gets its trusted authorities over SDS."""
     context = {
         "@type": _ANY + "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
         "common_tls_context": {"validation_context_sds_secret_config": {"name": secret, "sds_config": _ADS}},
@@ -117,7 +117,7 @@ def route_with_two_wildcards(name: str, number: int) -> Any:
 
 
 def listener(name: str, number: int, route_name: str, *filters: str) -> Any:
-    """An HTTP listener that waits for its filters over ECDS; `number` names its statistics."""
+    """An HTTP listener that gets its filters over ECDS; `number` names its statistics."""
     discovered = [
         {"name": each, "config_discovery": {"config_source": _ADS, "type_urls": [_BUFFER]}} for each in filters
     ]
@@ -155,12 +155,14 @@ def extension_of_another_type(name: str, number: int) -> Any:
 
 
 def extension_without_limit(name: str, number: int) -> Any:
-    """Buffer demands max_request_bytes; an unset one of its own number cannot be made, so zero is wrapped once."""
+    """A buffer filter without max_request_bytes, which it demands. An unset one of its own number cannot be made, so
+    zero is wrapped once.
+    """
     return _extension(name, {"@type": _BUFFER, **({"max_request_bytes": 0} if number % 2 else {})})
 
 
 def secret(name: str, number: int) -> Any:
-    """Trusted authorities that are always there: none but the system's."""
+    """A secret with trusted authorities that are always there: the system's."""
     fields = {"name": name, "validation_context": {"only_verify_leaf_cert_crl": bool(number % 2)}}
     return json_format.ParseDict(fields, secret_pb2.Secret())
 

@@ -16,7 +16,7 @@ _ANY = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 
 
 def _aliases() -> str:
-    """Nine levels of nine aliases each: 9^9 nodes when expanded."""
+    """A YAML text with nine levels of nine aliases each: 9^9 nodes when expanded."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, 9)]
     return "\n".join(lines)
@@ -43,11 +43,11 @@ BOMBS: dict[str, tuple[Callable[[], str], Media, str]] = {
     "100 levels of Any": (lambda: _anys(100), Media.JSON, "XDS1004"),
     "20 levels of Any": (lambda: _anys(20), Media.JSON, "XDS1026"),
 }
-"""Name -> (the text, what it is written in, the code it is refused with)."""
+"""For each bomb by name: the text, its media type, and the code of the finding that refuses it."""
 
 
 def refused(name: str) -> tuple[str, ...]:
-    """The codes a bomb is refused with; empty when it is accepted."""
+    """The codes of the findings that refuse a bomb; empty when it is accepted."""
     text, media, _ = BOMBS[name]
     manifests, findings = read_manifests(text().encode(), media)
     if not manifests:

@@ -18,7 +18,7 @@ _ARGUMENTS: Final = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser until the block ends."""
+    """Run a browser until the block ends."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         try:
@@ -28,7 +28,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def sign_in(page: Page, base: str, password: str) -> None:
-    """As the first administrator."""
+    """Sign in as the first administrator."""
     page.goto(f"{base}/login")
     page.get_by_label("User", exact=True).fill("admin")
     page.get_by_label("Password").fill(password)

@@ -47,8 +47,8 @@ class Authority:
         path_length: int | None = None,
         extensions: Sequence[tuple[x509.ExtensionType, bool]] = (),
     ) -> bytes:
-        """Another certificate of the same name and key, signed as its own is, PEM: whatever it issued leads to all of
-        them. `extensions` are (what, whether it is critical).
+        """Another certificate, in PEM, of the authority's name and key, signed as its own is: whatever it issued leads
+        to all of them. `extensions` are (what, whether it is critical).
         """
         above = self.above or self
         certificate = self._sign(
@@ -75,7 +75,9 @@ class Authority:
         ends: dt.timedelta = LONG,
         usage: x509.ObjectIdentifier | None = None,
     ) -> tuple[bytes, bytes]:
-        """Key and certificate, PEM. `begins` and `ends` are relative to now; `usage`: the only one it is for."""
+        """A new key and its certificate, in PEM. `begins` and `ends` are relative to now; `usage`: the only one it is
+        for.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri) for uri in uris]
         names += [x509.DNSName(dns)] if dns else []
@@ -129,14 +131,14 @@ def write_pair(files: TlsFiles, pair: tuple[bytes, bytes]) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put another file in its place."""
+    """Replace a file by one with these bytes, in one step."""
     fresh = path.with_suffix(".new")
     fresh.write_bytes(data)
     os.replace(fresh, path)  # noqa: PTH105 - the call that a rotation makes
 
 
 def server_files(directory: Path, authority: Authority, dns: str) -> TlsFiles:
-    """A server's files in this directory, for this DNS name; the authority signs the clients', too."""
+    """Write a server's files into this directory, for this DNS name; the authority signs the clients', too."""
     made = TlsFiles(directory / "server.pem", directory / "server.key", directory / "ca.pem")
     write_pair(made, authority.issue(common_name="server", dns=dns))
     assert made.client_ca is not None

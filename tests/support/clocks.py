@@ -6,7 +6,7 @@ _CODE = Path(__file__).parent / "shifted_clock"
 
 
 class WrongClock:
-    """Of every process that is started with `variables`."""
+    """A wrong clock for every process that is started with `variables`."""
 
     def __init__(self, file: Path, shift_s: int) -> None:
         self._file = file
@@ -14,11 +14,11 @@ class WrongClock:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the process must find in its environment."""
+        """The environment variables that give a process the wrong clock."""
         return {"PYTHONPATH": str(_CODE), "CLOCK_SHIFT": str(self._file)}
 
     def step(self, shift_s: int) -> None:
-        """From now on it is off by so many seconds."""
+        """Let the clock be wrong by so many seconds from now on."""
         new = self._file.with_suffix(".new")
         new.write_text(str(shift_s), encoding="ascii")
         new.replace(self._file)

@@ -27,7 +27,7 @@ class MissingVariableError(Exception):
 
 
 def compose_document() -> dict[str, Any]:
-    """The file with its anchors resolved, before any variable is replaced."""
+    """The compose file with its anchors resolved, before any variable is replaced."""
     return dict(yaml.safe_load(FILE.read_text(encoding="utf-8")))
 
 
@@ -41,13 +41,13 @@ def interpolated(value: Any, variables: Mapping[str, str]) -> Any:
 
 
 def env_file(text: str) -> dict[str, str]:
-    """The variables of a `.env`."""
+    """The variables of a `.env` file with this text."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
 def problems(document: Mapping[str, Any]) -> list[str]:
-    """Everything that is wrong with a compose file, of the specification's rules and of our own."""
+    """Everything that is wrong with a compose file, by the specification's rules and by our own."""
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     found = [
         f"schema: {error.json_path}: {error.message}" for error in Draft201909Validator(schema).iter_errors(document)
@@ -61,7 +61,7 @@ def problems(document: Mapping[str, Any]) -> list[str]:
 
 
 def one_shot(service: Service) -> bool:
-    """Whether a service is meant to end."""
+    """Whether a service is one that ends by itself."""
     return service.get("restart") == "no"
 
 

@@ -10,7 +10,7 @@ from tests.support.stack import Parley
 
 
 class Console:
-    """One session. Pages are bytes; whatever the status, the page is an answer."""
+    """A session of the administrator with the console. Pages are bytes; whatever the status, the page is returned."""
 
     def __init__(self, parley: Parley, password: str) -> None:
         self._base = f"http://127.0.0.1:{parley.web_port}"
@@ -20,7 +20,7 @@ class Console:
         self.post("/login", {"username": "admin", "password": password})
 
     def open(self, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None) -> bytes:
-        """A page."""
+        """The page at this path."""
         url = self._base + quote(path, safe="/?&=%:")
         request = urllib.request.Request(url, data, dict(headers or {}))  # noqa: S310 - loopback
         try:
@@ -30,7 +30,7 @@ class Console:
         return page
 
     def post(self, path: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> bytes:
-        """The answer to a form."""
+        """The answer to a form that is sent to this path."""
         token = next(cookie.value for cookie in self._cookies if cookie.name.endswith("csrftoken"))
         data = urlencode({**form, "csrfmiddlewaretoken": token}).encode()
         return self.open(path, data, {"Referer": self._base + path, "Origin": self._base, **(headers or {})})

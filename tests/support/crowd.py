@@ -13,7 +13,7 @@ _ANSWER_S = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One request."""
+    """One HTTP request of a crowd."""
 
     method: str
     path: str
@@ -21,14 +21,14 @@ class Wanted:
     headers: Mapping[str, str]
 
     def text(self, port: int) -> bytes:
-        """As it is sent."""
+        """The bytes of the request as it is sent."""
         lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Connection: close"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         return "\r\n".join([*lines, f"Content-Length: {len(self.body)}", "", ""]).encode() + self.body
 
 
 def answers_at_once(port: int, crowd: Sequence[Wanted]) -> list[Answer]:
-    """The answers, in the order of the requests."""
+    """Send all requests at once; the answers in the order of the requests."""
     return asyncio.run(_all(port, crowd))
 
 

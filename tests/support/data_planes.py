@@ -33,25 +33,25 @@ _CALL_S = 20.0
 
 
 class _Deaf:
-    """A watcher that hears nothing: what became of a watch is read from the client's cache."""
+    """A watcher that ignores every event: how a watch stands is read from the client's cache."""
 
     def on_resource_changed(self, resource: Message | Status) -> None:
-        """Nothing."""
+        """Ignore the event."""
 
     def on_ambient_error(self, error: Status) -> None:
-        """Nothing."""
+        """Ignore the error."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a data plane has of one name: the label of its cache state (A78), and the server's or its own words."""
+    """The state of one name at a data plane: the label of its cache state (A78), and the server's or its own words."""
 
     state: str
     text: str
 
 
 class DataPlane:
-    """One client with its watches; `refuses` are names that it refuses, with the words it says then."""
+    """One xDS client with its watches; `refuses` are names that it refuses, with the words it says then."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class DataPlane:
         planes.wait(self._client.__aenter__())
 
     def ask(self, kind: ResourceType, *names: str) -> None:
-        """Subscribe to these from now on."""
+        """Subscribe to these names of a type from now on."""
 
         async def watch() -> None:
             for name in names:
@@ -81,7 +81,7 @@ class DataPlane:
         self._planes.wait(watch())
 
     def held(self) -> dict[tuple[str, str], Held]:
-        """By word and name: what it has of everything that it asks for, and of nothing else."""
+        """The state of every name that the data plane asks for, by type word and name."""
 
         async def cache() -> tuple[CacheEntry, ...]:
             return self._client.cache()
@@ -92,12 +92,12 @@ class DataPlane:
         }
 
     def leave(self) -> None:
-        """End every stream."""
+        """End every stream of the data plane."""
         self._planes.wait(self._client.__aexit__(None, None, None))
 
 
 class DataPlanes:
-    """Makes them, all of the server at `address`."""
+    """Makes data planes, all of the server at `address`."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -115,17 +115,17 @@ class DataPlanes:
         variant: Variant = Variant.SOTW,
         reads: Iterable[ClientType[Message]] = (),
     ) -> DataPlane:
-        """A data plane that may ask for these types, and for those that it `reads` in a way of its own."""
+        """Start a data plane that may ask for these types, and for those that it `reads` in a way of its own."""
         plane = DataPlane(self, Node(node, metadata=metadata or {}), kinds, refuses or {}, variant, reads)
         self._planes.append(plane)
         return plane
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work on the planes' loop."""
+        """The result of a coroutine, run on the data planes' event loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_CALL_S)
 
     def end(self) -> None:
-        """All of them leave."""
+        """End every data plane and the event loop."""
         for plane in self._planes:
             plane.leave()
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -135,7 +135,7 @@ class DataPlanes:
 
 @contextmanager
 def data_planes(address: str) -> Iterator[DataPlanes]:
-    """Data planes of this server, until the block ends."""
+    """Make data planes of this server possible until the block ends, which ends them all."""
     planes = DataPlanes(address)
     try:
         yield planes

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.db import connections
 
-from controlplane.config import load
-from controlplane.databases import databases
+from controlplane.config.loading import load
+from controlplane.database.aliases import databases
 from tests.support.keys import ENCRYPTION_KEYS
 
 
 @contextmanager
 def connected_to(url: str) -> Iterator[None]:
-    """Every connection opened from now on goes to another database, until the end."""
+    """Let every connection that is opened from now on go to another database, until the block ends."""
     config = load({"DATABASE_URL": url, "PARLEY_ENCRYPTION_KEYS": ENCRYPTION_KEYS}, directory=settings.PARLEY.home)
     others = connections.configure_settings(databases(config, pooled=False))
     before = {alias: connections.settings[alias] for alias in others}

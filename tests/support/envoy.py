@@ -29,28 +29,28 @@ class Envoy:
             return body.decode()
 
     def state(self) -> str:
-        """LIVE once everything it waits for at its start is there."""
+        """The state of the server in its own word: LIVE once everything it waits for at its start is there."""
         return str(json.loads(self.get(self.admin, "/server_info"))["state"])
 
     def dump(self, resource: str) -> list[dict[str, Any]]:
-        """The entries of one list of /config_dump, for example `dynamic_active_clusters`."""
+        """The entries of one list of Envoy's /config_dump, for example `dynamic_active_clusters`."""
         found = json.loads(self.get(self.admin, f"/config_dump?resource={resource}"))
         return list(found.get("configs", []))
 
     def stat(self, name: str) -> int:
-        """A counter or gauge; 0 when Envoy has none of this name."""
+        """The value of a counter or gauge; 0 when Envoy has none of this name."""
         return self.stats(name)[name]
 
     def stats(self, *names: str) -> dict[str, int]:
-        """Counters and gauges, all of one moment; 0 for what Envoy does not have."""
+        """The values of counters and gauges, all of one moment; 0 for what Envoy does not have."""
         lines = self.get(self.admin, "/stats").splitlines()
         found = dict(line.split(": ", 1) for line in lines if ": " in line)
         return {name: int(found.get(name, "0")) for name in names}
 
 
 def config_source(api_type: str, *, aggregated: bool = True, fetch_timeout: str = "15s") -> dict[str, Any]:
-    """Where Envoy gets a type from: the aggregated stream, or one of the type's own. Envoy waits `fetch_timeout` for
-    the first answer; 15 s is its default.
+    """The config source of a type: the aggregated stream, or one of the type's own. Envoy waits `fetch_timeout` for the
+    first answer; 15 s is its default.
     """
     common = {"resource_api_version": "V3", "initial_fetch_timeout": fetch_timeout}
     return common | ({"ads": {}} if aggregated else {"api_config_source": _api(api_type)})
@@ -67,7 +67,7 @@ def envoy(
     aggregated: bool = True,
     token: str = "",
 ) -> Iterator[Envoy]:
-    """An Envoy for as long as the block runs; `api_type` is GRPC or DELTA_GRPC. Its files are in `directory`.
+    """Run an Envoy until the block ends; `api_type` is GRPC or DELTA_GRPC. Its files are in `directory`.
 
     `cluster` is its node's; without `aggregated` clusters and listeners come over streams of their own. `token`: the
     client token that it shows, if any.
@@ -81,7 +81,7 @@ def envoy(
 
 @contextmanager
 def envoy_with(directory: Path, configuration: Mapping[str, object]) -> Iterator[Envoy]:
-    """An Envoy with this bootstrap for as long as the block runs. Its files are in `directory`."""
+    """Run an Envoy with this bootstrap until the block ends. Its files are in `directory`."""
     bootstrap, address, log = directory / "envoy.json", directory / "envoy.admin", directory / "envoy.log"
     bootstrap.write_text(json.dumps(configuration))
     address.unlink(missing_ok=True)
@@ -122,7 +122,7 @@ def _api(api_type: str, token: str = "") -> dict[str, object]:
 def bootstrap_of(
     *, ads_port: int, node_id: str, api_type: str, cluster: str = "test", aggregated: bool = True, token: str = ""
 ) -> dict[str, Any]:
-    """The bootstrap of `envoy`, for who adds to it."""
+    """The bootstrap that `envoy` starts with, for tests that add to it."""
     source = config_source(api_type, aggregated=aggregated)
     endpoint = {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": ads_port}}}}
     options = {"@type": f"type.googleapis.com/{_HTTP2}", "explicit_http_config": {"http2_protocol_options": {}}}

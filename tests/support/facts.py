@@ -12,7 +12,7 @@ from xdscore.snapshot import Content
 
 
 class NothingSecret:
-    """For a `FactBuffer` whose contents are made up: all of them are there, and none holds a secret."""
+    """The contents behind a `FactBuffer` in tests that make them up: all of them are there, and none holds a secret."""
 
     def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:  # noqa: ARG002 - as ContentMemory has it
         return frozenset()
@@ -27,7 +27,7 @@ class NothingSecret:
 def stream(
     number: int = 1, *, node_id: str = "", identity: str = "", environment: str = "default", **more: str
 ) -> StreamInfo:
-    """A stream of a client of its own, unless `node_id` says whose."""
+    """A stream of a new client, unless `node_id` says whose."""
     return StreamInfo(
         id=f"{number:032x}",
         environment=environment,
@@ -42,32 +42,36 @@ def stream(
 
 
 def content(name: str, version: str = "v1") -> NamedContent:
-    """A resource as it is sent."""
+    """A resource with content, as a response holds it."""
     return NamedContent(name, Content(blake2b(f"{name}{version}".encode(), digest_size=16).digest(), version, 10))
 
 
 def subscribed(*names: str, kind: ResourceType = CLUSTER, wildcard: bool = False) -> Subscribed:
-    """Asks for these names."""
+    """The fact that a client subscribed to these names."""
     return Subscribed(kind, wildcard, frozenset(names))
 
 
 def respond(*resources: NamedContent, kind: ResourceType = CLUSTER, nonce: str = "1", version: str = "w1") -> Respond:
-    """A response that holds these."""
+    """A response that holds these resources."""
     return Respond(kind, nonce, version, resources)
 
 
 def acknowledged(response: Respond) -> Acknowledged:
-    """The ACK of a response."""
+    """The fact that a client acknowledged this response."""
     return Acknowledged(response.kind, response.nonce, response.version, response.resources, response.errors, ())
 
 
 def probed(response: Respond) -> Acknowledged:
-    """The ACK of a response with what is withheld from others, and the client was let try."""
+    """The fact that a client acknowledged this response with content that is withheld from others, and that it was let
+    try.
+    """
     return replace(acknowledged(response), probed=response.resources)
 
 
 def rejected(response: Respond, message: str = "no", *, suspects: tuple[NamedContent, ...] | None = None) -> Rejected:
-    """The NACK of a response; everything in it is a suspect, and was new to the client, unless said otherwise."""
+    """The fact that a client refused this response; everything in it is a suspect, and was new to the client, unless
+    said otherwise.
+    """
     blamed = response.resources if suspects is None else suspects
     evidence = Evidence.ONLY_CHANGE if len(blamed) == 1 else Evidence.TEXT
     nack = Nack(13, message)

@@ -11,7 +11,9 @@ _CHUNK_BYTES = 65_536
 
 
 class FaultProxy:
-    """One port that leads to another. Its methods may be called from any thread; they return when it is so."""
+    """One port that leads to another. Its methods may be called from any thread; they return when they have taken
+    effect.
+    """
 
     def __init__(self, target_port: int, loop: asyncio.AbstractEventLoop) -> None:
         self.port = 0
@@ -23,19 +25,19 @@ class FaultProxy:
         self._writers: set[asyncio.StreamWriter] = set()
 
     def reset(self) -> None:
-        """Every connection is reset, and new ones are, until `heal`."""
+        """Reset every connection, and new ones, until `heal`."""
         self._wait(self._reset())
 
     def silence(self) -> None:
-        """Connections stay and are taken, and carry nothing until `heal`."""
+        """Keep connections and accept new ones, but carry nothing until `heal`."""
         self._wait(self._silence())
 
     def heal(self) -> None:
-        """Lead on; what was held back meanwhile arrives."""
+        """Forward connections again; what was held back meanwhile arrives."""
         self._wait(self._heal())
 
     async def listen(self) -> None:
-        """Take connections from now on."""
+        """Accept connections from now on, on a free port."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
 
@@ -84,7 +86,7 @@ class FaultProxy:
 
 @contextmanager
 def fault_proxies(*target_ports: int) -> Iterator[list[FaultProxy]]:
-    """A proxy of each of these ports, until the block ends."""
+    """Run a proxy for each of these ports until the block ends."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 
 def seconds(done: Callable[[], object]) -> float:
-    """How long it takes."""
+    """The seconds that a call of `done` takes."""
     started = time.monotonic()
     done()
     return time.monotonic() - started
 
 
 def measured(**figures: float) -> None:
-    """Print them in one line."""
+    """Print these figures on one line."""
     print(", ".join(f"{name} = {round(value, 3):g}" for name, value in figures.items()))  # noqa: T201 - its purpose

@@ -28,7 +28,9 @@ _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One call: "OK" or the status code's name, the answer or the error's text, and how long it took."""
+    """How one call ended: "OK" or the status code's name, the answer or the error's text, and how many seconds it
+    took.
+    """
 
     code: str
     text: str
@@ -37,8 +39,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Believed:
-    """What the client's own CSDS says of one resource: its state (ClientResourceStatus), the error and the version of
-    what it was told last, and the version of the content in use, empty without one.
+    """The state of one resource at the client, by its own CSDS: the state (ClientResourceStatus), the error and the
+    version of what it was told last, and the version of the content in use, empty without one.
     """
 
     state: str
@@ -49,12 +51,12 @@ class Believed:
 
 @dataclass(slots=True)
 class GrpcClient:
-    """Calls through `xds:///` targets."""
+    """A gRPC client in a process of its own, which calls `xds:///` targets."""
 
     _process: "subprocess.Popen[str]" = field(repr=False)
 
     def call(self, target: str, text: str = "hello", *, timeout_s: float = 10.0) -> Outcome:
-        """One unary call to a target such as `xds:///echo.demo`."""
+        """Make one unary call to a target such as `xds:///echo.demo`; how it ended."""
         self.begin([target], text, timeout_s=timeout_s)
         return self.finish([target])[target]
 
@@ -63,16 +65,18 @@ class GrpcClient:
         self._ask({"begin": list(targets), "text": text, "timeout_s": timeout_s})
 
     def finish(self, targets: Iterable[str]) -> dict[str, Outcome]:
-        """The outcomes of calls that were begun, once all of them have one."""
+        """Wait until the calls that were begun to these targets have ended; how each did."""
         answers = self._ask({"finish": list(targets)})
         return {target: Outcome(**outcome) for target, outcome in answers.items()}
 
     def status(self) -> dict[tuple[str, str], Believed]:
-        """By type URL and name, what the client believes. Each target asks by itself: names should be its own."""
+        """The state of every resource at the client, by type URL and name. Each target asks by itself: names should be
+        its own.
+        """
         return {(type_url, name): Believed(**believed) for type_url, name, believed in self._ask({"status": True})}
 
     def serve_status(self) -> int:
-        """The port of its CSDS service, which it serves from now on."""
+        """Let the client serve its CSDS service from now on; the service's port."""
         return int(self._ask({"serve": True}))
 
     def _ask(self, question: dict[str, object]) -> Any:
@@ -87,8 +91,8 @@ class GrpcClient:
 def grpc_client(
     bootstrap: Mapping[str, Any], *, tp3: bool = True, variables: Mapping[str, str] = _NO_VARIABLES
 ) -> Iterator[GrpcClient]:
-    """A client with this bootstrap; `tp3` switches `resource_errors` on as C-core wants it. `variables` of its
-    environment go before those it is given here.
+    """Run a client with this bootstrap until the block ends; `tp3` switches `resource_errors` on as C-core wants it.
+    `variables` of its environment go before those it is given here.
     """
     environment = os.environ | {
         "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap),
@@ -108,8 +112,8 @@ def grpc_client(
 
 
 def simple_bootstrap(*, ads_port: int, node_id: str, features: Sequence[str], cluster: str = "") -> dict[str, Any]:
-    """Insecure ADS on loopback. `features`: server features beside `xds_v3`; whether a client drops what it had when it
-    is told of an error (`fail_on_data_errors`) is for each test to say.
+    """A bootstrap with insecure ADS on loopback. `features`: server features beside `xds_v3`; whether a client drops
+    what it had when it is told of an error (`fail_on_data_errors`) is for each test to say.
     """
     server = {
         "server_uri": f"127.0.0.1:{ads_port}",

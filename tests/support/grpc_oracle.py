@@ -25,7 +25,7 @@ ClientConfig = Any
 
 
 class Oracle:
-    """The process."""
+    """A gRPC client's process that resolves targets and tells its configuration."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -36,7 +36,7 @@ class Oracle:
         await self._ask({"open": target})
 
     async def config(self, target: str) -> ClientConfig:
-        """The CSDS ClientConfig of a target."""
+        """The ClientConfig of a target, by the client's own CSDS."""
         data = base64.b64decode(await self._ask({"dump": True}))
         for config in csds_pb2.ClientStatusResponse.FromString(data).config:
             # C-core writes "xds:///pay" as "xds:/pay".
@@ -56,7 +56,7 @@ class Oracle:
 
 @asynccontextmanager
 async def grpc_oracle(bootstrap: Mapping[str, object], *, guard: bool = True) -> AsyncIterator[Oracle]:
-    """A process with this bootstrap; `guard`: whether A88 is on."""
+    """Run a client's process with this bootstrap until the block ends; `guard`: whether A88 is on."""
     environment = os.environ | {
         "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(bootstrap),
         _GUARD: "true" if guard else "false",

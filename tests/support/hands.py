@@ -28,7 +28,7 @@ _KEYS: Final = {"before": "Shift+Tab", "behind": "Tab", "up": "ArrowUp", "down":
 
 
 class Pointer:
-    """A mouse, and a keyboard to write with."""
+    """Uses a page with a mouse, and a keyboard to write with."""
 
     scripts = True
 
@@ -45,15 +45,15 @@ class Pointer:
             self.press(control)
 
     def write(self, field: Locator, text: str) -> None:
-        """Replace what a field holds."""
+        """Replace the text of a field."""
         field.fill(text)
 
     def choose(self, field: Locator, option: str) -> None:
-        """An option of a select."""
+        """Choose an option of a select."""
         field.select_option(label=option)
 
     def search(self, text: str) -> None:
-        """Ask the search box that every page has."""
+        """Type a text into the search box that every page has, and wait for the result."""
         box = self.page.locator("#search")
         self.write(box, text)
         with self.page.expect_navigation():
@@ -65,7 +65,7 @@ class Pointer:
         self._retype(text)
 
     def mend(self, line: int, text: str) -> None:
-        """Go to a finding's line, and write that line anew."""
+        """Follow the link to a finding's line, and replace that line."""
         self.press(self.page.locator("#verdict").get_by_role("link", name=f"line {line}", exact=True))
         expect(self.page.get_by_role("textbox", name="Manifest, YAML or JSON")).to_be_focused()
         self.page.keyboard.press("Shift+End")
@@ -78,15 +78,15 @@ class Pointer:
         self.page.keyboard.insert_text(text)
 
     def judged(self, words: str) -> None:
-        """Wait until the server says this of the manifest."""
+        """Wait until the server's verdict on the manifest contains these words."""
         expect(self.page.locator("#verdict").get_by_text(words)).to_be_visible()
 
     def until(self, sight: Locator) -> None:
-        """Wait until a page that refreshes by itself shows this."""
+        """Wait until a page that refreshes by itself shows this element."""
         expect(sight).to_be_visible()
 
     def reload_until(self, sight: Locator) -> None:
-        """Load the page again until it shows this."""
+        """Load the page again until it shows this element."""
         left_ms = PATIENCE_MS
         while not sight.is_visible():
             assert left_ms > 0, f"never seen: {sight}\n{self.page.locator('main').inner_text()}"
@@ -96,27 +96,27 @@ class Pointer:
 
 
 class Keyboard(Pointer):
-    """Keys alone: Tab, Shift+Tab, Enter, Space, arrows, letters and the console's shortcuts."""
+    """Uses a page with keys alone: Tab, Shift+Tab, Enter, Space, arrows, letters and the console's shortcuts."""
 
     def press(self, control: Locator) -> None:
-        """As a pointer would."""
+        """Move the focus to a control and press it, with Space where a browser wants that, else with Enter."""
         self._reach(control)
         self.page.keyboard.press("Space" if control.get_attribute("type") in {"radio", "checkbox"} else "Enter")
 
     def write(self, field: Locator, text: str) -> None:
-        """Select everything, and write over it."""
+        """Move the focus to a field, select its text, and type over it."""
         self._reach(field)
         self.page.keyboard.press("Control+a")
         self.page.keyboard.type(text)
 
     def choose(self, field: Locator, option: str) -> None:
-        """By its first letters, as a select takes them."""
+        """Choose an option by typing its first letters, as a select takes them."""
         self._reach(field)
         self.page.keyboard.type(option)
         expect(field.locator("option:checked")).to_have_text(option)
 
     def search(self, text: str) -> None:
-        """By its shortcut."""
+        """Reach the search box by its shortcut and search for a text."""
         self.page.keyboard.press("/")
         expect(self.page.locator("#search")).to_be_focused()
         self.page.keyboard.insert_text(text)
@@ -124,12 +124,12 @@ class Keyboard(Pointer):
             self.page.keyboard.press("Enter")
 
     def compose(self, text: str) -> None:
-        """Reach the editor, and write over what it holds."""
+        """Move the focus to the editor, and type over what it holds."""
         self._reach(self.page.get_by_role("textbox", name="Manifest, YAML or JSON"))
         self._retype(text)
 
     def _reach(self, control: Locator) -> None:
-        """Move the focus there; somebody who looks must see that it has arrived."""
+        """Move the focus to a control; somebody who looks must see that it has arrived."""
         expect(control).to_be_visible()
         seen = ""
         for _ in range(_MOST_KEYS):
@@ -148,19 +148,19 @@ class Keyboard(Pointer):
 
 
 class Plain(Pointer):
-    """A pointer in a browser that runs no scripts."""
+    """Uses a page with a pointer in a browser that runs no scripts."""
 
     scripts = False
 
     def compose(self, text: str) -> None:
-        """The editor is a text field."""
+        """Replace the manifest in the text field that stands in for the editor."""
         self.page.get_by_label("Manifest").fill(text)
 
     def judged(self, words: str) -> None:
-        """The server says so when it is asked."""
+        """Press the button that checks the manifest, and wait until the page contains these words."""
         self.press(self.page.get_by_role("button", name="Check"))
         expect(self.page.locator("main").get_by_text(words)).to_be_visible()
 
     def until(self, sight: Locator) -> None:
-        """Nothing refreshes by itself."""
+        """Load the page again until it shows this element: without scripts nothing refreshes."""
         self.reload_until(sight)

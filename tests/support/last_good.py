@@ -34,7 +34,7 @@ class Saved:
 
 
 def makers(parts: Mapping[bytes, Part]) -> dict[bytes, Callable[[], Part]]:
-    """As `DiskCache.save` wants them."""
+    """For each address a function that makes its part, as `DiskCache.save` takes them."""
     return {address: partial(lambda part: part, part) for address, part in parts.items()}
 
 
@@ -47,11 +47,11 @@ def _seal(keys: KeyRing) -> bytes:
 
 
 class Crash(BaseException):
-    """The machine stops; nobody cleans up."""
+    """Raised where the machine is to stop, so that nobody cleans up."""
 
 
 class Disk:
-    """Counts the steps that durability rests on, and fails at one of them."""
+    """A disk that counts the steps that durability rests on, and fails at one of them."""
 
     def __init__(self, folder: Path, *, fails_at: int = 0, crash: bool = False) -> None:
         self.steps = 0
@@ -65,7 +65,7 @@ class Disk:
         return DiskCache(self._folder, keys, System(fsync=self._fsync, replace=self._replace))
 
     def lose(self, names: Callable[[str], bool]) -> None:
-        """After a crash: cut what was not synced, and undo the renames of these names that no sync followed."""
+        """Do what a crash does: cut what was not synced, and undo the renames of these names that no sync followed."""
         for name, before in self._renamed.items():
             if names(name):
                 (self._folder / name).unlink()
@@ -96,12 +96,12 @@ class Disk:
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
-    """A file as it was written: a rename keeps it, a later file of the same number differs."""
+    """The identity of a file as it was written: a rename keeps it, a later file of the same number differs."""
     return status.st_ino, status.st_mtime_ns
 
 
 def altered(data: bytes, position: int) -> bytes:
-    """One bit of one byte flipped."""
+    """The bytes with one bit flipped, in the byte at this position."""
     changed = bytearray(data)
     changed[position] ^= 1
     return bytes(changed)

@@ -4,9 +4,9 @@ from typing import Final
 
 from django.db import transaction
 
-from controlplane.append_only import maintenance
 from controlplane.catalog.guarding import Loser, Loss, LostName
 from controlplane.catalog.models import Change
+from controlplane.database.append_only import maintenance
 
 # Three of five clients: two names, which the first loses both.
 LOSS: Final = Loss(
@@ -23,12 +23,12 @@ LOSS: Final = Loss(
 
 
 def lose(change_id: str, loss: Loss = LOSS) -> str:
-    """This change took something from connected clients; its id."""
+    """Store a loss with a change, as if connected clients had lost something by it; the change's id."""
     return _kept(change_id, loss=loss.as_json())
 
 
 def take_back(change_id: str, *, by: str) -> str:
-    """The change `by` took this one back; its id."""
+    """Note in the change `by` that it took this one back; the id of `by`."""
     return _kept(by, undoes=change_id)
 
 

@@ -13,7 +13,9 @@ from tests.support.stack import ROOT
 def manage(
     home: Path, *arguments: str, database: str = "", keys: str = ENCRYPTION_KEYS
 ) -> "subprocess.CompletedProcess[str]":
-    """Run it in this home, with this DATABASE_URL and its keys, and with PostgreSQL's client programs on the path."""
+    """Run manage.py in this home, with this DATABASE_URL and these keys, and with PostgreSQL's client programs on the
+    path.
+    """
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PARLEY_", "DJANGO_"))}
     environment = {**clean, "PARLEY_HOME": str(home), "PATH": f"{client_programs()}:{clean['PATH']}"}
     if database:

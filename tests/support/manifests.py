@@ -10,7 +10,9 @@ TYPE = "type.googleapis.com/"
 
 
 def cluster(name: str = "pay", *, eds: bool = False, **more: object) -> Tree:
-    """A cluster that is static and empty and needs nothing else; with `eds` its endpoints come over ADS."""
+    """The manifest of a cluster that is static and empty and needs nothing else; with `eds` its endpoints come over
+    ADS.
+    """
     tree: Tree = {"@type": TYPE + "envoy.config.cluster.v3.Cluster", "name": name, "connect_timeout": "1s", **more}
     if eds:
         tree |= {"type": "EDS", "eds_cluster_config": {"eds_config": {"ads": {}, "resource_api_version": "V3"}}}
@@ -18,7 +20,7 @@ def cluster(name: str = "pay", *, eds: bool = False, **more: object) -> Tree:
 
 
 def endpoints(cluster_name: str, *ports: int, address: str = "127.0.0.1") -> Tree:
-    """The endpoints of a cluster on loopback."""
+    """The manifest of a cluster's endpoints, on loopback unless `address` says otherwise."""
     lb = [
         {
             "endpoint": {"address": {"socket_address": {"address": address, "port_value": port}}},
@@ -35,7 +37,7 @@ def endpoints(cluster_name: str, *ports: int, address: str = "127.0.0.1") -> Tre
 
 
 def route(name: str, cluster_name: str, *, domain: str = "*") -> Tree:
-    """A route configuration that sends everything to one cluster."""
+    """The manifest of a route configuration that sends everything to one cluster."""
     host = {
         "name": "all",
         "domains": [domain],
@@ -61,7 +63,7 @@ def _connection_manager(route_name: str) -> Tree:
 
 
 def listener(name: str, route_name: str, port: int) -> Tree:
-    """An HTTP listener on loopback for Envoy."""
+    """The manifest of an HTTP listener on loopback for Envoy."""
     return {
         "@type": TYPE + "envoy.config.listener.v3.Listener",
         "name": name,
@@ -80,7 +82,7 @@ def listener(name: str, route_name: str, port: int) -> Tree:
 
 
 def api_listener(name: str, route_name: str) -> Tree:
-    """A listener for a proxyless gRPC client."""
+    """The manifest of a listener for a proxyless gRPC client."""
     return {
         "@type": TYPE + "envoy.config.listener.v3.Listener",
         "name": name,
@@ -89,7 +91,7 @@ def api_listener(name: str, route_name: str) -> Tree:
 
 
 def tls_secret(name: str, key: str) -> Tree:
-    """A secret whose private key is the text given."""
+    """The manifest of a secret whose private text is `key`."""
     return {
         "@type": TYPE + "envoy.extensions.transport_sockets.tls.v3.Secret",
         "name": name,
@@ -98,7 +100,7 @@ def tls_secret(name: str, key: str) -> Tree:
 
 
 def parsed(tree: Mapping[str, object]) -> ParsedResource:
-    """The resource of a manifest; fails the test when it is refused."""
+    """The resource of a manifest, parsed; fails the test when it is refused."""
     manifests, findings = read_manifests(json.dumps(tree).encode(), Media.JSON)
     assert not findings, findings
     result = parse(manifests[0])

@@ -17,7 +17,7 @@ RULES: Final = yaml.safe_load((DEPLOY / "prometheus/parley.rules.yml").read_text
 
 
 class Target(NamedTuple):
-    """Processes that a name stands for, and the port of each that is scraped."""
+    """A name that stands for processes, and the port of each that is scraped."""
 
     job: str
     name: str
@@ -25,7 +25,7 @@ class Target(NamedTuple):
 
 
 def targets(file: str) -> list[Target]:
-    """Whom a scrape configuration of deploy/prometheus asks."""
+    """The targets of a scrape configuration of deploy/prometheus."""
     document: Mapping[str, Any] = yaml.safe_load((DEPLOY / "prometheus" / file).read_text())
     return [
         Target(scrape["job_name"], name, found["port"])
@@ -85,6 +85,6 @@ def nodes(query: str) -> list[promql_parser.Expr]:
 
 
 def selectors(query: str) -> list[tuple[str, list[promql_parser.Matcher]]]:
-    """What a query reads: each metric, and what its labels must be."""
+    """The metrics that a query reads, each with what its labels must be."""
     found = [each for each in nodes(query) if isinstance(each, promql_parser.VectorSelector)]
     return [(each.name or "", each.matchers.matchers) for each in found]

@@ -8,8 +8,8 @@ import os
 import signal
 from pathlib import Path
 
-from controlplane import failpoints
 from controlplane.celery import app
+from controlplane.database import failpoints
 
 __all__ = ["app"]
 

@@ -106,7 +106,7 @@ _DURATIONS = ("0s", "-1s", "0.0001s", "1000000s", "soon")
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One resource with one thing changed. `section` is where a bootstrap has it."""
+    """One resource with one value changed. `section` is where a bootstrap has it."""
 
     section: str
     title: str
@@ -114,12 +114,12 @@ class Mutation:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """As it is put to Parley."""
+        """The manifest by which the changed resource is put to Parley."""
         return {"@type": TYPE + SEEDS[self.section][0], **self.tree}
 
 
 def mutations() -> Iterator[Mutation]:
-    """All of them."""
+    """Every mutation of every seed."""
     for section, (_, seed) in SEEDS.items():
         for path, value in _places(seed, ()):
             for number, other in enumerate(_spoiled(value)):
@@ -159,7 +159,9 @@ def _with(seed: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, 
 
 
 def envoy_refusal(mutation: Mutation, directory: Path) -> str:
-    """What a real Envoy says of it in a bootstrap of its own, in one line; empty when it accepts it."""
+    """The complaint of a real Envoy about the resource in a bootstrap of its own, on one line; empty when it accepts
+    it.
+    """
     resources = {section: [seed] for section, (_, seed) in SEEDS.items()} | {mutation.section: [mutation.tree]}
     file = directory / f"{abs(hash(mutation.title))}.json"
     file.write_text(json.dumps({"static_resources": resources}))

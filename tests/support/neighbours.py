@@ -49,16 +49,16 @@ _INVALID_ARGUMENT = 3
 
 
 class EndedError(Exception):
-    """The server ended the stream; the text is the name of the status."""
+    """The server ended the stream; the text is the name of the gRPC status."""
 
 
 Call = Any
-"""A call of bytes: grpc-stubs ask for serialisers that there are none of."""
+"""A stream of bytes: grpc-stubs ask for serialisers, and there are none."""
 
 
 @dataclass
 class Seen:
-    """What the good clients saw since the last report."""
+    """What the good clients observed since the last report."""
 
     ticks: dict[int, list[float]] = field(default_factory=dict)
     newcomers_s: list[float] = field(default_factory=list)
@@ -67,13 +67,13 @@ class Seen:
 
 
 class Fleet:
-    """The good clients, from the test's side."""
+    """The good clients in their process, from the test's side."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
 
     def seen(self) -> Seen:
-        """What they saw since the last report."""
+        """What the good clients observed since the last report."""
         self._pipe.send(_REPORT)
         told: Seen = self._pipe.recv()
         return told
@@ -81,7 +81,7 @@ class Fleet:
 
 @contextmanager
 def good_fleet(port: int, tokens: Sequence[str]) -> Iterator[Fleet]:
-    """One client for each token, and newcomers."""
+    """Run one client for each token, and newcomers, until the block ends."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=_fleet_main, args=(theirs, port, tuple(tokens)), daemon=True)
@@ -97,7 +97,9 @@ def good_fleet(port: int, tokens: Sequence[str]) -> Iterator[Fleet]:
 
 @contextmanager
 def bad_neighbour(attack: str, port: int, token: str) -> Iterator[Callable[[], Mapping[str, int]]]:
-    """One caller that does this until the block ends. Yields what tells how often, and how it was answered."""
+    """Run a caller that does this attack until the block ends. Yields a function that tells how often it did, and how
+    it was answered.
+    """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=_bad_main, args=(theirs, attack, port, token), daemon=True)
@@ -171,7 +173,7 @@ class _GoodFleet:
             await asyncio.sleep(random.uniform(0.2, 0.5))  # noqa: S311 - spreads load, keeps no secret
 
     def _answer(self, data: bytes, *, delta: bool) -> bytes:
-        """What the client says to a response, having kept when it read which number."""
+        """The request with which the client answers a response; when it read the number in the response is kept."""
         now = time.monotonic()
         response: Any
         if delta:
@@ -198,7 +200,9 @@ class _GoodFleet:
         return answer
 
     async def _newcomers(self) -> None:
-        """Somebody new each moment, with a connection of its own: how long the first answer takes."""
+        """Connect a new client each moment, with a connection of its own, and measure how long the first answer
+        takes.
+        """
         number = 0
         while True:
             number += 1
@@ -239,7 +243,7 @@ def _bad_main(pipe: Connection, attack: str, port: int, token: str) -> None:
 
 
 class _Bad:
-    """One caller with one token, and as many connections as it likes."""
+    """A bad caller with one token, and as many connections as it likes."""
 
     def __init__(self, port: int, token: str) -> None:
         self._port = port
@@ -256,7 +260,7 @@ class _Bad:
             task.cancel()
 
     async def _again(self, attack: "Attack", number: int) -> None:
-        """Do it again and again, on a connection that so many share."""
+        """Do the attack again and again, on a connection that `per_channel` tasks share."""
         shared = number // attack.per_channel
         if shared not in self._channels:
             self._channels[shared] = _channel(self._port)
@@ -277,8 +281,8 @@ class _Bad:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One way to be bad, `against` these rows of the table of budgets. `at_once` tasks do `once` again and again;
-    `per_channel` of them share a connection.
+    """One way to be a bad caller, `against` these rows of the table of budgets. `at_once` tasks do `once` again and
+    again; `per_channel` of them share a connection.
     """
 
     against: tuple[str, ...]
@@ -313,7 +317,7 @@ async def _until_ended(call: Call) -> None:
 
 
 async def _silent(bad: _Bad, channel: grpc.aio.Channel) -> None:
-    """A stream without a first request, held until it is ended."""
+    """Open a stream without a first request, and hold it until it is ended."""
     await _until_ended(_opened(channel, _SOTW, bad.token))
 
 
@@ -329,7 +333,7 @@ async def _flapping(bad: _Bad, channel: grpc.aio.Channel) -> None:
 
 
 async def _requests(bad: _Bad, channel: grpc.aio.Channel) -> None:
-    """Subscriptions to a thousand names that come and go, without a pause."""
+    """Subscribe to a thousand names and unsubscribe, without a pause."""
     call = _opened(channel, _DELTA, bad.token)
     names = _names(1_000, 40)
     try:
@@ -345,7 +349,7 @@ async def _requests(bad: _Bad, channel: grpc.aio.Channel) -> None:
 
 
 async def _large(bad: _Bad, channel: grpc.aio.Channel) -> None:
-    """Requests of nine megabytes, one after the other."""
+    """Send requests of nine megabytes, one after the other."""
     call = _opened(channel, _DELTA, bad.token)
     names = _names(9_000, _NAME_BYTES)
     try:
@@ -360,7 +364,7 @@ async def _large(bad: _Bad, channel: grpc.aio.Channel) -> None:
 
 
 async def _many_names(bad: _Bad, channel: grpc.aio.Channel) -> None:
-    """As many names as a stream may have, as long as they may be, held."""
+    """Subscribe to as many names as a stream may have, as long as they may be, and hold them."""
     call = _opened(channel, _DELTA, bad.token)
     try:
         node = _node()
@@ -372,7 +376,7 @@ async def _many_names(bad: _Bad, channel: grpc.aio.Channel) -> None:
 
 
 async def _refusing(bad: _Bad, channel: grpc.aio.Channel) -> None:
-    """Refuse everything, as a new node each time, in new words that blame a victim."""
+    """Refuse every response, as a new node each time, in new words that blame a victim."""
     call = _opened(channel, _SOTW, bad.token)
     try:
         await call.write(_first(_node(), delta=False))
@@ -395,7 +399,7 @@ async def _refusing(bad: _Bad, channel: grpc.aio.Channel) -> None:
 
 
 async def _guessing(bad: _Bad, channel: grpc.aio.Channel) -> None:
-    """Ask for ten thousand secrets that there may be, as a new node each time."""
+    """Ask for ten thousand secrets that may exist, as a new node each time."""
     call = _opened(channel, _DELTA, bad.token)
     try:
         await call.write(_subscribe(SECRET.url, _names(10_000, 30), node=_node()))
@@ -406,7 +410,7 @@ async def _guessing(bad: _Bad, channel: grpc.aio.Channel) -> None:
 
 
 async def _status(bad: _Bad, channel: grpc.aio.Channel) -> None:
-    """Ask for the status of all clients without a token that may."""
+    """Ask for the status of all clients with a token that may not."""
     ask: Any = channel.unary_unary
     metadata = (("authorization", f"Bearer {bad.token}"),)
     await ask(_CSDS)(csds_pb2.ClientStatusRequest().SerializeToString(), metadata=metadata)

@@ -24,7 +24,9 @@ MISSING: Final = (
 
 @cache
 def why_no_node() -> str:
-    """Why gRPC for Node cannot be tried here, with MISSING at its beginning; empty when it can. Installs it."""
+    """The reason why gRPC for Node cannot be tried here, with MISSING at its beginning; empty when it can. Installs
+    it.
+    """
     if shutil.which("node") is None or shutil.which("npm") is None:
         return f"{MISSING}: there is no node or no npm on this machine"
     try:
@@ -36,7 +38,7 @@ def why_no_node() -> str:
 
 @cache
 def node_modules() -> Path:
-    """The folder of the installed packages. Raises RuntimeError in npm's words when they cannot be installed."""
+    """The folder of the installed Node packages. Raises RuntimeError in npm's words when they cannot be installed."""
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in _PINNED)).hexdigest()[:16]
     folder = _CACHE / digest
     folder.mkdir(parents=True, exist_ok=True)

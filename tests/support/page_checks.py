@@ -65,13 +65,13 @@ _LIVE: Final = """() => [...document.querySelectorAll("[aria-live], [role=status
 
 @dataclass(slots=True)
 class Watch:
-    """What a browser did that no page asks for."""
+    """Collects the faults that a browser reports by itself while it shows pages."""
 
     base: str
     faults: list[str] = field(default_factory=list)
 
     def attend(self, context: BrowserContext) -> None:
-        """Listen to every page of this context."""
+        """Listen to every page of this browser context."""
         host = self.base.removeprefix("http://")
         context.on("request", lambda asked: self._unless(asked.url.split("/")[2] == host, f"asks {asked.url}"))
         context.on("weberror", lambda error: self.faults.append(f"failed: {error.error}"))
@@ -89,7 +89,7 @@ class Watch:
             self.faults.append(fault)
 
     def taken(self) -> list[str]:
-        """What there was since the last time."""
+        """The faults since the last call."""
         found = list(self.faults)
         self.faults.clear()
         return found
@@ -104,7 +104,9 @@ def _dismisser(faults: list[str]) -> Callable[[Dialog], None]:
 
 
 def axe_faults(page: Page, *, contrast_only: bool = False) -> Iterator[str]:
-    """Every rule of WCAG 2.2 AA and of good practice that axe can judge; or its rule on contrast alone."""
+    """The faults that axe finds by every rule of WCAG 2.2 AA and of good practice that it can judge; or by its rule on
+    contrast alone.
+    """
     page.evaluate(AXE)
     wanted: Any = {"type": "rule", "values": ["color-contrast"]} if contrast_only else {"type": "tag", "values": _RULES}
     for rule, element, message in page.evaluate(_RUN, wanted):
@@ -112,7 +114,7 @@ def axe_faults(page: Page, *, contrast_only: bool = False) -> Iterator[str]:
 
 
 def width_faults(page: Page, width: int) -> Iterator[str]:
-    """Whether this page, in a window so wide, has to be moved sideways."""
+    """The fault that a page, in a window of this width, has to be scrolled sideways; nothing where it has not."""
     page.set_viewport_size({"width": width, "height": 900})
     wider = int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
     if wider > 0:
@@ -120,7 +122,7 @@ def width_faults(page: Page, width: int) -> Iterator[str]:
 
 
 def zoom_faults(page: Page) -> Iterator[str]:
-    """Whether at 200 % of a window of 1280 pixels something is lost (WCAG 1.4.4 and 1.4.10)."""
+    """The faults by which, at 200 % in a window of 1280 pixels, something is lost (WCAG 1.4.4 and 1.4.10)."""
     page.set_viewport_size({"width": 1280, "height": 900})
     before = list(page.evaluate(_WORDS))
     yield from width_faults(page, 640)
@@ -130,10 +132,10 @@ def zoom_faults(page: Page) -> Iterator[str]:
 
 
 def focus_faults(page: Page) -> Iterator[str]:
-    """What keys do not reach, or not in the order in which it is read."""
+    """The faults by which keys do not reach a control, or not in the order in which the page is read."""
     yield from page.evaluate(_FOCUS)
 
 
 def live_faults(page: Page) -> Iterator[str]:
-    """Live regions that interrupt, or that speak twice."""
+    """The faults of live regions that interrupt, or that speak twice."""
     yield from page.evaluate(_LIVE)

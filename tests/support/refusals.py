@@ -16,7 +16,7 @@ from tests.support.xds_resources import api_listener, assignment, eds_cluster, h
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType
 
 KINDS: Final = (LISTENER, ROUTE, CLUSTER, ENDPOINT)
-"""The types that both gRPC and Envoy read, as a call meets them."""
+"""The types that both gRPC and Envoy read, in the order in which a call meets them."""
 _UNKNOWN_CHECKER: Final = {
     "timeout": "1s",
     "interval": "5s",
@@ -38,11 +38,11 @@ class Service:
 
     @property
     def target(self) -> str:
-        """Where steady load calls it."""
+        """The address that steady load calls."""
         return f"http://127.0.0.1:{self.port}/" if self.port else f"xds:///{self.name}"
 
     def sound(self, kind: ResourceType) -> Any:
-        """The resource of this type, which clients accept."""
+        """The service's resource of this type, which clients accept."""
         if kind is LISTENER:
             return http_listener(self.name, self.port, self.name) if self.port else api_listener(self.name, self.name)
         if kind is ROUTE:
@@ -50,20 +50,20 @@ class Service:
         return eds_cluster(self.name) if kind is CLUSTER else assignment(self.name, self.backend)
 
     def refused(self, kind: ResourceType) -> Any:
-        """The same with what Envoy, or gRPC for Python and Node, does not take."""
+        """The service's resource of this type, changed so that Envoy, or gRPC for Python and Node, refuses it."""
         resource = self.sound(kind)
         (_REFUSED_BY_ENVOY if self.port else _REFUSED_BY_GRPC)[kind](resource)
         return resource
 
 
 def manifest(resource: Message) -> dict[str, object]:
-    """A resource as REST takes it."""
+    """The manifest of a resource, as REST takes it."""
     tree: dict[str, object] = json_format.MessageToDict(resource, preserving_proto_field_name=True)
     return {"@type": f"type.googleapis.com/{resource.DESCRIPTOR.full_name}", **tree}
 
 
 def _unknown_filter(listener: Any) -> None:
-    """A type that is no filter's."""
+    """Put into the listener, before its filters, one whose type is that of no filter."""
     found = listener.filter_chains[0].filters[0].typed_config
     _change_http(found, config_source_pb2.AggregatedConfigSource())
 
@@ -88,7 +88,7 @@ def _filter_of_envoy_s(listener: Any) -> None:
 
 
 def _change_http(packed: Any, filter_config: Message) -> None:
-    """Put a filter before the others of a connection manager."""
+    """Put a filter before the others of a packed connection manager."""
     http = http_connection_manager_pb2.HttpConnectionManager()
     packed.Unpack(http)
     others = list(http.http_filters)

@@ -23,7 +23,7 @@ Resource = Message | AnyMessage
 
 @dataclass(eq=False)
 class ScriptedStream:
-    """One stream as the server sees it; `node` is that of its first request."""
+    """A stream from the server's side; `node` is that of its first request."""
 
     delta: bool
     metadata: dict[str, str]
@@ -36,7 +36,7 @@ class ScriptedStream:
     nonce: int = 0
 
     async def request(self, kind: ResourceType) -> Request:
-        """The next request of a type."""
+        """Wait for the next request of a type."""
         async with asyncio.timeout(_WAIT_S):
             while True:
                 request = await self.unread.get()
@@ -51,7 +51,7 @@ class ScriptedStream:
         removed: Iterable[str] = (),
         version: str = "",
     ) -> str:
-        """Send a response; its nonce. Delta resources get the response's version."""
+        """Send a response; its nonce. In delta, resources get the response's version."""
         self.nonce += 1
         nonce, version = f"n{self.nonce}", version or f"v{self.nonce}"
         if self.delta:
@@ -72,7 +72,7 @@ class ScriptedStream:
         return nonce
 
     async def answered(self, kind: ResourceType, nonce: str) -> Request:
-        """The request that answers a response."""
+        """Wait for the request that answers the response with this nonce."""
         while (request := await self.request(kind)).response_nonce != nonce:
             pass
         return request
@@ -88,7 +88,7 @@ class ScriptedStream:
 
 
 class ScriptedAds:
-    """Streams wait here, by node id, until the test takes them."""
+    """A server on which streams wait, by node id, until the test takes them."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -97,12 +97,12 @@ class ScriptedAds:
         self.refuse_with: grpc.StatusCode | None = None
 
     async def stream(self, key: str) -> ScriptedStream:
-        """The next stream of a node, or of what `key_of` says."""
+        """Wait for the next stream of a node, or of what `key_of` says."""
         async with asyncio.timeout(_WAIT_S):
             return await self._queue(key).get()
 
     def key_of(self, request: Request) -> str:
-        """By what the stream that begins with this request is found."""
+        """The key under which the stream that begins with this request waits."""
         return str(request.node.id)
 
     def _queue(self, key: str) -> asyncio.Queue[ScriptedStream]:
@@ -140,7 +140,7 @@ async def scripted_ads(
     address: str = "127.0.0.1:0",
     serve: ScriptedAds | None = None,
 ) -> AsyncIterator[ScriptedAds]:
-    """A scripted server for as long as the block runs."""
+    """Run a scripted server until the block ends."""
     scripted = serve or ScriptedAds()
 
     async def sotw(_: object, context: Any) -> None:
@@ -164,14 +164,14 @@ async def scripted_ads(
 
 
 def named(message: Resource, name: str, version: str = "") -> AnyMessage:
-    """A resource under another name than its own: in the Resource wrapper."""
+    """The resource in a `Resource` wrapper, under another name than its own."""
     wrapper = discovery_pb2.Resource(name=name, version=version)
     wrapper.resource.CopyFrom(_packed(message))
     return _packed(wrapper)
 
 
 def broken(kind: ResourceType) -> AnyMessage:
-    """Bytes that are no message of the type."""
+    """An Any of this type whose bytes are no message."""
     return AnyMessage(type_url=kind.url, value=b"\xff\xff")
 
 

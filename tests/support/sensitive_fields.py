@@ -27,18 +27,18 @@ _MAX_STEPS = 6
 
 @cache
 def sensitive_fields() -> tuple[FieldDescriptor, ...]:
-    """All of them, by their full names."""
+    """Every field that the API marks as sensitive."""
     return tuple(field for each in descriptors().values() for field in each.fields if is_sensitive(field))
 
 
 def is_sensitive(field: FieldDescriptor) -> bool:
-    """Whether the API marks this field."""
+    """Whether the API marks this field as sensitive."""
     options: Any = field.GetOptions()
     return bool(options.Extensions[sensitive_pb2.sensitive])
 
 
 def filled(field: FieldDescriptor, secret: str) -> Message:
-    """A message with nothing but this field, and the secret in it."""
+    """A message with nothing but this field set, and the secret in it."""
     message = class_of(field.containing_type)()
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         value = field.message_type.fields_by_name["value"]
@@ -69,7 +69,7 @@ def _fill(message: Any, secret: str) -> None:
 
 
 def packed(message: Message) -> AnyProto:
-    """As a resource is stored."""
+    """The message as an Any, in the bytes that are stored of a resource."""
     return AnyProto(
         type_url=TYPE_URL_PREFIX + message.DESCRIPTOR.full_name, value=message.SerializeToString(deterministic=True)
     )
@@ -94,7 +94,7 @@ def holding(kind: ResourceType, inner: Message, name: str = "edge") -> Message:
 
 @cache
 def way_to_any(descriptor: Descriptor) -> tuple[FieldDescriptor, ...] | None:
-    """The fields that lead from a message to an Any that is not sensitive itself, the shortest way."""
+    """The fields that lead from a message to an Any that is not sensitive itself, by the shortest way."""
     ways: list[tuple[Descriptor, tuple[FieldDescriptor, ...]]] = [(descriptor, ())]
     seen = {descriptor.full_name}
     for at, way in ways:
@@ -111,12 +111,12 @@ def way_to_any(descriptor: Descriptor) -> tuple[FieldDescriptor, ...] | None:
 
 
 def kinds_with_an_any() -> tuple[ResourceType, ...]:
-    """The types in which any message can stand."""
+    """The resource types in which any message can be put."""
     return tuple(kind for kind in RESOURCE_TYPES if way_to_any(new_message(kind.message).DESCRIPTOR) is not None)
 
 
 def spellings(secret: str) -> dict[str, str]:
-    """How a text may quote a secret, by what it is called."""
+    """The spellings in which a text may quote a secret, by what each is called."""
     raw = secret.encode()
     quoted = json.dumps(secret)[1:-1]
     every = "".join(f"\\u{ord(character):04x}" for character in secret)
@@ -159,7 +159,7 @@ def spellings(secret: str) -> dict[str, str]:
 
 
 def traces(secret: str) -> Callable[[bytes], Iterator[str]]:
-    """What finds a secret in bytes, in whatever spelling; independent of how it was taken out."""
+    """A function that finds a secret in bytes, in whatever spelling; independent of the code that takes secrets out."""
     shown = spellings(secret)
     wanted = {name: text for name, text in shown.items() if name != "upper case"}
 

@@ -28,7 +28,7 @@ _FORGED = 500
 
 @dataclass
 class Site:
-    """A running installation with its fleet, and what is published."""
+    """A running installation with its fleet, and the names of the clusters that are published."""
 
     parley: Parley
     database: Postgres
@@ -37,23 +37,25 @@ class Site:
     published: list[str] = field(default_factory=list)
 
     def publish(self, name: str) -> None:
-        """One more cluster."""
+        """Publish one more cluster."""
         self.parley.apply_and_publish(cluster(name))
         self.published.append(name)
 
     def converges(self, *, within_s: float) -> Report:
-        """Every client has everything that is published."""
+        """Wait until every client has every cluster that is published."""
         return self.fleet.agree(*self.published, within_s=within_s)
 
     def forge_hints(self) -> None:
-        """Tell the replicas of hundreds of snapshots that there are not, and things that are no hints (F4)."""
+        """Send the replicas hints of hundreds of snapshots that do not exist, and messages that are no hints (F4)."""
         client = self.redis.client()
         for number in range(_FORGED):
             client.publish("parley:published", f"default-{number % 7}" if number % 2 else secrets.token_bytes(20))
 
 
 def nothing_wrong(*reports: Report, ends: Sequence[str] = ()) -> None:
-    """No cluster vanished, no error came but the one that is right, no stream ended otherwise than so."""
+    """Fail the test unless no cluster vanished, no error came but the right one, and no stream ended otherwise than by
+    `ends`.
+    """
     for report in reports:
         assert report.vanished == {}
         assert report.errors.keys() <= {(MISSING, NOT_FOUND)}
@@ -62,7 +64,7 @@ def nothing_wrong(*reports: Report, ends: Sequence[str] = ()) -> None:
 
 @contextmanager
 def stores() -> Iterator[tuple[Postgres, Valkey]]:
-    """An empty database and an empty Redis."""
+    """Run a server with an empty database and an empty Redis until the block ends."""
     with postgresql_server() as database, valkey() as redis:
         yield database, redis
 
@@ -77,8 +79,8 @@ def site_of(
     of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     code: Path = ROOT,
 ) -> Iterator[Site]:
-    """A Parley in `home` with these stores and its fleet, whose clients ask for `listeners`. `of` has variables of
-    single processes; `code` is the checkout that all of them are started from.
+    """Run a Parley in `home` with these stores and its fleet, whose clients ask for `listeners`, until the block ends.
+    `of` has variables of single processes; `code` is the checkout that all of them are started from.
     """
     where = {"DATABASE_URL": database.url, "REDIS_URL": redis.url}
     with (

@@ -11,7 +11,7 @@ _DRIP_S = 0.05
 
 @contextmanager
 def slow_peer(behave: Behaviour) -> Iterator[int]:
-    """The port of a server that behaves so towards everybody who connects, for as long as the block runs."""
+    """Run a server that behaves so towards everybody who connects, until the block ends; yields its port."""
     over = threading.Event()
     server = socket.create_server(("127.0.0.1", 0))
     threads: list[threading.Thread] = []
@@ -40,7 +40,7 @@ def slow_peer(behave: Behaviour) -> Iterator[int]:
 
 
 def drips(begin: bytes, drop: bytes, *, drops: int = 60) -> Behaviour:
-    """Says `begin`, then `drop` again and again, quicker than any timeout of a single wait."""
+    """A behaviour: say `begin`, then `drop` again and again, quicker than any timeout of a single wait."""
 
     def behave(peer: socket.socket, over: threading.Event) -> None:
         peer.sendall(begin)
@@ -53,7 +53,7 @@ def drips(begin: bytes, drop: bytes, *, drops: int = 60) -> Behaviour:
 
 
 def after(answers: list[bytes], then: Behaviour) -> Behaviour:
-    """Says the first of these at once and each other to a line it is sent, and then behaves so."""
+    """A behaviour: say the first of these at once and each other in answer to a line, and then behave as `then`."""
 
     def behave(peer: socket.socket, over: threading.Event) -> None:
         for number, answer in enumerate(answers):
@@ -66,6 +66,6 @@ def after(answers: list[bytes], then: Behaviour) -> Behaviour:
 
 
 def silent(peer: socket.socket, over: threading.Event) -> None:
-    """Neither reads nor says anything."""
+    """A behaviour: neither read nor say anything."""
     del peer
     over.wait(3)

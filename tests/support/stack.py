@@ -26,7 +26,7 @@ WORKER_STATUS, BEAT_STATUS = "PARLEY_WORKER_METRICS_ADDRESS", "PARLEY_BEAT_METRI
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One REST answer."""
+    """The answer to one REST call."""
 
     status: int
     body: Any
@@ -35,7 +35,9 @@ class Answer:
 
 @dataclass(slots=True)
 class Parley:
-    """How to reach a running Parley. `status_ports` are those of web and workers, by the names of their processes."""
+    """A running Parley, with the ports to reach it. `status_ports` are those of web and workers, by the names of their
+    processes.
+    """
 
     home: Path
     web_port: int
@@ -48,7 +50,7 @@ class Parley:
     starts: "Callable[[str, Mapping[str, str], Path | None], None] | None" = None
 
     def replica(self, number: int) -> dict[str, str]:
-        """The variables that tell one ADS process from the others."""
+        """The environment variables that tell one ADS process from the others."""
         return {
             "PARLEY_ADS_ADDRESS": f"127.0.0.1:{self.ads_ports[number]}",
             "PARLEY_ADS_METRICS_ADDRESS": f"127.0.0.1:{self.metrics_ports[number]}",
@@ -67,7 +69,7 @@ class Parley:
         self.processes[name].wait(30)
 
     def restart(self, name: str, *, code: Path | None = None) -> None:
-        """Stop it as an operator does, start it again, and wait until it can serve."""
+        """Stop a process as an operator does, start it again, and wait until it can serve."""
         self.stop(name)
         self.start(name, code=code)
         if not name.startswith("worker"):
@@ -87,7 +89,7 @@ class Parley:
         return (self.home / "admin.token").read_text().strip()
 
     def call(self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> Answer:
-        """One REST call below /api/v1; a problem is an answer too."""
+        """Make one REST call below /api/v1; a problem document is an answer too."""
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.web_port}/api/v1{path}", data=data, method=method)
         request.add_header("Authorization", f"Bearer {self.token}")
@@ -114,7 +116,7 @@ class Parley:
         environment: str = "default",
         losing: int = 0,
     ) -> str:
-        """Apply and return the change's id. `losing`: as many clients may lose something."""
+        """Apply these resources and deletions; the change's id. `losing`: as many clients may lose something."""
         body = {"resources": list(resources), "delete": delete or [], "message": "test"}
         accepted = f"?accept_loss={losing}" if losing else ""  # the version before does not know it
         answer = self.call("POST", f"/environments/{environment}/apply{accepted}", body)
@@ -122,7 +124,7 @@ class Parley:
         return str(answer.body["id"])
 
     def published(self, change: str, *, within_s: float = 10.0) -> dict[str, Any]:
-        """The change once it is published."""
+        """Wait until the change is published; the change as REST tells it."""
 
         def look() -> dict[str, Any]:
             return dict(self.call("GET", f"/changes/{change}").body)
@@ -136,7 +138,7 @@ class Parley:
         environment: str = "default",
         losing: int = 0,
     ) -> dict[str, Any]:
-        """Apply, and wait for the snapshot."""
+        """Apply these resources and deletions and wait for the snapshot; the change as REST tells it."""
         return self.published(self.apply(*resources, delete=delete, environment=environment, losing=losing))
 
 
@@ -149,7 +151,7 @@ def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Answer:
 
 @contextmanager
 def running_up(home: Path, extra: Mapping[str, str] | None = None) -> Iterator[Parley]:
-    """`manage.py up`, ready, until the block ends; then stopped as by Ctrl-C's cousin, which must end it well."""
+    """Run `manage.py up`, ready, until the block ends; then stop it by SIGTERM, which must end it well."""
     parley, environment = _place(home, ads=1, extra=extra)
     with _process(environment, "up", [sys.executable, "manage.py", "up"], home) as supervisor:
         parley.processes["up"] = supervisor
@@ -169,9 +171,9 @@ def running_apart(
     code: Path = ROOT,
     later: Collection[str] = (),
 ) -> Iterator[Parley]:
-    """The production shape: every process started by itself, against the database and the Redis that `extra` names.
-    `of` has variables of single processes, by their names; `code` is the checkout that everything is started from.
-    Those named by `later` are the test's to start.
+    """Run the production shape until the block ends: every process started by itself, against the database and the
+    Redis that `extra` names. `of` has variables of single processes, by their names; `code` is the checkout that
+    everything is started from. Those named by `later` are the test's to start.
     """
     parley, environment = _place(home, ads=ads, extra=extra)
     parley.environment = environment
@@ -210,7 +212,9 @@ def running_apart(
 
 @contextmanager
 def running_ads(home: Path, extra: Mapping[str, str]) -> Iterator[Parley]:
-    """`manage.py ads` alone, in a home that an earlier Parley left behind; listening, not necessarily ready."""
+    """Run `manage.py ads` alone until the block ends, in a home that an earlier Parley left behind; listening, not
+    necessarily ready.
+    """
     parley, environment = _place(home, ads=1, extra=extra)
     with _process(environment, "ads-alone", [sys.executable, "manage.py", "ads"], home) as process:
         parley.processes["ads"] = process
@@ -268,7 +272,7 @@ def _await_ready(parley: Parley) -> None:
 
 
 def readiness(port: int) -> tuple[int, str]:
-    """Status and body of /readyz."""
+    """The status and body of /readyz at this port."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return int(answer.status), answer.read().decode()

@@ -46,14 +46,16 @@ class Call:
 
 
 class Steady:
-    """What became of the calls so far. They go on until the block of `steady` ends, which waits for the last ones."""
+    """The calls of steady load that ended so far. They go on until the block of `steady` ends, which waits for the last
+    ones.
+    """
 
     def __init__(self, targets: Sequence[str]) -> None:
         self.targets = targets
         self.calls: list[Call] = []
 
     def read(self, lines: Iterable[str]) -> None:
-        """Take note of every call that is reported, until there are no more."""
+        """Read reports and keep every call in them, until there are no more."""
         for line in lines:
             self.calls.append(Call(**json.loads(line)))
 
@@ -62,7 +64,7 @@ class Steady:
         eventually(self._silent, lambda silent: not silent, within_s=within_s)
 
     def failed(self, since: float = 0.0) -> list[Call]:
-        """Calls that failed, of those that began at this time or later."""
+        """The calls that failed, of those that began at this time or later."""
         return [call for call in self.calls if call.code != "OK" and call.began_at >= since]
 
     def of(self, target: str) -> list[Call]:
@@ -77,7 +79,9 @@ class Steady:
 def steady(
     targets: Sequence[str], *, rate_per_s: float, bootstrap: Mapping[str, Any] | None = None, tp3: bool = True
 ) -> Iterator[Steady]:
-    """gRPC for Python, or HTTP, calls each target this often. `tp3` switches on what C-core has of TP3 and A88."""
+    """Call each target this often with gRPC for Python, or HTTP, until the block ends. `tp3` switches on what C-core
+    has of TP3 and A88.
+    """
     variables = {"GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING": str(tp3).lower()}
     with _load([sys.executable, "-m", "tests.support.steady"], targets, rate_per_s, bootstrap, variables) as load:
         yield load
@@ -87,7 +91,7 @@ def steady(
 def steady_node(
     modules: Path, targets: Sequence[str], *, rate_per_s: float, bootstrap: Mapping[str, Any]
 ) -> Iterator[Steady]:
-    """gRPC for Node, of these installed packages, calls each target this often."""
+    """Call each target this often with gRPC for Node, of these installed packages, until the block ends."""
     with _load(["node", str(SCRIPT)], targets, rate_per_s, bootstrap, {"NODE_PATH": str(modules)}) as load:
         yield load
 
@@ -183,7 +187,7 @@ def _grpc(target: str, timeout_s: float) -> Callable[[_Report], None]:
 
 
 def _http(url: str, timeout_s: float, threads: ThreadPoolExecutor) -> Callable[[_Report], None]:
-    """A connection of its own for each call: the listener must take it."""
+    """A function that GETs a URL, on a connection of its own for each call: the listener must take it."""
 
     def call(report: _Report, began_at: float) -> None:
         try:

@@ -26,30 +26,30 @@ Settings = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit with its drop-ins. `settings` has the values of each name in their order; an empty one forgets those
-    before it.
+    """One systemd unit with its drop-ins. `settings` has the values of each name in their order; an empty one forgets
+    those before it.
     """
 
     name: str
     settings: Settings
 
     def one(self, name: str) -> str:
-        """The value that counts; empty where there is none."""
+        """The value of a setting that counts, which is the last; empty where there is none."""
         return self.settings.get(name, ("",))[-1]
 
     def words(self, name: str) -> list[str]:
-        """Each word of each value."""
+        """The words of all values of a setting."""
         return [word for value in self.settings.get(name, ()) for word in shlex.split(value)]
 
     def command(self, instance: str = "", variables: Mapping[str, str] | None = None) -> list[str]:
-        """The words of ExecStart, its specifiers and variables replaced."""
+        """The words of ExecStart, with its specifiers and variables replaced."""
         line = specified(self.one("ExecStart"), instance)
         for key, value in (variables or {}).items():
             line = line.replace(f"${{{key}}}", value)
         return shlex.split(line)
 
     def environment(self, instance: str = "", root: Path = Path("/")) -> dict[str, str]:
-        """What the process finds in its environment, of what the unit says; files are looked for below `root`."""
+        """The environment variables that the unit gives its process; files are looked for below `root`."""
         found = dict(word.split("=", 1) for word in self.words("Environment"))
         for value in self.settings.get("EnvironmentFile", ()):
             file = root / specified(value, instance).removeprefix("-").removeprefix("/")
@@ -65,13 +65,13 @@ def specified(text: str, instance: str) -> str:
 
 
 def variables_of(text: str) -> dict[str, str]:
-    """The variables of an environment file."""
+    """The variables of an environment file with this text."""
     lines = [line.partition("=") for line in text.splitlines() if line and not line.startswith(("#", ";"))]
     return {name: shlex.split(value)[0] for name, _, value in lines}
 
 
 def own_settings(file: Path) -> dict[str, tuple[str, ...]]:
-    """What one file says, of whichever section: no name is used in two of them."""
+    """The settings of one file, of whichever section: no name is used in two of them."""
     found: dict[str, tuple[str, ...]] = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith(("#", "[")):
@@ -81,7 +81,7 @@ def own_settings(file: Path) -> dict[str, tuple[str, ...]]:
 
 
 def unit(name: str, *drop_ins: Path) -> Unit:
-    """A unit of the folder with the drop-in of all, and with others."""
+    """A unit of the folder with the drop-in of all units, and with these."""
     settings = own_settings(FOLDER / name)
     for file in (*sorted((FOLDER / "parley-.service.d").iterdir()), *drop_ins):
         for key, values in own_settings(file).items():
@@ -90,13 +90,13 @@ def unit(name: str, *drop_ins: Path) -> Unit:
 
 
 def unit_names() -> list[str]:
-    """Every service of the folder."""
+    """The names of all service files of the folder."""
     return sorted(file.name for file in FOLDER.glob("*.service"))
 
 
 def release_make(folder: Path, replaced: Mapping[str, str]) -> Path:
-    """A release as it is installed: this checkout and this Python by links, the programs of deploy/systemd as files, in
-    which `replaced` (paths of the installation) stand for others.
+    """Make a release as it is installed: this checkout and this Python by links, the programs of deploy/systemd as
+    files, in which `replaced` (paths of the installation) stand for others.
     """
     folder.mkdir(parents=True)
     for name in ("manage.py", "adsserver", "controlplane", "xdscore", "templates", "static"):
@@ -114,5 +114,5 @@ def release_make(folder: Path, replaced: Mapping[str, str]) -> Path:
 
 
 def outside() -> dict[str, str]:
-    """What systemd itself sets for a process of ours."""
+    """The environment variables that systemd itself sets for a process of ours."""
     return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}

@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 
 @dataclass(slots=True)
 class Valkey:
-    """One server on one port."""
+    """One Valkey server on one port."""
 
     port: int
     process: "subprocess.Popen[bytes] | None" = field(default=None)
@@ -26,7 +26,7 @@ class Valkey:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it, empty."""
+        """Start the server, empty."""
         binary = valkey_binary()
         assert binary is not None
         command = [str(binary), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
@@ -34,23 +34,23 @@ class Valkey:
         eventually(self._answers, within_s=10)
 
     def kill(self) -> None:
-        """Kill it, as the kernel would."""
+        """Kill the server, as the kernel would."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def freeze(self) -> None:
-        """Stop it without closing a connection."""
+        """Stop the server's process without closing a connection."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let the stopped server go on."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
     def client(self) -> "redis.Redis":
-        """Somebody who reaches it."""
+        """A new client of the server."""
         return redis.Redis(port=self.port)
 
     def _answers(self) -> bool:
@@ -61,7 +61,7 @@ class Valkey:
 
 @contextmanager
 def valkey() -> Iterator[Valkey]:
-    """A server until the block ends."""
+    """Run a server until the block ends."""
     (port,) = free_ports(1)
     server = Valkey(port)
     server.start()

@@ -13,8 +13,8 @@ _MIGRATIONS = "controlplane/*/migrations/0*.py"
 
 
 def version_before(folder: Path, *, migration: str = "") -> Path | None:
-    """Its files, put into this folder; None where the history does not have it. `migration`: those of the last commit
-    that does not know this one, whatever was released since.
+    """Put the files of the version before into this folder; their path, None where the history does not have it.
+    `migration`: those of the last commit that does not know this one, whatever was released since.
     """
     before = commit_without(ROOT, migration) if migration else commit_before(ROOT)
     if not before:
@@ -27,7 +27,7 @@ def version_before(folder: Path, *, migration: str = "") -> Path | None:
 
 
 def migrations_since(before: Path) -> set[str]:
-    """The migrations that this checkout has and that code has not."""
+    """The migrations that this checkout has and the code at `before` has not."""
     here, there = ({str(file.relative_to(code)) for file in code.glob(_MIGRATIONS)} for code in (ROOT, before))
     return here - there
 
@@ -46,7 +46,7 @@ def commit_without(checkout: Path, migration: str) -> str:
 
 
 def _git(checkout: Path, *arguments: str) -> str:
-    """What git says; nothing where there is no git, this is no repository, or it does not know."""
+    """The output of a git command; empty where there is no git, this is no repository, or it does not know."""
     command = ["git", *arguments]
     try:
         asked = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False, timeout=60)

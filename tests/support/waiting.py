@@ -10,7 +10,9 @@ T = TypeVar("T")
 def eventually(
     question: Callable[[], T], want: Callable[[T], bool] = bool, *, within_s: float, every_s: float = 0.05
 ) -> T:
-    """The first answer that is wanted; fails with the last one when none comes in time. An OSError is asked again."""
+    """Ask until an answer is the wanted one, and return it; fails with the last one when none comes in time. An OSError
+    is asked again.
+    """
     deadline = time.monotonic() + within_s
     while True:
         try:

@@ -33,15 +33,15 @@ _EXIT_S = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
 
 View = frozenset[tuple[str, bytes]]
-"""Name and bytes of every cluster that a client has."""
+"""The name and bytes of every cluster that a client has."""
 
 Answers = frozenset[tuple[str, int]]
-"""What each listener that a client asks for is to it: HAS, UNANSWERED, or the code of the error it was told last."""
+"""The state of each listener that a client asks for: HAS, UNANSWERED, or the code of the error it was told last."""
 
 HAS, UNANSWERED = 0, -1
 
 CUT_WHILE_WRITING = "CUT_WHILE_WRITING"
-"""How a stream ended whose client was writing just then: grpc.aio does not tell what the server said."""
+"""The end of a stream whose client was writing just then: grpc.aio does not tell what the server said."""
 
 # The text of the INTERNAL that grpc.aio puts in its place (`_AioCall.set_internal_error`); a server has other texts.
 _MASKED = "Internal error from Core"
@@ -52,7 +52,7 @@ _REPORT, _RECONNECT, _LEAVE = "report", "reconnect", "leave"
 
 @dataclass
 class Report:
-    """What the clients remember, over all of them."""
+    """The observations of all clients together."""
 
     views: Counter[View] = field(default_factory=Counter)
     answers: Counter[Answers] = field(default_factory=Counter)
@@ -64,11 +64,13 @@ class Report:
     responses: int = 0
 
     def names(self) -> set[frozenset[str]]:
-        """The sets of clusters that clients have: one set, once they agree."""
+        """The different sets of clusters that clients have: one set, once they agree."""
         return {frozenset(name for name, _ in view) for view in self.views}
 
     def add(self, later: "Report") -> None:
-        """Go on with a later report: what clients have is as it is then, what happened to them is summed."""
+        """Add a later report: the clusters that clients have are those of the later one, what happened to them is
+        summed.
+        """
         self.views, self.answers, self.connected = later.views, later.answers, later.connected
         self.vanished += later.vanished
         self.errors += later.errors
@@ -78,32 +80,34 @@ class Report:
 
 
 class Watchers:
-    """The clients, from the test's side."""
+    """The clients in their process, from the test's side."""
 
     def __init__(self, pipe: Connection, pid: int) -> None:
         self._pipe = pipe
         self._pid = pid
 
     def freeze(self) -> None:
-        """From now on they neither read nor answer; their connections stay."""
+        """Stop the clients' process: they neither read nor answer; their connections stay."""
         os.kill(self._pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them go on."""
+        """Let the stopped clients go on."""
         os.kill(self._pid, signal.SIGCONT)
 
     def reconnect(self) -> None:
-        """Every client ends its stream and comes again."""
+        """Let every client end its stream and come again."""
         self._pipe.send(_RECONNECT)
 
     def report(self) -> Report:
-        """What they remember since the last report; views are as of now."""
+        """The observations since the last report; the clusters that clients have are those of now."""
         self._pipe.send(_REPORT)
         told: Report = self._pipe.recv()
         return told
 
     def agree(self, *names: str, within_s: float) -> Report:
-        """Wait until every client has exactly these clusters, with the same bytes; the sum of what was reported."""
+        """Wait until every client has exactly these clusters, with the same bytes; the sum of the reports until
+        then.
+        """
         summed = Report()
         self.until(
             lambda told: len(told.views) == 1 and told.names() == {frozenset(names)}, within_s=within_s, into=summed
@@ -123,7 +127,9 @@ class Watchers:
 
 @contextmanager
 def watchers(ads_ports: Sequence[int], *, count: int, listeners: Sequence[str] = ()) -> Iterator[Watchers]:
-    """So many clients of these servers, spread over them; `listeners` are asked for by name."""
+    """Run so many clients of these servers, spread over them, until the block ends; `listeners` are asked for by
+    name.
+    """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     arguments = (theirs, tuple(ads_ports), count, tuple(listeners))
@@ -170,7 +176,7 @@ class _Fleet:
             task.cancel()
 
     def channel(self, number: int, attempt: int) -> grpc.aio.Channel:
-        """Clients share connections, as the workloads of a node do."""
+        """The connection of a client. Clients share connections, as the workloads of a node do."""
         port = self._ports[(number + attempt) % len(self._ports)]
         key = (port, number // _PER_CHANNEL)
         if key not in self._channels:
@@ -203,7 +209,7 @@ class _Client:
         self._since: float | None = time.monotonic()
 
     def end_stream(self) -> None:
-        """It comes again by itself."""
+        """End the client's stream; it comes again by itself."""
         if self._call is not None:
             self._ending = True
             self._call.cancel()
@@ -225,7 +231,7 @@ class _Client:
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - spreads load, keeps no secret
 
     async def _stream(self, channel: grpc.aio.Channel) -> bool:
-        """One stream until its end; whether it was served."""
+        """Run one stream until its end; whether it was served."""
         method = "DeltaAggregatedResources" if self._delta else "StreamAggregatedResources"
         # grpc-stubs ask for serialisers; without them bytes go as they are.
         open_stream: Any = channel.stream_stream
@@ -274,7 +280,7 @@ class _Client:
             yield named
 
     def _take(self, data: bytes) -> Any:
-        """Apply a response; its ACK."""
+        """Apply a response to what the client has; the ACK to send."""
         self._fleet.report.responses += 1
         return self._take_delta(data) if self._delta else self._take_full(data)
 

@@ -14,8 +14,8 @@ _START_S: Final = 30.0
 
 @contextmanager
 def serving_web() -> Iterator[str]:
-    """Its address, as `http://127.0.0.1:PORT`, until the block ends."""
-    from controlplane.web import application  # noqa: PLC0415 - the settings must be loaded first
+    """Run the web application in a thread until the block ends; yields its address, as `http://127.0.0.1:PORT`."""
+    from controlplane.ops.web import application  # noqa: PLC0415 - the settings must be loaded first
 
     server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=0, lifespan="off", log_config=None))
     thread = threading.Thread(target=server.run)

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request: its headers and its body."""
+    """One request to a webhook: its headers and its body."""
 
     headers: dict[str, str]
     body: bytes
@@ -17,8 +17,8 @@ class Received:
 
 @dataclass
 class Receiver:
-    """`status` is what it answers from now on. Between `hold` and `let_go` it answers nobody; `waiting` are those who
-    wait for its answer.
+    """A receiver of webhooks. `status` is its answer from now on. Between `hold` and `let_go` it answers nobody;
+    `waiting` are the requests that wait for its answer.
     """
 
     url: str = ""
@@ -32,15 +32,15 @@ class Receiver:
         self._open.set()
 
     def hold(self) -> None:
-        """Answer nobody."""
+        """Answer no request until `let_go`."""
         self._open.clear()
 
     def let_go(self) -> None:
-        """Answer, those who wait first."""
+        """Answer the requests that wait, and every later one."""
         self._open.set()
 
     def answer(self, received: Received) -> None:
-        """Return when it may be answered."""
+        """Keep a request, and return when it may be answered."""
         self.waiting.append(received)
         self.most_at_once = max(self.most_at_once, len(self.waiting))
         self._open.wait(20)
@@ -50,7 +50,7 @@ class Receiver:
 
 @contextmanager
 def receiver() -> Iterator[Receiver]:
-    """A receiver for as long as the block runs."""
+    """Run a receiver of webhooks until the block ends."""
     state = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ def receiver() -> Iterator[Receiver]:
             self.wfile.write(b"ok")
 
         def log_message(self, *_arguments: object) -> None:
-            """Nothing: the test looks at what was received."""
+            """Log nothing: the test looks at what was received."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{server.server_address[1]}/"

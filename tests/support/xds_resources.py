@@ -12,7 +12,7 @@ from envoy.extensions.filters.network.http_connection_manager.v3 import http_con
 from google.protobuf import json_format
 
 Source = Mapping[str, Any]
-"""A config source, as JSON."""
+"""A config source of xDS, as JSON."""
 ADS: Source = {"ads": {}, "resource_api_version": "V3"}
 _ANY = "type.googleapis.com/"
 _ROUTER = {"name": "router", "typed_config": {"@type": _ANY + router_pb2.Router.DESCRIPTOR.full_name}}
@@ -30,7 +30,7 @@ def eds_cluster(name: str, connect_timeout: str = "1s", source: Source = ADS) ->
 
 
 def assignment(name: str, *ports: int) -> endpoint_pb2.ClusterLoadAssignment:
-    """Endpoints on the loopback address."""
+    """The endpoints of a cluster, on these ports of the loopback address."""
     endpoints = [
         {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": port}}}} for port in ports
     ]
@@ -40,7 +40,7 @@ def assignment(name: str, *ports: int) -> endpoint_pb2.ClusterLoadAssignment:
 
 
 def route(name: str, cluster: str) -> route_pb2.RouteConfiguration:
-    """Everything to one cluster."""
+    """A route configuration that sends everything to one cluster."""
     match = {"match": {"prefix": ""}, "route": {"cluster": cluster}}
     fields = {"name": name, "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [match]}]}
     return json_format.ParseDict(fields, route_pb2.RouteConfiguration())
@@ -49,7 +49,7 @@ def route(name: str, cluster: str) -> route_pb2.RouteConfiguration:
 def http_listener(
     name: str, port: int, route_name: str, source: Source = ADS, *, bound: bool = True
 ) -> listener_pb2.Listener:
-    """A listener as Envoy opens it. One that is not `bound` is there, with its route, but has no port."""
+    """An HTTP listener for Envoy. One that is not `bound` exists, with its route, but has no port."""
     fields = {
         "name": name,
         "address": {"socket_address": {"address": "127.0.0.1", "port_value": port}},
@@ -60,7 +60,7 @@ def http_listener(
 
 
 def api_listener(name: str, route_name: str, stat_prefix: str = "http") -> listener_pb2.Listener:
-    """A listener as a gRPC client uses it."""
+    """A listener for a proxyless gRPC client."""
     fields = {"name": name, "api_listener": {"api_listener": _http(route_name, ADS, stat_prefix)}}
     return json_format.ParseDict(fields, listener_pb2.Listener())
 

@@ -20,7 +20,7 @@ DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED, LOSS = range(7)
 
 @dataclass(frozen=True)
 class Said:
-    """How a command ended, and what it wrote where."""
+    """The exit status of a command, and what it wrote to which output."""
 
     status: int
     out: str
@@ -33,7 +33,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Xdsctl:
-    """Runs commands with these variables and no others of its own."""
+    """Runs xdsctl with these environment variables and no others of its own."""
 
     variables: dict[str, str]
 
@@ -49,7 +49,7 @@ class Xdsctl:
 
 
 def xdsctl_for(parley: Parley, folder: Path) -> Xdsctl:
-    """With the administrator's token, and contexts in this folder."""
+    """A runner of xdsctl with the administrator's token, and contexts in this folder."""
     return Xdsctl(
         {
             "XDSCTL_SERVER": f"http://127.0.0.1:{parley.web_port}",
@@ -61,7 +61,7 @@ def xdsctl_for(parley: Parley, folder: Path) -> Xdsctl:
 
 @contextmanager
 def watching(parley: Parley, node: str, *arguments: str) -> "Iterator[subprocess.Popen[bytes]]":
-    """A data plane that stays connected."""
+    """Run a data plane that stays connected, until the block ends; yields its process."""
     command = [sys.executable, "-m", "xdsctl", "watch", "cluster", *arguments]
     command += ["--ads", f"127.0.0.1:{parley.ads_port}", "--node", node, "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -74,7 +74,9 @@ def watching(parley: Parley, node: str, *arguments: str) -> "Iterator[subprocess
 
 @contextmanager
 def asleep(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """The process neither reads nor answers; it is counted as silent after 30 s, not before."""
+    """Stop a process until the block ends, so that it neither reads nor answers; it is counted as silent after 30 s,
+    not before.
+    """
     process.send_signal(signal.SIGSTOP)
     try:
         yield

@@ -10,10 +10,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
+from controlplane.accounts.callers import Callers
 from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role
 from controlplane.api import strangers
-from controlplane.callers import Callers
 from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.console import page_rates
@@ -32,8 +32,8 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe\x1b[31m"
 @pytest.fixture(autouse=True)
 def nobody_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another test asked for counts for nobody."""
-    monkeypatch.setattr(page_rates, "_callers", Callers())
-    monkeypatch.setattr(strangers, "_callers", Callers())
+    monkeypatch.setattr(page_rates._requests, "callers", Callers())
+    monkeypatch.setattr(strangers._requests, "callers", Callers())
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from controlplane.accounts.principal import SYSTEM, Role
 from controlplane.catalog.models import Change
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.support.manifests import parsed, tls_secret
 from tests.web.conftest import assert_harmless, page, queries
 from xdscore.access import Effect

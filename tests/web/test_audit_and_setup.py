@@ -11,10 +11,10 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import Role
-from controlplane.config import Config, Tls
-from controlplane.databases import READER
+from controlplane.config.loading import Config, Tls
+from controlplane.config.values import AdsAuth
+from controlplane.database.aliases import READER
 from controlplane.journal.services import audit_record
-from controlplane.values import AdsAuth
 from tests.services.incidents.fleet import Fleet
 from tests.support.principals import somebody
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries

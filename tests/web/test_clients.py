@@ -13,7 +13,7 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.models import Change, Environment
 from controlplane.clients.models import Client as Row
 from controlplane.clients.selectors import client_get
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.explain import beliefs
 from controlplane.explain.words import word_take
 from tests.services.incidents.fleet import DANA, Fleet, held, rebuild

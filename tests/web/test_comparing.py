@@ -6,7 +6,7 @@ from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Environment
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.explain.reach import reach_of
 from controlplane.snapshots.history import addresses_at, addresses_between
 from tests.services.incidents.fleet import DANA, Fleet, publish

@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.selectors import resource_get
-from controlplane.catalog.services import change_apply
+from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import ChangeMade, Delete, Put
 from controlplane.console.starters import STARTERS
 from tests.api.conftest import limited
@@ -233,7 +233,11 @@ def test_resource__deleted_and_restored_by_its_page__is_back(editor: Client, wri
 def test_pages__name_and_message_that_are_markup__are_shown_and_not_run(editor: Client) -> None:
     hostile = "<img src=x onerror=alert(1)>'\"&"
     change_apply(
-        environment_key="default", edits=[Put(parsed(cluster(hostile)))], actor=DANA, message=hostile, owner=hostile
+        environment_key="default",
+        edits=[Put(parsed(cluster(hostile)))],
+        actor=DANA,
+        message=hostile,
+        terms=Terms(hostile),
     )
 
     for path in ("/e/default/resources", "/e/default/changes"):

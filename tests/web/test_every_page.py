@@ -14,10 +14,10 @@ from controlplane.access.cases import case_create
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import Case, GroupDraft, RuleDraft
 from controlplane.builder.services import builds_sweep
-from controlplane.catalog.services import change_apply
+from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
-from controlplane.security_headers import CONTENT_SECURITY_POLICY
+from controlplane.database.aliases import READER
+from controlplane.http.security_headers import CONTENT_SECURITY_POLICY
 from tests.support.browser import CHROMIUM, MISSING, chromium
 from tests.support.hands import PATIENCE_MS
 from tests.support.manifests import cluster, parsed
@@ -162,7 +162,7 @@ def write_canaries() -> None:
     """Into what operators write; what clients write is in `parts`."""
     for number, words in enumerate(CANARIES):
         edits = [Put(parsed(cluster(f"c{number}-{words[:300]}")))]
-        change_apply(environment_key="default", edits=edits, actor=MALLORY, message=words, owner=words[:150])
+        change_apply(environment_key="default", edits=edits, actor=MALLORY, message=words, terms=Terms(words[:150]))
     markup = NAME.partition("\u202e")[0]  # a pattern has to be printable
     selector = Selector(node_id="*", node_cluster=markup + "{% debug %}", metadata={RIGHT_TO_LEFT: LONG[:200]})
     group = GroupDraft("mallory", (selector,), Trust.DECLARED)

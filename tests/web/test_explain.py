@@ -12,7 +12,7 @@ from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Change
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import DANA, Fleet, publish, rebuild
 from tests.support.facts import stream, subscribed
 from tests.support.manifests import cluster

@@ -14,8 +14,8 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Change
 from controlplane.clients.models import Client as Row
-from controlplane.databases import READER
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
+from controlplane.database.aliases import READER
 from controlplane.fitness.models import ProcessState
 from controlplane.incidents.models import Incident
 from tests.services.incidents.fleet import DANA, Fleet, publish, rebuild

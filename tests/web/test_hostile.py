@@ -31,12 +31,12 @@ from controlplane.catalog.values import Put
 from controlplane.clients.models import Client as ClientRow
 from controlplane.clients.models import Nack, SaidDifference, Stream
 from controlplane.clients.selectors import client_get
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.explain import beliefs
 from controlplane.explain.words import word_take
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine
-from controlplane.logs import logging_config
+from controlplane.logs.setup import logging_config
 from controlplane.notify.models import Channel, ChannelKind, Notification
 from controlplane.notify.services import channel_create
 from controlplane.notify.services.channels import NewChannel

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.accounts.principal import Role
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.notify.catalogue import Severity
 from controlplane.notify.models import Channel, ChannelKind, Notification
 from tests.services.incidents.fleet import Fleet

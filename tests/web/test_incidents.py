@@ -17,7 +17,7 @@ from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.clients.facts import Serving
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest

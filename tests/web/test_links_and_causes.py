@@ -9,7 +9,7 @@ from controlplane.accounts.principal import Role
 from controlplane.builder.models import HeldResource
 from controlplane.catalog.link_trees import Branch, users_tree, uses_tree
 from controlplane.catalog.models import Environment
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import Fleet, publish
 from tests.support.manifests import cluster, listener, route
 from tests.web.conftest import SignIn, page

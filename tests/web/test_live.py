@@ -15,7 +15,7 @@ from controlplane.accounts.models import RoleGrant
 from controlplane.clients.models import Client as Row
 from controlplane.console import live
 from controlplane.console.live import shared
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import Fleet, publish
 from tests.support.manifests import cluster
 from tests.web.conftest import USERS, page

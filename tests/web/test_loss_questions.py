@@ -24,9 +24,9 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.guarding import LossThreshold
 from controlplane.catalog.models import Change, Resource
 from controlplane.catalog.selectors import environment_get
-from controlplane.catalog.services import change_apply
+from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from controlplane.journal.models import AuditEvent
@@ -142,7 +142,7 @@ def resource_deleted(fleet: Fleet) -> Write:
 
 
 def pruned(fleet: Fleet) -> Write:
-    change_apply(environment_key="default", edits=[Put(parsed(cluster("pay")))], actor=DANA, owner="team")
+    change_apply(environment_key="default", edits=[Put(parsed(cluster("pay")))], actor=DANA, terms=Terms("team"))
     form = {"action": "save", "text": OTHER, "owner": "team", "prune": "1", "message": "all of it"}
     return Write(f"{HERE}/import", form, "message")
 

@@ -5,7 +5,7 @@ from django.test import Client
 from playwright.sync_api import Page, Request, expect
 
 from controlplane.access.selectors import rule_list
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import Fleet
 from tests.support.browser import CHROMIUM, MISSING, chromium
 from tests.support.hands import PATIENCE_MS

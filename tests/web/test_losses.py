@@ -10,7 +10,7 @@ from django.test import Client
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.guarding import Loser, LostName
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from controlplane.incidents.values import IncidentState

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role
 from controlplane.accounts.services import api_token_create, client_token_create
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.journal.services import event_append
 from controlplane.notify.catalogue import KINDS, LINK_CHARS

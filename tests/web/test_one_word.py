@@ -16,7 +16,7 @@ from controlplane.accounts.services import api_token_create
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.clients.models import Client as ClientRow
 from controlplane.console.states import LOOKS, look_of_change, look_of_environment, look_of_resource
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.ops.condition_metrics import ConditionCollector
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.environments import Headline

@@ -14,8 +14,8 @@ from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.accounts.selectors import user_principal
 from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy, Put
+from controlplane.http.security_headers import CONTENT_SECURITY_POLICY
 from controlplane.journal.models import AuditEvent
-from controlplane.security_headers import CONTENT_SECURITY_POLICY
 from tests.api.conftest import limited
 from tests.support.manifests import parsed, tls_secret
 

@@ -13,7 +13,7 @@ from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.console.urls import urlpatterns
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.web.conftest import USERS
 
 # No page needs more; it is the most that one of them takes, with room for one or two.

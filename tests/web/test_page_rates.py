@@ -37,7 +37,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr(page_rates, "_clock", lambda: now)
+    monkeypatch.setattr(page_rates._requests, "clock", lambda: now)
     return passes
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from controlplane.accounts.principal import ADMIN_SCOPES
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import incident_quarantine
 from controlplane.status.values import Status

@@ -33,12 +33,13 @@ def is_collection(kind: ResourceType, name: str) -> bool:
 
 
 class Collection(Entry):
-    """See above. `members` are the names of those that the server sent, or said something about, and did not end.
+    """The entry of a collection. `members` are the names of resources in it that the server sent or reported an error
+    for, and did not remove.
 
-    `unheard`: members of which the server may have let go without a word, as it answers anew: after a new SotW stream
-    where absence says nothing (D1), or after an error of the whole collection. What it has not mentioned when
-    `sweep_s` comes is gone. The time begins with the first member it does mention: a server that says nothing at all
-    may have nothing new to say.
+    `unheard`: members that the server may have removed without saying so, because it answers anew: after a new SotW
+    stream where absence says nothing (D1), or after an error of the whole collection. Members that it has not mentioned
+    at the time `sweep_s` are gone. The time begins with the first member it does mention: a server that says nothing at
+    all may have nothing new to say.
     """
 
     __slots__ = ("_glob", "members", "sweep_s", "unheard")
@@ -51,33 +52,39 @@ class Collection(Entry):
         self.sweep_s = inf
 
     def contains(self, name: str) -> bool:
-        """Whether a resource of this name would be a member."""
+        """Whether a resource of this name belongs to the collection."""
         return self._glob is None or self._glob.contains(name)
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it is everything there is; no error is told of its members as such (TP3)."""
+        """Whether the collection is "*", every resource of its type; errors are not reported for members of a wildcard
+        as such (TP3).
+        """
         return self._glob is None
 
     @property
     def is_refused(self) -> bool:
-        """Whether the server says that there is no such collection for this client; its members follow A88 then."""
+        """Whether the server says that this client has no such collection; its members then follow A88."""
         return self.state is CacheState.RECEIVED_ERROR and self.error.is_data_error
 
     @property
     def shown(self) -> bool:
-        """Whether it has something to say of itself; otherwise its members say everything."""
+        """Whether the collection itself is shown in the cache: while it was not answered or is in error. Otherwise its
+        members say everything.
+        """
         return self.state is not CacheState.ACKED
 
     # What the server says.
 
     def answered(self, now: float) -> None:
-        """It is there, even if it is empty."""
+        """Note that the server answered for the collection, which may be empty."""
         if self.state is not CacheState.ACKED:
             self.received(_ANSWERED, now)
 
     def enter(self, entry: Entry, policy: Policy, now: float) -> None:
-        """The server sent a member, or said something about it, which ends whatever was wrong with the whole."""
+        """Make an entry a member, because the server sent it or reported an error for it. That ends an error of the
+        collection as a whole.
+        """
         name = entry.key.name
         self.members.add(name)
         self.unheard.discard(name)
@@ -87,7 +94,7 @@ class Collection(Entry):
         self.answered(now)
 
     def lose(self, entry: Entry, reason: Status) -> Iterator[Gone]:
-        """It is a member no more; who was told of it hears that."""
+        """Remove an entry from the members; yields news for every watch of the collection that was told of it."""
         name = entry.key.name
         if name not in self.members:
             return
@@ -98,7 +105,7 @@ class Collection(Entry):
                 yield Gone(watch, name, reason)
 
     def errored(self, error: Status, version: str, policy: Policy, now: float) -> None:
-        """See the base. An empty collection has nothing that could stay in use."""
+        """Note an error of the whole collection. An empty collection has nothing that could stay in use."""
         super().errored(error, version, policy, now)
         if not self.members:
             self.resource = ABSENT
@@ -106,11 +113,11 @@ class Collection(Entry):
             self.doubt()
 
     def doubt(self) -> None:
-        """Whatever the server does not mention when it speaks of the collection again is gone."""
+        """Treat every member as unheard: those that the server does not mention when it answers again are gone."""
         self.unheard, self.sweep_s = set(self.members), inf
 
     def snapshot(self) -> CacheEntry:
-        """See the base. A collection has no content of its own."""
+        """The collection as a value. A collection has no content of its own."""
         entry = super().snapshot()
         return CacheEntry(
             entry.key, entry.state, ABSENT, entry.error, entry.error_version, entry.rejected, entry.updated_s

@@ -13,12 +13,16 @@ _NO_VERSION = ""
 
 
 class DeltaType(TypeStream):
-    """One type over delta."""
+    """The requests and responses of one resource type in the delta variant."""
 
     __slots__ = ()
 
     def compose(self, server: int, *, prove: bool) -> DeltaRequest:
-        """See the base. Names may change in the request that answers a response (protocol.md B5)."""
+        """The next delta request, which counts as written. Names may change in the request that answers a response
+        (protocol.md B5).
+
+        `prove`: leave a version out so that a server without news still has a resource to send.
+        """
         # B5: a nonce would make it an answer.
         answer = self._next_answer("")
         versions = {} if self._asked else self._held(server)
@@ -36,12 +40,13 @@ class DeltaType(TypeStream):
         return DeltaRequest(self.kind, subscribe, unsubscribe, versions, answer.nonce, answer.nack)
 
     def _held(self, server: int) -> dict[str, str]:
-        """What a new stream need not bring again. Not what is in error, or the error would outlive its end: the server
-        stays silent about a version the client says it has (protocol.md F11a).
+        """The versions that a new stream lists as held, so that the server need not send them again. Resources in error
+        are not listed, because the server stays silent about a version the client says it has, and the error would
+        outlast its cause (protocol.md F11a).
 
-        Of a member that is not to be left to silence either, or it would outlive its own end (E5): it is listed under a
-        version that no resource has. And of what answers a collection that was not answered yet nothing is listed: a
-        server with no news of its members may say nothing of the collection either (C6).
+        A member of a collection is always listed, because the server must say if it is gone (E5): without a usable
+        version, it is listed under one that no resource has. No member of a collection that was not answered yet is
+        listed: a server with no news of its members may say nothing of the collection either (C6).
         """
         versions = {}
         unanswered = [each for each in self.collections.values() if not isinstance(each.resource, Resource)]
@@ -56,7 +61,9 @@ class DeltaType(TypeStream):
         return versions
 
     def _says_all(self, subscribe: tuple[str, ...], versions: Mapping[str, str]) -> bool:
-        """Whether a server without news may stay silent: not about a wildcard (E6), nor about what it must send."""
+        """Whether a server without news may stay silent after this subscription: it may not about a wildcard (E6), nor
+        about resources it must send.
+        """
         held = (
             any(map(self.collections[name].contains, versions)) if name in self.collections else name in versions
             for name in subscribe
@@ -64,7 +71,9 @@ class DeltaType(TypeStream):
         return WILDCARD not in subscribe and _NO_VERSION not in versions.values() and all(held)
 
     def _absent(self, response: Response, taken: Taken) -> list[Entry]:
-        """A removed name does not exist, whether it was ever there or not: delta needs no timer (TP3, Abstract)."""
+        """The entries of the removed names. A removed name does not exist, whether it was ever there or not: delta
+        needs no timer (TP3, Abstract).
+        """
         absent: dict[str, Entry] = {}
         for name in response.removed:
             entry = self.entries.get(name)
@@ -78,4 +87,4 @@ class DeltaType(TypeStream):
         return list(absent.values())
 
     def _accepted(self, response: Response, taken: Taken) -> None:
-        """Nothing: versions belong to resources."""
+        """Nothing to remember: in delta, versions belong to resources and not to responses."""

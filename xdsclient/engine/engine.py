@@ -49,8 +49,8 @@ _LONGEST_WAIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """`servers`: the features of each server, in the order in which they are tried. `data_error_handling`: the guard
-    GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING of A88.
+    """The settings of an engine. `servers`: the features of each server, in the order in which they are tried.
+    `data_error_handling`: the guard GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING of A88.
     """
 
     servers: tuple[AbstractSet[ServerFeature], ...] = (frozenset(),)
@@ -59,7 +59,7 @@ class EngineSettings:
 
 
 class _Link(Enum):
-    """Where the stream is."""
+    """The state of the connection: no stream, a stream being opened, or an open one."""
 
     IDLE = "idle"
     CONNECTING = "connecting"
@@ -67,7 +67,9 @@ class _Link(Enum):
 
 
 class Engine:
-    """Total: every event has an answer in every state, and what does not fit changes nothing."""
+    """The client's side of the protocol, without I/O. Every event has an answer in every state, and an event that does
+    not fit changes nothing.
+    """
 
     def __init__(self, settings: EngineSettings, kinds: Iterable[ResourceType]) -> None:
         guard = settings.data_error_handling
@@ -88,11 +90,13 @@ class Engine:
     # The shell's side.
 
     def handle(self, event: Event, now: float) -> tuple[Effect, ...]:
-        """Take an event in; what must be done now. `now` is in seconds on a clock that only goes forward."""
+        """Take an event in and return the effects to carry out now. `now` is in seconds on a clock that only goes
+        forward.
+        """
         return tuple(self._handle(event, now))
 
     def request(self) -> Request | None:
-        """The next request to write; it counts as written. None: nothing to say now."""
+        """The next request to write, which counts as written; None when there is none."""
         if self._link is not _Link.OPEN:
             return None
         for part in self._types.values():
@@ -102,12 +106,12 @@ class Engine:
         return None
 
     def deadline(self) -> float:
-        """When to send a Tick; inf when no timer runs."""
+        """The time at which to send a Tick; inf when no timer runs."""
         return min((part.deadline() for part in self._types.values()), default=inf)
 
     def entries(self) -> Mapping[ResourceKey, CacheEntry]:
-        """Every watched resource at one moment; of collections their members, and themselves only while they have none
-        or are in error.
+        """Every watched resource at one moment. Of a collection its members, and the collection itself only while it
+        was not answered or is in error.
         """
         return {
             entry.key: entry.snapshot()
@@ -118,7 +122,7 @@ class Engine:
 
     @property
     def server(self) -> int:
-        """The place in the list of the server in use."""
+        """The index of the server in use in the list of servers."""
         return self._server
 
     # Events.
@@ -228,7 +232,9 @@ class Engine:
                 yield from self._fail(text)
 
     def _attempt_failed(self, text: str) -> Iterator[Effect]:
-        """A stream that brought no response, or an attempt that brought no stream: the next server, or a wait (A57)."""
+        """Go on after a stream that brought no response, or an attempt that brought no stream: with the next server, or
+        after a wait (A57).
+        """
         yield from self._connectivity(up=False)
         if self._has_alternative():
             yield self._connect(self._server + 1, 0.0)
@@ -256,7 +262,9 @@ class Engine:
             part.closed()
 
     def _has_alternative(self) -> bool:
-        """Another server is worth a try when something is missing; cached resources are used on (A71)."""
+        """Whether to try the next server: there is one, and a watched resource is missing. Cached resources are used on
+        without it (A71).
+        """
         more = self._server + 1 < len(self._policies)
         return more and any(part.lacks_something for part in self._types.values())
 
@@ -264,7 +272,7 @@ class Engine:
         return min(_FIRST_WAIT_S * _WAIT_FACTOR ** (self._failures - 1), _LONGEST_WAIT_S)
 
     def _fail(self, text: str) -> Iterator[Effect]:
-        """A transient error of every resource (A88, "Handling Transient Errors")."""
+        """Give every resource a transient error (A88, "Handling Transient Errors")."""
         self._outage = Status(StatusCode.UNAVAILABLE, text)
         for part in self._types.values():
             for entry in part.entries.values():

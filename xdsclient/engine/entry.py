@@ -32,14 +32,14 @@ INVALID = "invalid resource"
 
 @dataclass(slots=True)
 class _Told:
-    """What one watch heard last."""
+    """What one watch was told last: its resource or error, and the ambient error."""
 
     news: Resource | Status | Absent = ABSENT
     ambient: Status = OK
 
 
 class Entry:
-    """A resource that somebody watches, or watched until the server hears that nobody does."""
+    """The client's knowledge of one resource that is watched, or that was watched and is still subscribed to."""
 
     __slots__ = (
         "_by_name",
@@ -74,27 +74,27 @@ class Entry:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody does."""
+        """Whether there is any watch for this resource, by its name or by a collection."""
         return bool(self._watches)
 
     @property
     def watches(self) -> AbstractSet[int]:
-        """Who does."""
+        """The numbers of the watches for this resource."""
         return self._watches.keys()
 
     @property
     def asked_for(self) -> bool:
-        """Whether anybody watches this very name, so that the server is to be asked for it."""
+        """Whether there is a watch for this very name, so that requests must contain it."""
         return bool(self._by_name)
 
     def join(self, watch: int, *, by_name: bool) -> None:
-        """Somebody more watches; a second time nothing changes."""
+        """Add a watch; adding it again changes nothing. `by_name`: it watches this very name and not a collection."""
         self._watches.setdefault(watch, _Told())
         if by_name:
             self._by_name.add(watch)
 
     def leave(self, watch: int) -> bool:
-        """Somebody watches no more; whether they had heard anything."""
+        """Remove a watch; return whether it had been told anything."""
         self._by_name.discard(watch)
         told = self._watches.pop(watch, None)
         return told is not None and not isinstance(told.news, Absent)
@@ -102,14 +102,17 @@ class Entry:
     # The timer.
 
     def asked(self, policy: Policy, now: float) -> None:
-        """The server was asked for it. The timer runs only while nothing is known (A88: it fires only without a cached
-        resource; TP3: an error is remembered until a new one or the resource comes).
+        """Start the timer, because a request with this name was written. The timer runs only while nothing is known
+        (A88: it fires only without a cached resource; TP3: an error is remembered until a new one or the resource
+        comes).
         """
         if self.state is CacheState.REQUESTED and self.deadline_s == inf:
             self.deadline_s = now + policy.timer_s
 
     def expire(self, policy: Policy, now: float) -> bool:
-        """Whether the timer fired (A88, "Changes to Resource Timer Behavior")."""
+        """Take the resource for missing if its timer is over; return whether it was (A88, "Changes to Resource Timer
+        Behavior").
+        """
         if self.deadline_s > now:
             return False
         self._fail(policy.timer_state, policy.timer_error, "", now)
@@ -118,7 +121,7 @@ class Entry:
     # What the server says.
 
     def received(self, resource: Resource, now: float) -> None:
-        """A valid resource: any error ends (TP3; also when the content is what it was: protocol.md F11)."""
+        """Take a valid resource, which ends any error (TP3; also when the content is what it was: protocol.md F11)."""
         self.deadline_s = inf
         if isinstance(self.resource, Resource) and self.resource.raw == resource.raw:
             # The value watchers hold stays the one in use.
@@ -129,18 +132,20 @@ class Entry:
         self._outage = OK
 
     def refused(self, text: str, version: str, raw: bytes, policy: Policy, now: float) -> None:
-        """An invalid resource: a data error (A88, "Handling Data Errors"); nothing cached is replaced by it (A46)."""
+        """Note that the client refused an update: a data error (A88, "Handling Data Errors"). The update replaces
+        nothing that is cached (A46).
+        """
         self._drop_if(policy.drops_on_data_error)
         self._fail(CacheState.NACKED, Status(StatusCode.INVALID_ARGUMENT, f"{INVALID}: {text}"), version, now)
         self._rejected = raw
 
     def deleted(self, version: str, policy: Policy, now: float) -> None:
-        """The server says that it is gone: a data error (A88)."""
+        """Note that the server removed the resource: a data error (A88)."""
         self._drop_if(policy.drops_on_deletion)
         self._fail(CacheState.DOES_NOT_EXIST, REMOVED, version, now)
 
     def errored(self, error: Status, version: str, policy: Policy, now: float) -> None:
-        """The server says why it cannot send it: the four steps of A88, "Support for Errors Provided by the xDS
+        """Note the server's error for the resource: the four steps of A88, "Support for Errors Provided by the xDS
         server".
 
         Steps 1 (timer) and 2 (state and error) are `_fail`, 3 is the drop, 4 is what `tell` makes of the result.
@@ -151,11 +156,13 @@ class Entry:
     # What becomes of the stream.
 
     def lost(self, outage: Status) -> None:
-        """The server cannot be reached: a transient error of every resource; the state is what it was (A88)."""
+        """Note that the server cannot be reached: a transient error of every resource, which leaves the state as it was
+        (A88).
+        """
         self._outage = outage
 
     def regained(self) -> None:
-        """The server is there again; what was wrong before shows again, or nothing does."""
+        """Note that the server can be reached again; an error from before the outage shows again."""
         self._outage = OK
 
     def _drop_if(self, drops: bool) -> None:
@@ -171,7 +178,7 @@ class Entry:
     # What is seen of it.
 
     def tell(self) -> Iterator[Deliver | Ambient]:
-        """What each watch has not heard yet.
+        """The news that each watch has not been told yet.
 
         With a resource every error is ambient, without one it is the news (A88, "Handling Data Errors" and "Handling
         Transient Errors"). Of two errors the newer one shows.
@@ -190,7 +197,7 @@ class Entry:
                 yield Ambient(watch, self.key.name, ambient)
 
     def snapshot(self) -> CacheEntry:
-        """The entry as a value."""
+        """The entry as an immutable value."""
         return CacheEntry(
             self.key, self.state, self.resource, self.error, self._error_version, self._rejected, self._updated_s
         )

@@ -42,7 +42,7 @@ class SotwRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeltaRequest:
-    """A DeltaDiscoveryRequest."""
+    """A DeltaDiscoveryRequest. `initial_versions` are the versions that a new stream lists as held, by name."""
 
     kind: ResourceType
     subscribe: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class ReportedError:
 
 @dataclass(frozen=True, slots=True)
 class WatchStarted:
-    """Somebody wants to know about a resource, or about the members of a collection, where `name` is that of one.
+    """A watch begins: of a resource or, when `name` is that of a collection, of its members.
 
     `watch` is a number never used before; `name` is canonical (protocol.md H1).
     """
@@ -110,7 +110,7 @@ class WatchStarted:
 
 @dataclass(frozen=True, slots=True)
 class WatchStopped:
-    """Whoever watched wants to hear no more."""
+    """A watch ends: it is told nothing more."""
 
     watch: int
 
@@ -122,14 +122,14 @@ class StreamOpened:
 
 @dataclass(frozen=True, slots=True)
 class RequestWritten:
-    """A request left the client; timers of what it asks for start now (A57)."""
+    """A request left the client; the timers of the names in it start now (A57)."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A DiscoveryResponse or DeltaDiscoveryResponse. `removed` is delta's only."""
+    """A DiscoveryResponse or DeltaDiscoveryResponse. `removed` is used by delta only."""
 
     type_url: str
     version: str
@@ -141,7 +141,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class StreamClosed:
-    """The stream ended."""
+    """The stream ended with this status."""
 
     status: Status
 
@@ -206,7 +206,7 @@ class Ambient:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Tell the watch of a collection that it has a member less; what it had of it must not be used any more."""
+    """Tell the watch of a collection that a resource is no member any more and must not be used as one."""
 
     watch: int
     name: str
@@ -215,7 +215,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """So many resources of a response were valid, so many were not (A78)."""
+    """The numbers of valid and invalid resources in a response, for metrics (A78)."""
 
     kind: ResourceType
     valid: int
@@ -224,7 +224,7 @@ class Updates:
 
 @dataclass(frozen=True, slots=True)
 class Connectivity:
-    """Whether the client has a working stream to this server changed (A78, `grpc.xds_client.connected`)."""
+    """The client gained or lost a working stream to this server (A78, `grpc.xds_client.connected`)."""
 
     server: int
     up: bool
@@ -232,7 +232,7 @@ class Connectivity:
 
 @dataclass(frozen=True, slots=True)
 class Violated:
-    """The server broke a rule of the protocol; nothing else came of it."""
+    """The server broke a rule of the protocol; the message that broke it had no other effect."""
 
     rule: str
     detail: str

@@ -12,7 +12,7 @@ TRANSIENT_TIMER_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How to treat what one server says, and what it does not say in time."""
+    """How a client treats the errors, removals and silence of one server."""
 
     reads_resource_errors: bool
     drops_on_data_error: bool

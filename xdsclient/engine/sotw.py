@@ -12,7 +12,7 @@ from xdscore.resource_types import ResourceType
 
 
 class SotwType(TypeStream):
-    """One type over SotW."""
+    """The requests and responses of one resource type in the SotW variant."""
 
     __slots__ = ("_dropped", "_leave_out", "_version", "_version_server")
 
@@ -31,15 +31,17 @@ class SotwType(TypeStream):
         self._leave_out: frozenset[str] = frozenset()
 
     def closed(self) -> None:
-        """See the base. On a new stream every member is sent anew, and of one that is gone meanwhile nothing is said,
-        but for a full state, where that says it (protocol.md B9, D1).
+        """End the stream of this type. A new stream sends every member again and says nothing of members that are gone,
+        except in a full state, where absence says it (protocol.md B9, D1). So members are taken for unheard.
         """
         super().closed()
         for collection in self.collections.values() if not self.kind.full_state else ():
             collection.doubt()
 
     def compose(self, server: int, *, prove: bool) -> SotwRequest:  # noqa: ARG002 - B9: a first request is always answered
-        """See the base."""
+        """The next SotW request, which counts as written. A first request is always answered, so that `prove` changes
+        nothing.
+        """
         answer = self._next_answer(self._nonce)
         version = self._version if server == self._version_server else ""
         if answer.nonce != self._nonce:
@@ -55,7 +57,8 @@ class SotwType(TypeStream):
         return SotwRequest(self.kind, names, answer.nonce, version, answer.nack)
 
     def _absent(self, response: Response, taken: Taken) -> list[Entry]:  # noqa: ARG002
-        """In LDS and CDS absence deletes (protocol.md D1, A88: "LDS or CDS resource deletion").
+        """The entries that the response deletes by leaving them out, which it does in LDS and CDS (protocol.md D1, A88:
+        "LDS or CDS resource deletion").
 
         Only what is cached can be deleted: a name asked for just now may be missing because the server had not read
         that request yet, which is what the timer is for. What is in error stays so (TP3: remembered until a new error
@@ -77,5 +80,5 @@ class SotwType(TypeStream):
         self._dropped.clear()
 
     def _lost(self, dropped: Iterable[str]) -> Iterable[str]:
-        """Names dropped and asked for again, where the server may never have seen that they were dropped."""
+        """The names dropped and asked for again, where the server may never have seen that they were dropped."""
         return (name for name in dropped if self._waits_for(name))

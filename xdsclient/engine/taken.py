@@ -14,7 +14,7 @@ _MAX_NACK_CHARS = 4000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to say about a response."""
+    """The ACK or NACK that is due for the response with this nonce."""
 
     nonce: str
     nack: Nack | None
@@ -22,9 +22,10 @@ class Answer:
 
 @dataclass(slots=True)
 class Taken:
-    """What a response did. `problems` are in the order they were found, in C-core's wording (clients.md section 4).
+    """The effects of one response. `problems` are in the order they were found, in C-core's wording (clients.md section
+    4).
 
-    Watches are told of what it `touched`, then of members that are gone, then of collections as a whole.
+    Watches are told of the entries in `touched`, then of members that are gone, then of collections as a whole.
     """
 
     server: int
@@ -45,7 +46,7 @@ class Taken:
 
     @property
     def nack(self) -> Nack | None:
-        """What to say about the response as a whole; nothing where it is acceptable."""
+        """The NACK for the response as a whole; None when the response is acceptable."""
         if not self.problems:
             return None
         shown: list[str] = []

@@ -19,9 +19,9 @@ from xdscore.resource_types import ResourceType
 
 
 class TypeStream(ABC):
-    """Entries by name, and what the server was told and said about them on this stream.
+    """One resource type of a client: its entries by name, and what was sent and received for it on the current stream.
 
-    `collections` are those of the entries that stand for any number of resources.
+    `collections` are the entries that stand for any number of resources.
     """
 
     __slots__ = ("_answers", "_asked", "_dirty", "_nonce", "_sent", "collections", "entries", "kind")
@@ -34,7 +34,7 @@ class TypeStream(ABC):
         self._reset()
 
     def _reset(self) -> None:
-        """Nothing of a stream survives it (protocol.md A4)."""
+        """Forget the state of the stream, because none of it outlasts the stream (protocol.md A4)."""
         self._answers.clear()
         self._nonce = ""
         # The names the server was told on this stream, and whether it was told any.
@@ -45,7 +45,7 @@ class TypeStream(ABC):
     # The stream's life.
 
     def closed(self) -> None:
-        """The stream ended: timers stop (A57), and nobody need be told of what nobody watches."""
+        """Note that the stream ended: timers stop (A57), and entries without a watch are forgotten."""
         self._forget_unwatched()
         for entry in self.entries.values():
             entry.deadline_s = inf
@@ -56,7 +56,7 @@ class TypeStream(ABC):
     # Watches.
 
     def join(self, name: str, watch: int, now: float) -> Entry:
-        """Somebody watches a name, which may be that of a collection."""
+        """Add a watch of a name, which may be that of a collection; return the entry of the name."""
         entry = self.entries.get(name) or self._new(name, now)
         entry.join(watch, by_name=True)
         for member in self._members_of(entry):
@@ -77,7 +77,7 @@ class TypeStream(ABC):
         return collection
 
     def with_members(self, entry: Entry) -> list[Entry]:
-        """An entry, after its members where it is a collection."""
+        """The entry in a list; for a collection, behind the entries of its members."""
         return [*self._members_of(entry), entry]
 
     def _members_of(self, entry: Entry) -> list[Entry]:
@@ -85,8 +85,8 @@ class TypeStream(ABC):
         return [self.entries[name] for name in names if name in self.entries]
 
     def leave(self, entry: Entry, watch: int) -> None:
-        """Somebody watches a name no more. It stays as it is until the server is told, so that whoever comes back
-        before that finds it: the server would not answer for it again.
+        """End a watch of an entry. The entry is kept until the server is told, so that a new watch before that finds
+        it: the server would not answer for it again.
         """
         entry.leave(watch)
         for member in self._members_of(entry):
@@ -98,13 +98,15 @@ class TypeStream(ABC):
             self._forget_if_free(each)
 
     def _forget_if_free(self, entry: Entry) -> None:
-        """Unless somebody watches it, or the server still counts it among what the client asks for."""
+        """Forget the entry, unless it is watched, or the server still counts it among the names the client subscribes
+        to.
+        """
         known = self.entries.get(entry.key.name) is entry
         if known and not (entry.watched or self._is_asked_for(entry) or self._is_member(entry)):
             self._forget(entry.key.name)
 
     def _is_asked_for(self, entry: Entry) -> bool:
-        """By its own name, as far as the server was told."""
+        """Whether the client subscribes to the entry by its own name, as far as the server was told."""
         return entry.asked_for or entry.key.name in self._sent
 
     def _is_member(self, entry: Entry) -> bool:
@@ -119,7 +121,7 @@ class TypeStream(ABC):
             self._forget(name)
 
     def _wanted(self) -> Iterable[str]:
-        """The names to ask the server for; members come with their collection."""
+        """The names to subscribe to; members come with their collection."""
         return (name for name, entry in self.entries.items() if entry.asked_for)
 
     # Requests.
@@ -137,7 +139,7 @@ class TypeStream(ABC):
         """
 
     def _next_answer(self, otherwise: str) -> Answer:
-        """The answer that is due; with none, no answer, under this nonce."""
+        """The answer that is due; when none is due, an answer without a NACK under the nonce `otherwise`."""
         return self._answers.popleft() if self._answers else Answer(otherwise, None)
 
     # Responses.
@@ -170,11 +172,11 @@ class TypeStream(ABC):
 
     @abstractmethod
     def _absent(self, response: Response, taken: Taken) -> list[Entry]:
-        """What the response says is not there any more, also of names that it has an error for."""
+        """The entries that the response says are gone, including those it has an error for."""
 
     @abstractmethod
     def _accepted(self, response: Response, taken: Taken) -> None:
-        """The response was read; `taken.problems` says whether it is acceptable as a whole."""
+        """Note what must be remembered of a response; `taken.problems` says whether it is acceptable as a whole."""
 
     def _take_resource(self, index: int, item: Valid | Invalid | Heartbeat, taken: Taken) -> None:
         if item.name and item.name in taken.seen:
@@ -202,7 +204,9 @@ class TypeStream(ABC):
             taken.touched[item.name] = entry
 
     def _mentioned(self, name: str, taken: Taken) -> Entry | None:
-        """The entry of a resource that the server sent; it may be a new member."""
+        """The entry of a resource that the server sent, which may be a new member of a collection; None when nobody
+        watches it.
+        """
         entry = self.entries.get(name)
         if isinstance(entry, Collection):
             # No resource has such a name.
@@ -210,11 +214,11 @@ class TypeStream(ABC):
         return self._enter(name, self._watched_collections(name), taken)
 
     def _watched_collections(self, name: str) -> list[Collection]:
-        """Those that it would be a member of."""
+        """The watched collections to which a resource of this name belongs."""
         return [each for each in self.collections.values() if name and each.watched and each.contains(name)]
 
     def _enter(self, name: str, collections: Iterable[Collection], taken: Taken) -> Entry | None:
-        """It is a member of these; its entry, which may be new."""
+        """Make a resource a member of these collections; return its entry, which may be new."""
         entry = self.entries.get(name)
         for collection in collections:
             if entry is None:
@@ -228,7 +232,9 @@ class TypeStream(ABC):
         taken.collections[collection.key.name] = collection
 
     def _take_error(self, name: str, error: Status, version: str, taken: Taken) -> None:
-        """One entry of `resource_errors`: of a name, of a member, or of a collection as a whole (TP3)."""
+        """Take one entry of `resource_errors`: the error of a name, of a member, or of a collection as a
+        whole (TP3).
+        """
         entry = self.entries.get(name)
         if isinstance(entry, Collection):
             entry.errored(error, version, taken.policy, taken.now)
@@ -249,7 +255,9 @@ class TypeStream(ABC):
             self._lose(entry, error, taken.gone)
 
     def _leave_wildcard(self, entry: Entry, taken: Taken) -> None:
-        """What a name in error was under a wildcard besides, it is no more; the error is of the name or of a glob."""
+        """Remove an entry that is gone and in error from wildcard collections, if it is also subscribed to by its name
+        or by a glob, to which the error belongs.
+        """
         wildcard, others = [], self._is_asked_for(entry)
         for collection in self.collections.values():
             if collection.is_wildcard:
@@ -262,13 +270,13 @@ class TypeStream(ABC):
     def _lose(
         self, entry: Entry, reason: Status, gone: list[Gone], collections: Iterable[Collection] | None = None
     ) -> None:
-        """An entry is no member any more, of these collections or of any."""
+        """Remove an entry from these collections, or from all when none are given, and add the news to `gone`."""
         for collection in list(self.collections.values() if collections is None else collections):
             gone.extend(collection.lose(entry, reason))
         self._forget_if_free(entry)
 
     def _removed(self, entry: Entry, version: str, taken: Taken) -> None:
-        """The server let go of a resource (A88: deletion), or of a whole collection, which is then empty (TP1)."""
+        """Note that the server removed a resource (A88: deletion), or a whole collection, which is then empty (TP1)."""
         if isinstance(entry, Collection):
             for member in self._members_of(entry):
                 self._lose(member, REMOVED, taken.gone, (entry,))
@@ -298,18 +306,20 @@ class TypeStream(ABC):
     # Time.
 
     def written(self, names: tuple[str, ...], policy: Policy, now: float) -> None:
-        """The server was asked for these names just now."""
+        """Start the timers of these names, because a request with them was written."""
         for name in names:
             entry = self.entries.get(name)
             if entry is not None:
                 entry.asked(policy, now)
 
     def expire(self, policy: Policy, now: float) -> Iterator[Entry]:
-        """The entries whose timer fired."""
+        """Take resources whose timer is over for missing; yields their entries."""
         return (entry for entry in self.entries.values() if entry.expire(policy, now))
 
     def sweep(self, now: float) -> list[Gone]:
-        """Members that the server did not mention in time when it spoke of their collection again."""
+        """Remove the members that the server did not mention in time after it began to answer for their collection
+        again; returns the news.
+        """
         gone: list[Gone] = []
         for collection in [each for each in self.collections.values() if each.sweep_s <= now]:
             collection.sweep_s = inf
@@ -319,13 +329,13 @@ class TypeStream(ABC):
         return gone
 
     def deadline(self) -> float:
-        """When the next timer fires; inf when none runs."""
+        """The time at which the next timer fires; inf when none runs."""
         timers = [entry.deadline_s for entry in self.entries.values()]
         return min([*timers, *(collection.sweep_s for collection in self.collections.values())], default=inf)
 
     @property
     def lacks_something(self) -> bool:
-        """Whether somebody watches what is not cached."""
+        """Whether any watched resource is not cached."""
         return any(not isinstance(entry.resource, Resource) for entry in self.entries.values() if entry.watched)
 
     def _waits_for(self, name: str) -> bool:

@@ -7,7 +7,7 @@ from xdscore.resource_types import ResourceType
 
 
 class StatusCode(IntEnum):
-    """google.rpc.Code."""
+    """The codes of google.rpc.Code."""
 
     OK = 0
     CANCELLED = 1
@@ -41,7 +41,7 @@ class Status:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the status is no error."""
         return self.code == StatusCode.OK
 
     @property
@@ -58,7 +58,7 @@ OK = Status(StatusCode.OK)
 
 
 class Absent(Enum):
-    """Nothing is there: no cached resource, or nothing to tell yet."""
+    """The marker for "nothing": no resource is cached, or nothing was told yet."""
 
     ABSENT = "absent"
 
@@ -67,7 +67,7 @@ ABSENT = Absent.ABSENT
 
 
 class ServerFeature(Enum):
-    """What a bootstrap says of a server, spelled as implementations read it (decisions C38)."""
+    """The server features of a bootstrap, spelled as implementations read them (decisions C38)."""
 
     FAIL_ON_DATA_ERRORS = "fail_on_data_errors"
     RESOURCE_TIMER_IS_TRANSIENT_ERROR = "resource_timer_is_transient_error"
@@ -118,7 +118,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceKey:
-    """Which resource: its type and its name, exactly as asked for."""
+    """The identity of a resource: its type and its name, exactly as asked for."""
 
     kind: ResourceType
     name: str
@@ -128,8 +128,8 @@ class ResourceKey:
 class CacheEntry:
     """One resource as the client knows it, at one moment.
 
-    `resource` is what is in use, if anything; `error` the most recent error, OK where there is none; `error_version`
-    the version of the response that brought it, empty where no response did; `rejected` the bytes the client refused.
+    `resource` is the version in use, if any; `error` the most recent error, OK where there is none; `error_version` the
+    version of the response that brought it, empty where no response did; `rejected` the bytes the client refused.
     `updated_s` is when the state was reached, on the caller's clock.
     """
 
@@ -143,5 +143,5 @@ class CacheEntry:
 
     @property
     def label(self) -> str:
-        """The value of `grpc.xds.cache_state`."""
+        """The entry's value of the label `grpc.xds.cache_state`."""
         return cache_state_label(self.state, cached=isinstance(self.resource, Resource))

@@ -40,17 +40,17 @@ _NAMELESS = (
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether only Envoy writes such a text."""
+    """Whether the text has a form that only Envoy writes."""
     return _form(nack) is not _nobody or nack.text.startswith(_NAMELESS)
 
 
 def read(nack: Nack) -> Reading:
-    """What the text blames."""
+    """The resources that the text blames, read by the reader of its form."""
     return _form(nack)(nack)
 
 
 def _form(nack: Nack) -> Callable[[Nack], Reading]:
-    """The reader for the way in which the client failed."""
+    """The reader for the form of the text, which depends on how the client failed."""
     text = nack.text
     forms: tuple[tuple[bool, Callable[[Nack], Reading]], ...] = (
         (text.startswith(_CLUSTERS), _clusters),
@@ -78,7 +78,9 @@ def _listeners(nack: Nack) -> Reading:
 
 
 def _on_demand_cluster(nack: Nack) -> Reading:
-    """`Error adding/updating cluster NAME - NAME: TEXT`: a cluster that was asked for by its xdstp name."""
+    """Read `Error adding/updating cluster NAME - NAME: TEXT`, which is about a cluster that was asked for by its xdstp
+    name.
+    """
     start = len(_ON_DEMAND_CLUSTER)
     if nack.by_name.stops_inside(nack.text, start, _BEHIND_ON_DEMAND):
         return NOBODY
@@ -86,7 +88,9 @@ def _on_demand_cluster(nack: Nack) -> Reading:
 
 
 def _duplicate(nack: Nack) -> Reading:
-    """`duplicate name NAME found among added/updated resources`, and of the union with removed ones."""
+    """Read `duplicate name NAME found among added/updated resources`, and its variant about the union with removed
+    ones.
+    """
     end = next(end for end in _DUPLICATE_ENDS if nack.text.endswith(end))
     if nack.by_name.stops_inside(nack.text, len(_DUPLICATE), end):
         return NOBODY
@@ -94,7 +98,7 @@ def _duplicate(nack: Nack) -> Reading:
 
 
 def _route_domains(nack: Nack) -> Reading:
-    """`Only unique values for domains are permitted. Duplicate entry of domain DOMAIN in route NAME`.
+    """Read `Only unique values for domains are permitted. Duplicate entry of domain DOMAIN in route NAME`.
 
     NAME ends the text, and may start another name. A text without Envoy's mark of a cut is taken for whole here: Envoy
     marks what it cuts, and these texts are far too short to be cut.

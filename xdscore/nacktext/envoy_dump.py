@@ -57,7 +57,7 @@ def is_line(text: str, start: int) -> bool:
 
 
 def read_resource(nack: Nack) -> Reading:
-    """Blame the resource of which this is the dump, if it is the dump of a whole one of the response's type."""
+    """Blame the resource that the dump shows, if the dump shows a whole resource of the response's type."""
     if not _is_whole(nack):
         return NOBODY
     kind = resource_types.by_url.get(nack.type_url)
@@ -80,7 +80,9 @@ def read_response(nack: Nack) -> Reading:
 
 
 def _is_whole(nack: Nack) -> bool:
-    """Whether the dump is of a resource and not of a part of one: then the rule that broke is one of the type."""
+    """Whether the dump shows a whole resource and not a part of one: then the broken rule is a rule of the resource's
+    type.
+    """
     rule = 0 if nack.text.startswith(_BROKEN_RULE) else nack.text.rfind(AFTER_DUMP)
     if rule < 0:
         return nack.cut and nack.type_url in _WHOLE_WITH and _WHOLE_WITH[nack.type_url] in nack.text

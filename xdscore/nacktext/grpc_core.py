@@ -25,7 +25,7 @@ _NODE_WRONG_TYPE = re.compile(r'incorrect resource type "[^"\n]{0,256}" \(should
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether the first entry says a name, or goes on as only C-core does."""
+    """Whether the first entry of the text names a resource, or continues in a way that only C-core does."""
     first = numbered.first_entry(nack)
     if not first.found or _NODE_WRONG_TYPE.match(nack.text, first.body):
         return False
@@ -33,7 +33,7 @@ def recognises(nack: Nack) -> bool:
 
 
 def read(nack: Nack) -> Reading:
-    """What the entries blame."""
+    """The resources that the entries of the text blame."""
     return numbered.read(nack, _fits)
 
 

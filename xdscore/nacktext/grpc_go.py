@@ -16,12 +16,12 @@ _ENTRY = re.compile(rf'resource "({LITERAL})": ')
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether the text starts as Go's does."""
+    """Whether the text starts as NACKs of grpc-go do."""
     return _HEADER.match(nack.text) is not None
 
 
 def read(nack: Nack) -> Reading:
-    """What the entries blame, and the top level errors as far as they are about resources without a name."""
+    """The resources that the entries blame, and for top level errors the resources without a name."""
     header = _HEADER.match(nack.text)
     if header is None:
         return NOBODY
@@ -50,7 +50,8 @@ def read(nack: Nack) -> Reading:
 
 
 def _behind_top_level_errors(nack: Nack, errors: int) -> tuple[int, ...]:
-    """The resources without a name: each adds one top level error, and other resources may add more.
+    """The places of the resources without a name, where top level errors account for them: each such resource adds one,
+    and other resources may add more.
 
     Fewer errors than such resources would mean that the text answers another response.
     """

@@ -24,12 +24,12 @@ _TERMINATORS = {
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether the text starts as one of Java's entries does."""
+    """Whether the text starts as an entry of grpc-java does."""
     return _HEAD.match(nack.text) is not None
 
 
 def read(nack: Nack) -> Reading:
-    """What the lines blame."""
+    """The resources that the lines of the text blame."""
     blamed = Blamed(nack.by_name)
     complete, elsewhere = not nack.cut, False
     position = 0

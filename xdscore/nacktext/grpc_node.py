@@ -15,10 +15,10 @@ def recognises(nack: Nack) -> bool:
 
 
 def read(nack: Nack) -> Reading:
-    """What the entries blame."""
+    """The resources that the entries of the text blame."""
     return numbered.read(nack, _fits)
 
 
 def _fits(_nack: Nack, entry: Entry) -> bool:
-    """Any text may follow an index; Node knows no error entries."""
+    """Always true: in grpc-node any text may follow an index, and no entry is about an error entry."""
     return not entry.about_errors

@@ -14,7 +14,7 @@ _TOP = "top level errors: "
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether the text starts with a name of the response and these words, or as only this client starts.
+    """Whether the text starts with a name of the response and the words of grpc-rust, or as only this client starts.
 
     It must be asked before the others: a name may start as their texts do.
     """
@@ -22,15 +22,15 @@ def recognises(nack: Nack) -> bool:
 
 
 def may_stop_inside_name(nack: Nack) -> bool:
-    """Whether the text may be one of this client's that was cut inside its first name.
+    """Whether the text may come from grpc-rust and have been cut inside its first name.
 
-    Then it may look like any other dialect, and is none: all of it is a part of a name.
+    Such a text may look like any other dialect, but all of it is a part of a name.
     """
     return nack.by_name.stops_inside(nack.text, 0, _BEHIND_NAME)
 
 
 def read(nack: Nack) -> Reading:
-    """What the entries blame. Who is behind the top level errors the text does not say."""
+    """The resources that the entries blame. The text does not say which resources caused the top level errors."""
     if _starts_with_entry(nack):
         return NamedList(nack, _LIST).read(0)
     return NamedList(nack, _LIST).read_behind_text(0)
@@ -41,5 +41,7 @@ def _starts_with_entry(nack: Nack) -> bool:
 
 
 def _starts_without_name(nack: Nack) -> bool:
-    """Top level errors come first; a resource whose name is empty is said with nothing before the words."""
+    """Whether the text starts without a name: with a top level error, or with an entry of a resource whose name is
+    empty.
+    """
     return nack.text.startswith((_TOP, _BEHIND_NAME))

@@ -17,7 +17,7 @@ _AROUND_MENTION = "'\" "
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a list is written.
+    """How a dialect writes a list of names and texts.
 
     `separator` stands between entries, `behind_name` between a name and its text. `end` is what a whole list ends with;
     empty where nothing tells.
@@ -29,7 +29,7 @@ class Form:
 
 
 class NamedList:
-    """Reads one list of this form."""
+    """A reader of one list of names and texts, written in the given form."""
 
     def __init__(self, nack: Nack, form: Form) -> None:
         self._nack = nack
@@ -45,7 +45,7 @@ class NamedList:
         self._complete = not nack.cut and nack.text.endswith(form.end)
 
     def read(self, start: int) -> Reading:
-        """What the list blames, whose first entry is at `start`."""
+        """The resources blamed by the list whose first entry is at `start`."""
         position = self._entry_at(start)
         # The first entry stands behind the header: if nobody of the response is there, somebody else is.
         elsewhere = position == start
@@ -53,11 +53,15 @@ class NamedList:
         return Reading(slots, self._complete and not elsewhere, elsewhere)
 
     def read_behind_text(self, start: int) -> Reading:
-        """What the list blames, where text stands at `start` and the first entry behind the next separator."""
+        """The resources blamed by the list whose first entry follows the next separator after `start`, where other text
+        stands.
+        """
         return Reading(self._walk(start), complete=False)
 
     def _walk(self, position: int) -> tuple[int, ...]:
-        """Take the entries behind `position`; whom all taken ones blame."""
+        """Read the entries from `position` to the end of the list; return the places blamed by all
+        entries read so far.
+        """
         text, separator = self._nack.text, self._form.separator
         in_dump = False
         while not self._nack.by_name.exhausted and (token := self._token.search(text, position)) is not None:
@@ -75,7 +79,7 @@ class NamedList:
         return self._blamed.slots
 
     def _entry_at(self, position: int) -> int:
-        """Take the entry at `position`, if there is one; where to go on."""
+        """Read the entry at `position`, if there is one; return where to go on."""
         by_name, text, behind_name = self._nack.by_name, self._nack.text, self._form.behind_name
         if by_name.stops_inside(text, position, behind_name):
             self._complete = False
@@ -118,7 +122,9 @@ class NamedList:
         return opening in _AROUND_MENTION and (after == len(text) or text[after] == opening)
 
     def _start_of_unfinished_mention(self) -> int:
-        """Where the text's end may be inside a mention of the last name; the text's length where it is not."""
+        """The position from which the end of the text may be part of a mention of the last name; the text's length when
+        it is not.
+        """
         if self._unfinished_mention < 0:
             text, name = self._nack.text, self._name
             candidates = range(max(1, len(text) - len(name)), len(text))

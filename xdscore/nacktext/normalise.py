@@ -19,7 +19,9 @@ ALGORITHM = 1
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """A named pattern. `stands_for` replaces what it matches; KEPT leaves it as it is."""
+    """A named pattern for text that varies between reports of one fault. `stands_for` replaces what it matches; KEPT
+    leaves it as it is.
+    """
 
     name: str
     regex: str

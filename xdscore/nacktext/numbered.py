@@ -57,7 +57,8 @@ def first_entry(nack: Nack) -> Entry:
 
 
 def read(nack: Nack, fits: Callable[[Nack, Entry], bool]) -> Reading:
-    """What the list blames. `fits` says whether the dialect can have written an entry like this one.
+    """The resources that a numbered list blames. `fits` says whether the dialect can have written an entry like this
+    one.
 
     The first entry stands behind the header, where no name or text can have forged it: there, any text may follow.
     """
@@ -82,7 +83,9 @@ def read(nack: Nack, fits: Callable[[Nack, Entry], bool]) -> Reading:
 
 @dataclass(slots=True)
 class _Walk:
-    """How far the client had walked: first the resources in order, then the error entries."""
+    """How far the client had gone through the response when it wrote an entry: first through the resources in order,
+    then through the error entries.
+    """
 
     resources: int
     slots: list[int] = field(default_factory=list)
@@ -90,7 +93,9 @@ class _Walk:
     in_errors: bool = False
 
     def take(self, entry: Entry) -> bool:
-        """Note what `entry` blames, if a client that has said the entries before it can say it."""
+        """Note what `entry` blames and return True, if a client that wrote the entries before it can
+        have written it.
+        """
         if entry.about_errors:
             self.in_errors = self.elsewhere = True
             return True

@@ -36,11 +36,11 @@ _MAX_ALTERNATIVES = 256
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader found.
+    """What a reader found in the text of a NACK.
 
-    `slots`: the places of the response that the text blames, in order of appearance, without repeats.
-    `complete`: the text was whole, and each of its parts blames a resource of the response or is not about one.
-    `elsewhere`: the text blames something outside the response, so that nobody is guilty by elimination.
+    `slots`: the places of the response that the text blames, in order of appearance, without repeats. `complete`: the
+    text was whole, and each of its parts blames a resource of the response or is not about one. `elsewhere`: the text
+    blames something outside the response, so that nobody is guilty by elimination.
     """
 
     slots: tuple[int, ...]
@@ -133,7 +133,7 @@ class Names:
         )
 
     def _in_order(self) -> list[str]:
-        """The names, sorted, when they are first asked for; most texts are read without."""
+        """The names of the response, sorted once they are first asked for; most texts are read without."""
         if not self._ordered:
             self._order()
         return self._ordered
@@ -209,17 +209,17 @@ def _without_mark(text: str) -> tuple[str, bool]:
 
 
 class Reader(Protocol):
-    """The module of one dialect."""
+    """The module that reads one dialect."""
 
     def recognises(self, nack: Nack, /) -> bool:
         """Whether the text is written in this dialect."""
 
     def read(self, nack: Nack, /) -> Reading:
-        """What the text blames; asked only where the dialect is recognised."""
+        """The resources that the text blames; asked only where the dialect is recognised."""
 
 
 class Blamed:
-    """The places blamed so far, in order of appearance, without repeats."""
+    """A collector of blamed places, in order of appearance, without repeats."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -227,7 +227,7 @@ class Blamed:
         self._slots: dict[int, None] = {}
 
     def by_name(self, name: str) -> bool:
-        """Blame every place that holds `name`; whether there is one."""
+        """Blame every place that holds `name`; return whether there is one."""
         slots = () if name in self._said else self._names.slots(name)
         self._slots.update(dict.fromkeys(slots))
         if slots:
@@ -235,10 +235,10 @@ class Blamed:
         return name in self._said
 
     def by_slots(self, slots: Sequence[int]) -> None:
-        """Blame these places."""
+        """Blame the resources at these places of the response."""
         self._slots.update(dict.fromkeys(slots))
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """All of them."""
+        """All places blamed so far, in order of appearance."""
         return tuple(self._slots)

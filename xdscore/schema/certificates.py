@@ -44,13 +44,13 @@ _CURVES = frozenset({"secp256r1", "secp384r1", "secp521r1"})
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When the certificates of a field end: the first of them."""
+    """When the certificates of a field end; of several, the one that ends first."""
 
     field: str
     end: datetime
 
     def finding(self, now: datetime) -> Finding | None:
-        """What there is to say of it at this moment, if anything."""
+        """The finding that the certificates have ended or end soon, as of `now`; None when they do neither."""
         if self.end >= now + SOON:
             return None
         code = CERTIFICATE_EXPIRED if self.end <= now else CERTIFICATE_EXPIRING
@@ -96,7 +96,7 @@ def _pair(message: AnyMessage, path: Path) -> Found:
 def _chain(
     message: AnyMessage, field: str, path: Path
 ) -> tuple[list[x509.Certificate], list[tuple[Path, Finding | Expiry]]]:
-    """The certificates of a field, and what there is to say of them; none where the field is not given inline."""
+    """The certificates of a field, and the findings and expiries of them; none where the field is not given inline."""
     text = _inline(message, field)
     if text is None:
         return [], []
@@ -138,7 +138,9 @@ def _expiry(chain: list[x509.Certificate], field: str) -> Expiry:
 
 
 def _inline(message: AnyMessage, field: str) -> bytes | None:
-    """The content of a DataSource that is given in the manifest itself; None where it lies elsewhere, or nowhere."""
+    """The content of a DataSource that is given in the manifest itself; None when it lies elsewhere, or
+    is not given.
+    """
     if not message.HasField(field):
         return None
     source = getattr(message, field)
@@ -152,7 +154,9 @@ def _inline(message: AnyMessage, field: str) -> bytes | None:
 
 
 def _key(text: bytes, password: bytes | None) -> PrivateKeyTypes:
-    """Proxies do not mind a password that is not needed. Raises what `load_pem_private_key` raises."""
+    """The private key in a PEM text. A password that is not needed is ignored, as proxies do. Raises what
+    `load_pem_private_key` raises.
+    """
     try:
         return load_pem_private_key(text, password)
     except TypeError:

@@ -13,7 +13,8 @@ from xdscore.schema.walk import AnyMessage
 
 
 def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
-    """The claims of the resource `name`, sorted; each a line of words that people understand. Most resources have none.
+    """The claims of the resource `name`: what no other resource may have at the same time, such as an address or a
+    domain. Sorted; each a line of words that people understand. Most resources have none.
 
     Domains are claimed only where they can meet those of another resource: in a route configuration that takes virtual
     hosts on demand, and in those virtual hosts, which are named ROUTE/HOST (VHDS).
@@ -33,7 +34,7 @@ def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
 
 
 def domains_given_twice(message: AnyMessage) -> Iterator[tuple[Path, str, Path]]:
-    """(place, domain, first place) of each domain of a route configuration that stood in it before; Envoy compares them
+    """(place, domain, first place) of each domain that a route configuration has a second time; Envoy compares domains
     in lower case and refuses the whole resource.
     """
     if message.DESCRIPTOR.full_name != ROUTE.message:
@@ -52,8 +53,8 @@ def _domains(route: AnyMessage) -> Iterator[tuple[Path, str]]:
 
 
 def _addresses(listener: AnyMessage) -> Iterator[str]:
-    """The addresses it binds. Envoy binds none for an API listener, nor where `bind_to_port` is false, and port 0 is
-    another port each time.
+    """The addresses that a listener binds. Envoy binds none for an API listener, nor where `bind_to_port` is false, and
+    port 0 is another port each time.
     """
     if listener.HasField("api_listener") or (listener.HasField("bind_to_port") and not listener.bind_to_port.value):
         return

@@ -20,7 +20,7 @@ MAX_SUGGESTIONS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Something that may be written. `kind` is field, value or type; `detail` says what a field holds."""
+    """A word that may be written at the cursor. `kind` is field, value or type; `detail` says what a field holds."""
 
     label: str
     kind: str
@@ -29,16 +29,16 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What may stand in place of the last `word` that was typed."""
+    """The suggestions for the last `word` that was typed, which they replace."""
 
     word: str
     suggestions: tuple[Suggestion, ...]
 
 
 def completion_of(before: str, *, type_url: str = "") -> Completion | None:
-    """What may follow this text, which is all that stands before the cursor; None where nobody knows.
+    """The completion at the end of this text, which is all that stands before the cursor; None where none can be given.
 
-    `type_url`: what the text is about where it does not say so itself.
+    `type_url`: the type of the resource where the text does not say so itself.
     """
     place = place_of(before)
     if place is None:
@@ -52,7 +52,9 @@ def completion_of(before: str, *, type_url: str = "") -> Completion | None:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """What a mapping holds: the fields of a message (None: one that nobody names) or, by `of_map`, values of a map."""
+    """The message whose fields a mapping holds (None: of an unknown type) or, by `of_map`, the field that describes the
+    values of a map.
+    """
 
     message: Descriptor | None
     of_map: FieldDescriptor | None = None
@@ -90,7 +92,7 @@ def _values(place: Place, type_url: str) -> Iterator[Suggestion]:
 
 
 def _where(levels: tuple[Level, ...], type_url: str) -> _Where | None:
-    """What the innermost mapping holds; None where a key on the way is not known."""
+    """What the innermost of these nested mappings holds; None where a key on the way is not known."""
     where = _Where(_named(levels[0].type_url or type_url))
     for level in levels[1:]:
         field = _field(where, level.key)
@@ -163,7 +165,7 @@ def _resource_urls() -> tuple[str, ...]:
 
 @cache
 def _urls() -> tuple[str, ...]:
-    """Every message of the API's present version that stands by itself."""
+    """The type URLs of all messages of the API's present version that may stand in an Any."""
     names = [
         name
         for name, message in descriptors().items()

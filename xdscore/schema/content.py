@@ -16,8 +16,8 @@ from xdscore.schema.walk import AnyMessage
 
 
 def content_of(message: AnyMessage, *, complete: bool) -> Iterator[tuple[Path, Finding | Expiry]]:
-    """Everything there is to say at any time, and when certificates end, each with its path. Without `complete` some of
-    what was written is missing in `message`, so nothing is said of what does not go together.
+    """Every finding about the content that holds at any time, and when certificates end, each with its path. Without
+    `complete` some of what was written is missing in `message`, so relations between fields are not judged.
     """
     dangers = DangerSearch()
     for path, each in everything_in(message):

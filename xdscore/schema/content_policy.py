@@ -14,7 +14,7 @@ from xdscore.schema.codes import LINK_LOCAL, LOCAL_FILE, LOCAL_PIPE, LOOPBACK, L
 
 
 class Stance(Enum):
-    """What becomes of a resource with such content."""
+    """What happens to a resource with dangerous content of some kind."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -23,7 +23,7 @@ class Stance(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ContentPolicy:
-    """One stance for each kind of content."""
+    """The stance of an environment on each kind of dangerous content."""
 
     lua: Stance = Stance.REFUSE
     modules: Stance = Stance.REFUSE
@@ -62,7 +62,9 @@ _SEVERITIES = {Stance.REFUSE: Severity.ERROR, Stance.WARN: Severity.WARNING}
 
 
 def graded(findings: Iterable[Finding], policy: ContentPolicy) -> tuple[Finding, ...]:
-    """The findings with what is dangerous graded by `policy`; what it allows is left out. Safe to repeat."""
+    """The findings, with those about dangerous content given the severity that `policy` says; those about content it
+    allows are left out. Grading twice changes nothing.
+    """
     return tuple(_graded(findings, policy))
 
 
@@ -78,10 +80,12 @@ def _graded(findings: Iterable[Finding], policy: ContentPolicy) -> Iterable[Find
 
 
 def policy_of(stances: dict[str, str]) -> ContentPolicy:
-    """The policy of what was stored; kinds that are not named are refused. Raises ValueError for an unknown stance."""
+    """The policy of these stored stances, by kind of content; kinds without a stance are refused. Raises ValueError for
+    an unknown stance.
+    """
     return ContentPolicy(**{kind: Stance(stances[kind]) for kind in KINDS if kind in stances})
 
 
 def stances_of(policy: ContentPolicy) -> dict[str, str]:
-    """The inverse of `policy_of`."""
+    """The stances of a policy by kind of content, as they are stored; the inverse of `policy_of`."""
     return {kind: getattr(policy, kind).value for kind in KINDS}

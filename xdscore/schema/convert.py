@@ -58,7 +58,7 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How deep the walk is: levels of messages since the last Any, and number of Anys."""
+    """The depth of a walk: how many levels of messages it is below the last Any, and how many Anys it is in."""
 
     messages: int = 1
     anys: int = 0
@@ -66,7 +66,7 @@ class Depth:
 
 @dataclass(slots=True)
 class Conversion:
-    """One walk over one tree.
+    """One conversion of a JSON tree into a message.
 
     `findings` come in the order of the tree, each with its path; past `MAX_FINDINGS` they are only counted in
     `unshown`. `blamed` are paths whose absence from the message is explained by a finding, e.g. the field that an
@@ -127,7 +127,7 @@ class Conversion:
         message.type_url = url
 
     def say(self, code: Code, path: Path, *, hint: str = "", **values: object) -> None:
-        """Note a finding at `path`."""
+        """Add a finding of this code at `path`."""
         self._note(code, path, values, hint)
 
     def _note(self, code: Code, path: Path, values: Mapping[str, object], hint: str) -> None:
@@ -157,7 +157,7 @@ class Conversion:
         return descriptor
 
     def _special_in_any(self, message: AnyMessage, tree: Mapping[str, object], path: Path, depth: Depth) -> None:
-        """Types with a JSON form of their own stand under `value` inside an Any."""
+        """Set the message of an Any whose type has a JSON form of its own, which stands under `value`."""
         for key in tree:
             if key not in ("@type", "value"):
                 self._say_unknown(message.DESCRIPTOR, str(key), path)

@@ -21,7 +21,7 @@ _WORD: Final = re.compile(r"""["']?([\w@./-]*)$""")
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A mapping on the way to the cursor: the key under which it stands (empty for the outermost; of a list, that of
+    """A mapping that encloses the cursor: the key under which it stands (empty for the outermost; in a list, the key of
     the list), its `@type`, and its keys so far.
     """
 
@@ -32,8 +32,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the cursor is. `levels` lead from the outermost mapping to the one it is in. `word` is what of a key was
-    typed or, where `value_of` names a key, of its value.
+    """Where the cursor is in a document. `levels` are the mappings around it, from the outermost to the innermost.
+    `word` is the part of a key that was typed or, where `value_of` names a key, of the value of that key.
     """
 
     levels: tuple[Level, ...]
@@ -48,20 +48,20 @@ def place_of(before: str) -> Place | None:
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping that is open, while it is read."""
+    """A mapping whose end was not read yet."""
 
     key: str = ""
     type_url: str = ""
     keys: set[str] = field(default_factory=set)
 
     def add(self, key: str, value: str) -> None:
-        """A key of it with its value, as far as that stands on the same line."""
+        """Note a key of the mapping with its value, as far as the value stands on the same line."""
         self.keys.add(key)
         if key == TYPE_KEY:
             self.type_url = value
 
     def level(self) -> Level:
-        """As it is now."""
+        """The mapping with the keys read so far, as a level."""
         return Level(self.key, self.type_url, frozenset(self.keys))
 
 
@@ -115,7 +115,9 @@ _JSON_TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\\n]|\\.)*)(?P<closed>"?)|(
 
 @dataclass(slots=True)
 class _Json:
-    """What is open in a JSON text. `stack` has None for a list; `under` is the key each bracket stands under."""
+    """The lists and mappings of a JSON text that are open where reading stands. `stack` has None for a list; `under` is
+    the key each bracket stands under.
+    """
 
     stack: list[_Open | None] = field(default_factory=list)
     under: list[str] = field(default_factory=list)
@@ -127,7 +129,7 @@ class _Json:
         return self.stack[-1] if self.stack else None
 
     def string(self, text: str) -> None:
-        """A whole string: a key, or a value."""
+        """Take in a whole string, which is a key or a value."""
         if self.inside is None:
             return
         if self.valued:
@@ -137,7 +139,7 @@ class _Json:
             self.inside.keys.add(text)
 
     def sign(self, sign: str) -> None:
-        """A bracket opens or closes, or a value begins or ends."""
+        """Take in a sign: a bracket, a comma or a colon."""
         match sign:
             case "{" | "[":
                 # What stands in a list stands under the key of the list.
@@ -154,7 +156,7 @@ class _Json:
 
 
 def _json_place(before: str) -> Place | None:
-    """Only strings are suggested: the cursor must be in one."""
+    """The place of the cursor in a JSON text; None outside of a string, because only strings are suggested."""
     open_now = _Json()
     for token in _JSON_TOKEN.finditer(before):
         if token["sign"]:

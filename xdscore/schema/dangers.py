@@ -77,14 +77,14 @@ NO_DESTINATIONS = frozenset(
 
 
 class DangerSearch:
-    """One pass over one resource, parents first."""
+    """One search of a resource for dangerous content, parent messages first."""
 
     def __init__(self) -> None:
         self._code: list[tuple[Path, Code]] = []
         self._no_destinations: list[Path] = []
 
     def look(self, message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
-        """What is dangerous about `message` and the fields set in it; nothing of what is inside them."""
+        """What is dangerous about `message` and the values of its fields, but not about the messages inside it."""
         name = message.DESCRIPTOR.full_name
         yield from self._code_in(message.type_url if name in TYPED_STRUCTS else name, path)
         for field, _ in message.ListFields():
@@ -105,7 +105,9 @@ class DangerSearch:
             yield from _target(message.target_uri, (*path, "target_uri"))
 
     def _code_in(self, name: str, path: Path) -> Iterator[tuple[Path, Finding]]:
-        """Code is said once, where it begins: a Wasm filter holds a Wasm plugin that holds a Wasm machine."""
+        """The finding that a message runs code, once, at the outermost message: a Wasm filter holds a Wasm plugin that
+        holds a Wasm machine.
+        """
         for package, code in _CODE_PACKAGES:
             if package in name and not any(
                 known is code and path[: len(place)] == place for place, known in self._code

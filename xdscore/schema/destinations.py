@@ -75,7 +75,7 @@ def hosts_of_target(uri: str) -> tuple[str, ...] | None:
 
 
 def _path(uri: str) -> str:
-    """All of it before its query and its fragment (RFC 3986 section 3)."""
+    """A URI up to its query or fragment (RFC 3986 section 3)."""
     return uri.partition("#")[0].partition("?")[0]
 
 
@@ -91,7 +91,7 @@ def _host(text: str) -> str:
 
 
 def _addresses(host: str) -> Iterator[Address]:
-    """The address that a host is, and those of IPv4 that it carries."""
+    """The addresses that a host stands for: its own, and the IPv4 address that an IPv6 address carries."""
     address = _address(host)
     if address is None:
         return

@@ -18,7 +18,7 @@ _CONTEXT_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """One value that is not the same. `before` or `after` is None where there is none on that side."""
+    """One value that differs between two trees. `before` or `after` is None where that side has no value."""
 
     pointer: str
     before: Tree
@@ -34,7 +34,7 @@ def field_differences(before: Tree, after: Tree) -> tuple[FieldDifference, ...]:
 
 
 def unified_text(label: str, before: Tree, after: Tree) -> str:
-    """The unified difference of both as YAML; None is a side on which the resource is not there. Empty if equal."""
+    """The unified diff of two trees as YAML; None is a side on which the resource is not there. Empty if equal."""
     old, new = _lines(before), _lines(after)
     left = f"a/{label}" if before is not None else "/dev/null"
     right = f"b/{label}" if after is not None else "/dev/null"
@@ -78,7 +78,7 @@ def _of_lists(before: list[Tree], after: list[Tree], path: Path) -> Iterator[Fie
 
 
 def _by_name(items: list[Tree]) -> dict[str, int] | None:
-    """Index by `name`, where every item has one of its own."""
+    """The index of each item by its `name`; None unless every item has a name and no two share one."""
     names = [item.get("name") if isinstance(item, dict) else None for item in items]
     found = {name: index for index, name in enumerate(names) if isinstance(name, str)}
     return found if len(found) == len(items) and found else None

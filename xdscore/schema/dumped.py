@@ -41,7 +41,7 @@ def any_of_dump(tree: Mapping[str, Tree]) -> bytes | None:
 
 
 def name_in(kind: ResourceType, tree: Mapping[str, Tree]) -> str:
-    """The name that a resource of a dump has."""
+    """The name of a resource in a dump, by the tree of its content."""
     return str(tree.get(kind.name_field, ""))
 
 
@@ -54,7 +54,7 @@ def version_of_content(any_bytes: bytes) -> str:
 
 
 def endpoints_digest(any_bytes: bytes) -> str:
-    """A digest of which hosts a ClusterLoadAssignment has, in which priority: NO_HOSTS without any; empty for anything
+    """A digest of the hosts of a ClusterLoadAssignment and their priorities: NO_HOSTS without any; empty for anything
     else.
     """
     packed = AnyProto.FromString(any_bytes)
@@ -82,7 +82,7 @@ def _hosts(assignment: AnyMessage) -> Iterator[str]:
 
 
 def _plain(address: str) -> str:
-    """An IP address as everybody writes it: Envoy shortens those of IPv6."""
+    """An IP address in the usual spelling; Envoy's dumps shorten IPv6 addresses differently."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -18,14 +18,14 @@ _Members = dict[PathPart, tuple[int, int]]
 
 
 class JsonIndex:
-    """The index of one text that is known to be JSON without duplicate keys."""
+    """An index of the places of all values in one text that is known to be JSON without duplicate keys."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._members: dict[int, _Members] = {}
 
     def locate(self, path: Path) -> tuple[int, int]:
-        """`positions.Locate` for this text."""
+        """Line and column of the value at `path`, as `positions.Locate` defines it."""
         value = self._after_space(0)
         stands = value
         for part in path:
@@ -37,7 +37,7 @@ class JsonIndex:
 
     @cached_property
     def line_starts(self) -> list[int]:
-        """The offset of each line's first character."""
+        """The offset of the first character of each line."""
         return line_starts(self._text)
 
     def _members_of(self, start: int) -> _Members:
@@ -75,6 +75,6 @@ def line_starts(text: str) -> list[int]:
 
 
 def place_in(starts: list[int], offset: int) -> tuple[int, int]:
-    """Line and column, counted from 1, of an offset."""
+    """Line and column, counted from 1, of the character at `offset`."""
     line = bisect_right(starts, offset)
     return line, offset - starts[line - 1] + 1

@@ -6,7 +6,9 @@ _MAX_SHOWN = 1e40
 
 
 def kind_of(value: object) -> str:
-    """`value` with its article, e.g. "a string"; numbers and booleans as they are: short, and no secret."""
+    """What kind of JSON value `value` is, with its article, e.g. "a string"; numbers and booleans as they are: short,
+    and no secret.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

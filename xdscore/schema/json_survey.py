@@ -21,7 +21,9 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|[^\s\[\]{}:,"]+', re.DOT
 
 
 def survey(text: str) -> tuple[Finding, ...]:
-    """Everything to refuse in a text that is JSON but for that; the first hundred of it."""
+    """The findings about a text that the standard parser accepts as JSON and Parley refuses, at most MAX_TEXT_FINDINGS
+    of them.
+    """
     scan = _Scan(line_starts(text))
     for match in _TOKEN.finditer(text):
         scan.token(match[0], match.start())
@@ -67,7 +69,7 @@ class _Scan:
             self._found(DUPLICATE_KEY, offset, key=key, first=place_in(self.starts, first)[0])
 
     def _leave(self) -> None:
-        """The value is complete: the next one belongs to the next key or index."""
+        """Note that a value is complete: the next one belongs to the next key or index."""
         if not self.levels:
             return
         level = self.levels[-1]

@@ -20,11 +20,11 @@ _ODD_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 class _SuspectError(Exception):
-    """The standard parser met something it would accept and we do not; the survey finds out what and where."""
+    """The standard parser met a value that it accepts and Parley refuses; the survey finds out what and where."""
 
 
 def read_json(text: str, limits: ManifestLimits) -> TextRead:
-    """The one document of a JSON text."""
+    """The document in a JSON text, or the findings about it."""
     problem = _size_problem(text, limits)
     if problem is not None:
         return TextRead((), (problem,))
@@ -82,7 +82,9 @@ def _syntax_finding(error: json.JSONDecodeError, text: str) -> Finding:
 
 
 def _size_problem(text: str, limits: ManifestLimits) -> Finding | None:
-    """Depth and number of values, before any is made: the parser recurses, and empty lists cost 30 times their text."""
+    """The finding that a text nests too deeply or holds too many values, or None. Judged before any value is made,
+    because the parser recurses and empty lists cost 30 times their text.
+    """
     values = text.count(",") + text.count("[") + text.count("{")
     brackets = text.count("[") + text.count("{")
     if values <= limits.max_nodes and brackets <= limits.max_depth:

@@ -46,7 +46,7 @@ class Manifest:
 
 
 def read_text(body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS) -> TextRead:
-    """A body as plain trees with positions; all findings of the text, or every document, never both."""
+    """The documents of a body as plain trees with positions, or all findings about the text; never both."""
     text = decode(body, media, limits)
     if isinstance(text, Finding):
         return TextRead((), (text,))
@@ -56,7 +56,7 @@ def read_text(body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS
 def read_manifests(
     body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Every manifest of a body, and what there is to say. No manifest is returned beside an error."""
+    """Every manifest of a body, and the findings about the body. No manifest is returned beside an error."""
     read = read_text(body, media, limits)
     if read.findings:
         return (), read.findings
@@ -73,7 +73,9 @@ def read_manifests(
 def manifests_of(
     document: Document, pointer: str = "", limits: ManifestLimits = DEFAULT_LIMITS
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests at `pointer`, e.g. `/resources` of an apply body; findings are placed in the document."""
+    """The manifests at `pointer` of a document, e.g. `/resources` of an apply body, and the findings, placed in the
+    document.
+    """
     tree = document.tree
     path = path_of(pointer, tree)
     for part in path:

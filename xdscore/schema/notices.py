@@ -22,7 +22,7 @@ _MARKED_FILES = "envoy/"
 
 
 def notices_of(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
-    """What there is to say about `message` and the fields set in it; nothing of what is inside them."""
+    """Deprecations and the like about `message` and the fields set in it, but not about the messages inside it."""
     descriptor = message.DESCRIPTOR
     yield from ((path, finding) for finding in _of_type(descriptor))
     said, watched = _of_fields(descriptor)
@@ -61,7 +61,9 @@ _Fields = tuple[dict[int, tuple[Finding, ...]], dict[int, dict[int, Finding]]]
 
 @cache
 def _of_fields(descriptor: Descriptor) -> _Fields:
-    """Field number -> what to say when it is set; field number -> enum value -> what to say of that."""
+    """The notices for the fields of a message, by field number; and those for enum values, by field
+    number and value.
+    """
     said: dict[int, tuple[Finding, ...]] = {}
     watched: dict[int, dict[int, Finding]] = {}
     for field in descriptor.fields:

@@ -13,7 +13,7 @@ from google.protobuf.any_pb2 import Any as AnyProto
 from google.protobuf.message import DecodeError, EncodeError
 
 from xdscore.findings import Finding, has_errors
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
 from xdscore.schema.certificates import Expiry
 from xdscore.schema.claims import claims_of, domains_given_twice
@@ -51,7 +51,7 @@ DEFAULT_RESOURCE_LIMITS = ResourceLimits()
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the address of a request already says about its manifest; empty where it says nothing."""
+    """The type and name of the manifest that the address of a request tells; empty where it tells none."""
 
     type_word: str = ""
     name: str = ""
@@ -62,12 +62,13 @@ ANYTHING = Expected()
 
 @dataclass(frozen=True, slots=True)
 class ParsedResource:
-    """A sound resource.
+    """A resource without errors.
 
     `any_bytes` is the deterministic serialisation of a google.protobuf.Any holding the deterministic serialisation of
     the message: equal input gives equal bytes within one version of protobuf (decisions D24). `eds_name` is the
-    ClusterLoadAssignment that an EDS cluster asks for, else empty. `claims` is what it wants to itself. `ttl_ms` is 0
-    without a ttl. `findings` holds warnings and notes only; `expiries` when its certificates end, each with its place.
+    ClusterLoadAssignment that an EDS cluster asks for, else empty. `claims` is what no other resource may have at the
+    same time. `ttl_ms` is 0 without a ttl. `findings` holds warnings and notes only; `expiries` when its certificates
+    end, each with its place.
     """
 
     type: ResourceType
@@ -93,7 +94,9 @@ class Refused:
 
 @dataclass(slots=True)
 class _Attempt:
-    """What is known of a manifest so far. Findings carry their path in the manifest until the end."""
+    """A manifest while it is parsed, and what is known of it so far. Findings carry their path in the manifest until
+    the end.
+    """
 
     manifest: Manifest
     found: list[tuple[Path, Finding]] = field(default_factory=list)
@@ -105,7 +108,7 @@ class _Attempt:
         self.found.append((path, finding))
 
     def findings(self) -> tuple[Finding, ...]:
-        """Everything found, placed in the body and said of the resource."""
+        """All findings so far, with their places in the body and the resource's type and name."""
         word = self.kind.word if self.kind else ""
         name = "" if name_problem(self.name) else self.name
         unshown = self.unshown + max(len(self.found) - MAX_FINDINGS, 0)
@@ -115,7 +118,7 @@ class _Attempt:
         return tuple(placed)
 
     def refused(self) -> Refused:
-        """The manifest as refused, as far as it is known."""
+        """The manifest as refused, with what was found out about it so far."""
         return Refused(self.kind.word if self.kind else "", self.name, self.findings())
 
 
@@ -126,9 +129,10 @@ def parse(
     *,
     now: datetime | None = None,
 ) -> ParsedResource | Refused:
-    """The resource a manifest describes; never raises for anything the manifest holds.
+    """The resource that a manifest describes, or its errors; never raises for anything the manifest holds.
 
-    `now` is when certificates are judged. Dangerous content is noted; whether it may be is `content_policy`'s word.
+    `now` is the time by which certificates are judged. Dangerous content is noted; `content_policy` decides whether it
+    is allowed.
     """
     attempt = _Attempt(manifest)
     try:
@@ -212,7 +216,7 @@ def _type_of(attempt: _Attempt, envelope: Envelope, expected: Expected) -> Resou
 
 
 def _unserved(url: str) -> Finding:
-    """Why a type URL is none of ours, with the closest that is."""
+    """The finding that Parley does not serve this type URL, with the closest one that it serves."""
     name = message_name(url)
     if name in by_message:
         return TYPE_URL_FORM.finding("", hint=f"Write {by_message[name].url}.", name=url)
@@ -225,7 +229,7 @@ def _unserved(url: str) -> Finding:
 
 
 def _name_of(attempt: _Attempt, message: AnyMessage, envelope: Envelope, expected: Expected, blamed: set[Path]) -> str:
-    """The resource's xDS name: the wrapper's when it gives one, else the message's own."""
+    """The resource's xDS name in canonical form (H1): the wrapper's when it gives one, else the message's own."""
     kind = attempt.kind
     if kind is None:
         raise AssertionError  # asked only once the type is known
@@ -239,13 +243,13 @@ def _name_of(attempt: _Attempt, message: AnyMessage, envelope: Envelope, expecte
     problem = name_problem(name)
     if problem:
         attempt.say(path, NAME_REFUSED.finding("", problem=problem))
-    elif expected.name and name != expected.name:
+    elif expected.name and canonical(name) != canonical(expected.name):
         attempt.say(path, NAME_DIFFERS.finding("", given=name, wanted=expected.name))
-    return name
+    return canonical(name)
 
 
 def _check_rules(attempt: _Attempt, message: AnyMessage, path: Path, blamed: set[Path]) -> None:
-    """Field rules, without those that only repeat an error of conversion.
+    """Add the violations of field rules, without those that only repeat an error of conversion.
 
     Such a rule complains at the place of an error, around it, inside it, or of a field that is missing because its name
     was misspelt.
@@ -260,7 +264,7 @@ def _check_rules(attempt: _Attempt, message: AnyMessage, path: Path, blamed: set
 
 
 def _encoded(attempt: _Attempt, message: AnyMessage, limits: ResourceLimits) -> bytes:
-    """The canonical bytes; empty when there are none, and then a finding says so."""
+    """The canonical bytes of the resource; empty when there are none, and then a finding says so."""
     try:
         inner = message.SerializeToString(deterministic=True)
         any_bytes = AnyProto(type_url=TYPE_URL_PREFIX + message.DESCRIPTOR.full_name, value=inner).SerializeToString(

@@ -18,14 +18,16 @@ Locate = Callable[[Path], tuple[int, int]]
 
 @dataclass(slots=True)
 class Place:
-    """One value's place; lines and columns count from 1. `children`: its members or items, by key or index."""
+    """The place of one value in a text; lines and columns count from 1. `children`: the places of its members or items,
+    by key or index.
+    """
 
     line: int
     column: int
     children: "dict[PathPart, Place]" = field(default_factory=dict)
 
     def locate(self, path: Path) -> tuple[int, int]:
-        """`Locate` for the tree below this place."""
+        """Line and column of the value at `path` below this place, as `Locate` defines it."""
         place = self
         for part in path:
             child = place.children.get(part)
@@ -37,7 +39,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The position index of one document."""
+    """The lines and columns of all values of one document."""
 
     locate: Locate
 

@@ -11,6 +11,7 @@ from functools import cache
 
 from google.protobuf.descriptor import Descriptor
 
+from xdscore.names import canonical
 from xdscore.resource_types import CLUSTER, ENDPOINT, EXTENSION, ROUTE, SECRET, ResourceType
 from xdscore.schema.positions import Path
 from xdscore.schema.shapes import ANY, SPECIAL
@@ -57,7 +58,7 @@ _NAMED_FIELDS: dict[str, ResourceType] = {
 
 @dataclass(frozen=True, slots=True)
 class _Sourced:
-    """A message that names a resource beside the config source it comes from."""
+    """A message type in which the name of a resource stands beside the config source it comes from."""
 
     kind: ResourceType
     name_field: str
@@ -86,7 +87,9 @@ _XDSTP = "xdstp://"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A resource that another one needs: `type` is its word, `pointer` leads to the field that names it."""
+    """The need of one resource for another: `type` is the word of the needed one's type, `pointer` leads to the field
+    that names it.
+    """
 
     type: str
     name: str
@@ -97,15 +100,15 @@ Named = tuple[ResourceType, str, Path]
 
 
 def named_by(message: AnyMessage) -> Iterator[Named]:
-    """Every resource that `message` names, with the path to the name; a name given twice comes twice."""
-    return _walk(message, ())
+    """Every resource that `message` names, by canonical name (H1), with the path to it; one given twice comes twice."""
+    return ((kind, canonical(name), path) for kind, name, path in _walk(message, ()))
 
 
 def eds_name_of(message: AnyMessage) -> str:
     """The name under which a cluster asks EDS for its endpoints; empty for anything else (protocol.md I3)."""
     if message.DESCRIPTOR.full_name != CLUSTER.message or not _uses_eds(message):
         return ""
-    return str(message.eds_cluster_config.service_name or message.name)
+    return canonical(message.eds_cluster_config.service_name or message.name)
 
 
 def _uses_eds(cluster: AnyMessage) -> bool:
@@ -152,7 +155,7 @@ def _sourced(message: AnyMessage, sourced: _Sourced, path: Path) -> Iterator[Nam
 
 
 def _config_source(message: AnyMessage, field: str) -> AnyMessage | None:
-    """The ConfigSource under `field`; config_discovery has it one message further in."""
+    """The ConfigSource under `field` of a message; in config_discovery it is one message further in."""
     if not message.HasField(field):
         return None
     source = getattr(message, field)

@@ -26,7 +26,7 @@ Found = Iterator[tuple[Path, Finding]]
 
 
 def relations_in(message: AnyMessage, path: Path) -> Found:
-    """What does not go together in `message` itself; nothing of what is inside its fields."""
+    """The findings about fields of `message` that contradict each other, without those of the messages inside it."""
     rule = _RULES.get(message.DESCRIPTOR.full_name)
     if rule is not None:
         for place, problem in rule(message):
@@ -74,7 +74,7 @@ def _static_hosts(assignment: AnyMessage) -> _Problems:
 
 
 def _ip(address: AnyMessage, place: Path) -> _Problems:
-    """An address that is taken as it is: names are resolved elsewhere, or by a resolver that is named."""
+    """The finding that an address is no IP address although nothing resolves it."""
     socket = address.socket_address
     if address.WhichOneof("address") == "socket_address" and not socket.resolver_name and not _is_ip(socket.address):
         yield (*place, "socket_address", "address"), "must be an IP address here; nothing resolves a name"

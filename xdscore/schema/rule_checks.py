@@ -5,6 +5,7 @@ A check takes a value and returns what is wrong, or None. Only the kinds that oc
 Oracle: a real Envoy.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
@@ -28,7 +29,11 @@ _HEADER_NAME = r"^:?[0-9a-zA-Z!#$%&'*+-.^_|~\x60]+$"
 _HEADER_VALUE = r"^[^\x00-\x08\x0A-\x1F\x7F]*$"
 _HEADER_LOOSE = r"^[^\x00\x0A\x0D]*$"
 _WELL_KNOWN = {1: (_HEADER_NAME, "be the name of an HTTP header"), 2: (_HEADER_VALUE, "be the value of an HTTP header")}
-_RANGE_OPTIONS = frozenset({"lt", "lte", "gt", "gte"})
+# A lower bound, and an upper one; of two options for the same bound the strict one counts.
+_RANGE_PAIRS = (("gt", "gte"), ("lt", "lte"))
+_RANGE_OPTIONS = frozenset(option for pair in _RANGE_PAIRS for option in pair)
+_RANGE_WORDS = {"gt": "greater than", "gte": "at least", "lt": "less than", "lte": "at most"}
+_RANGE_HOLDS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 _NUMBER_KINDS = frozenset(
     {"float", "double", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64"}
 )
@@ -104,22 +109,15 @@ def _range(rules: Rules, given: set[str], number: Callable[[Any], float], show: 
     """Bounds. A lower bound above the upper one means "outside of" (protoc-gen-validate, "Numerics")."""
     if not given & _RANGE_OPTIONS:
         return []
-    low = number(rules.gt if "gt" in given else rules.gte) if given & {"gt", "gte"} else None
-    high = number(rules.lt if "lt" in given else rules.lte) if given & {"lt", "lte"} else None
-    strict_low, strict_high = "gt" in given, "lt" in given
-    words = []
-    if low is not None:
-        words.append(f"{'greater than' if strict_low else 'at least'} {show(low)}")
-    if high is not None:
-        words.append(f"{'less than' if strict_high else 'at most'} {show(high)}")
-    outside = low is not None and high is not None and low > high
-    bound = (" or " if outside else " and ").join(words)
+    chosen = (next((option for option in pair if option in given), None) for pair in _RANGE_PAIRS)
+    bounds = [(option, number(getattr(rules, option))) for option in chosen if option is not None]
+    outside = len(bounds) == 2 and bounds[0][1] > bounds[1][1]
+    bound = (" or " if outside else " and ").join(f"{_RANGE_WORDS[option]} {show(limit)}" for option, limit in bounds)
+    enough = any if outside else all
 
     def check(value: Any) -> Complaint | None:
         given_number = number(value)
-        above = low is None or (given_number > low if strict_low else given_number >= low)
-        below = high is None or (given_number < high if strict_high else given_number <= high)
-        if (above or below) if outside else (above and below):
+        if enough(_RANGE_HOLDS[option](given_number, limit) for option, limit in bounds):
             return None
         return RANGE, {"bound": bound, "given": show(given_number)}
 
@@ -235,7 +233,7 @@ def _options() -> Any:
 
 @cache
 def compiled(pattern: str) -> Any:
-    """An expression of the API's own rules."""
+    """The RE2 program of an expression in the API's own rules."""
     return re2.compile(pattern, _options())
 
 
@@ -251,6 +249,6 @@ def regex_problem(pattern: str) -> str:
 
 
 def regex_check(pattern: str) -> Complaint | None:
-    """The check of a field that holds an expression for the proxy to run."""
+    """The complaint that RE2 cannot compile an expression which the proxy would have to run; None when it can."""
     problem = regex_problem(pattern)
     return (REGEX, {"problem": problem}) if problem else None

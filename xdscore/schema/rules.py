@@ -26,7 +26,7 @@ _EXPRESSIONS = frozenset({"envoy.type.matcher.v3.RegexMatcher.regex", "xds.type.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FieldPlan:
-    """What one set field must satisfy, and whether its content is looked at."""
+    """The checks of one field that is set, and whether the messages in it are checked as well."""
 
     name: str
     checks: tuple[Check, ...]
@@ -41,7 +41,7 @@ class _FieldPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """What a message must satisfy. `absent` are complaints about fields without presence when they are not set."""
+    """The checks of a message type. `absent` are the complaints about fields without presence when they are not set."""
 
     fields: dict[int, _FieldPlan]
     required: tuple[str, ...]
@@ -50,7 +50,9 @@ class _Plan:
 
 
 def violations_of(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, Finding]]:
-    """Every violation in `message`, with its path in original field names; an Any's members stand directly below it."""
+    """Every violated field rule in `message`, with its path in original field names; an Any's members stand directly
+    below it.
+    """
     plan = _plan_of(message.DESCRIPTOR)
     for choice, names in plan.choices:
         if message.WhichOneof(choice) is None:

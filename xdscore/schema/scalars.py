@@ -36,7 +36,7 @@ _MAX_CHOICES = 12
 
 
 class RefusedError(Exception):
-    """A value that does not fit. `path` leads from the field to the part at fault."""
+    """A JSON value cannot be converted to the type of its field. `path` leads from the field to the part at fault."""
 
     def __init__(self, code: Code, hint: str = "", **values: object) -> None:
         super().__init__(code.code)
@@ -47,7 +47,7 @@ class RefusedError(Exception):
 
 
 def wrong_type(wanted: str, value: object, hint: str = "") -> RefusedError:
-    """The value is of another JSON type than the field."""
+    """The error that a value has another JSON type than its field."""
     return RefusedError(WRONG_TYPE, hint, wanted=wanted, given=kind_of(value))
 
 
@@ -89,7 +89,7 @@ def to_bytes(value: object) -> bytes:
 
 
 def integer_between(low: int, high: int) -> Convert:
-    """Conversion to an integer of these bounds; 64-bit ones are usually written as strings in JSON."""
+    """A conversion to integers from `low` to `high`; 64-bit ones are usually written as strings in JSON."""
 
     def to_integer(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -108,7 +108,7 @@ def integer_between(low: int, high: int) -> Convert:
 
 
 def float_up_to(limit: float) -> Convert:
-    """Conversion to a floating-point number whose finite values reach up to `limit`."""
+    """A conversion to floating-point numbers whose finite values reach up to `limit`."""
 
     def to_float(value: object) -> float:
         if isinstance(value, str) and value in _NOT_FINITE:
@@ -129,7 +129,7 @@ def float_up_to(limit: float) -> Convert:
 
 
 def enum_of(descriptor: EnumDescriptor) -> Convert:
-    """Conversion from the name or number of an enum value. Unknown numbers are refused: nearly always mistakes."""
+    """A conversion from the name or number of an enum value. Unknown numbers are refused: nearly always mistakes."""
     by_name = {value.name: value.number for value in descriptor.values}
     numbers = frozenset(by_name.values())
 
@@ -154,7 +154,7 @@ def enum_of(descriptor: EnumDescriptor) -> Convert:
 
 
 def choices_text(descriptor: EnumDescriptor) -> str:
-    """The names of an enum, the first dozen of them."""
+    """The names of an enum's values as a text, at most a dozen of them."""
     names = [value.name for value in descriptor.values]
     more = len(names) - _MAX_CHOICES
     return ", ".join(names[:_MAX_CHOICES]) + (f" and {more} more" if more > 0 else "")
@@ -187,7 +187,7 @@ _BY_TYPE: dict[int, Convert] = {
 
 
 def conversion_for(field: FieldDescriptor) -> Convert:
-    """The conversion for a scalar or enum field."""
+    """The conversion from JSON to the scalar or enum type of a field."""
     if field.enum_type is not None:
         to_enum = enum_of(field.enum_type)
         if field.enum_type.full_name == NULL_VALUE:
@@ -197,7 +197,7 @@ def conversion_for(field: FieldDescriptor) -> Convert:
 
 
 def to_map_key(field: FieldDescriptor, text: str) -> Scalar:
-    """A JSON object's key as the key of a map: numbers and booleans are written as strings there."""
+    """The key of a map that a JSON object's key stands for: numbers and booleans are written as strings there."""
     if field.type == FieldDescriptor.TYPE_STRING:
         return to_string(text)
     if field.type == FieldDescriptor.TYPE_BOOL:

@@ -65,7 +65,9 @@ def to_json(any_bytes: bytes, keyed_hash: KeyedHash, *, xds_name: str = "", ttl_
 
 
 def to_json_with_secrets(any_bytes: bytes, *, xds_name: str = "", ttl_ms: int = 0) -> dict[str, Tree]:
-    """The same with every secret in plain text: for backup, never for an answer, a log or a page."""
+    """A stored resource as the manifest that would store it again, with every secret in plain text: for backup, never
+    for an answer, a log or a page. The arguments and errors are those of `to_json`.
+    """
     return _wrapped(_rewritten(any_bytes, lambda value, _tag, _bytes: value), xds_name, ttl_ms)
 
 
@@ -102,7 +104,7 @@ def secret_values(any_bytes: bytes) -> frozenset[bytes]:
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Whether a text, which need not be a manifest yet, names a field that holds secrets. Rather yes than no."""
+    """Whether a text, which need not be a manifest yet, names a field that holds secrets. In doubt it is true."""
     return not _secret_words().isdisjoint(_WORD.findall(text))
 
 
@@ -210,7 +212,7 @@ def _mentions_kept(tree: Tree) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rewrite:
-    """One walk over the JSON of a message, which gives every secret leaf to `visit`.
+    """One walk over the JSON of a message, which passes every secret leaf value to `visit`.
 
     A tag names the outermost sensitive field that the walk is in, and is empty outside. What does not fit the
     descriptors is left alone. Maps come out in the order of their keys.
@@ -219,7 +221,7 @@ class _Rewrite:
     visit: Visit
 
     def any(self, tree: Tree, tag: str) -> Tree:
-        """The JSON of an Any."""
+        """The JSON of an Any, with its secrets replaced."""
         url = tree.get("@type") if isinstance(tree, dict) else None
         descriptor = descriptor_of(message_name(url)) if isinstance(url, str) else None
         if descriptor is None or not isinstance(tree, dict):
@@ -234,7 +236,7 @@ class _Rewrite:
         }
 
     def message(self, tree: Tree, descriptor: Descriptor, tag: str) -> Tree:
-        """The JSON of a message of this type."""
+        """The JSON of a message of this type, with its secrets replaced."""
         name = descriptor.full_name
         if name == ANY:
             return self.any(tree, tag)
@@ -271,13 +273,15 @@ class _Rewrite:
         return done if items is value else done[0]
 
     def _leaf(self, value: Tree, tag: str, leaf: str, descriptor: FieldDescriptor) -> Tree:
-        """One scalar. Booleans and choices say nothing worth hiding, and an empty text holds nothing."""
+        """One scalar, replaced if it is secret. Booleans and enum values say nothing worth hiding, and an empty text
+        holds nothing.
+        """
         if not tag or isinstance(value, bool) or value == "" or descriptor.enum_type is not None:
             return value
         return self.visit(value, leaf, descriptor.type == FieldDescriptor.TYPE_BYTES)
 
     def _free(self, tree: Tree, tag: str) -> Tree:
-        """JSON without fields: Struct, Value, wrappers and the like."""
+        """JSON that no message type describes (Struct, Value, wrappers and the like), with its secrets replaced."""
         if isinstance(tree, dict):
             return {key: self._free(tree[key], tag) for key in sorted(tree)}
         if isinstance(tree, list):
@@ -287,7 +291,9 @@ class _Rewrite:
         return self.visit(tree, tag, tag.endswith("google.protobuf.BytesValue"))
 
     def _typed_struct(self, tree: dict[str, Tree], tag: str) -> Tree:
-        """The Struct is the JSON of the message that `type_url` names; in an unknown one nothing is secret."""
+        """The JSON of a TypedStruct, with the secrets in its Struct replaced. The Struct is read as the message that
+        `type_url` names; without a known type, only an enclosing tag makes its values secret.
+        """
         url = tree.get("type_url", tree.get("typeUrl"))
         held = descriptor_of(message_name(url)) if isinstance(url, str) else None
         done = dict(tree)
@@ -300,7 +306,7 @@ class _Rewrite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _MarkedShape:
-    """A message's fields, and for its sensitive ones the tag they give to what is inside them."""
+    """The fields of a message type, and the tag that each sensitive field gives to the values inside it."""
 
     shape: MessageShape
     fields: dict[str, FieldDescriptor]

@@ -27,7 +27,8 @@ SPECIAL = WRAPPERS | {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldShape:
-    """One field. Exactly one of `message` and `convert` is set: its message type, or the conversion of its scalar.
+    """What converting JSON to one field needs. Exactly one of `message` and `convert` is set: its message type, or the
+    conversion of its scalar.
 
     `choice` is the oneof it belongs to, if any; `map_key` and `map_value` are set for maps.
     """
@@ -45,9 +46,10 @@ class FieldShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageShape:
-    """One message type. `fields` has each field under its original and its lowerCamelCase name."""
+    """What converting JSON to one message type needs. `fields` has each field under its original and its lowerCamelCase
+    name.
+    """
 
-    descriptor: Descriptor
     fields: dict[str, FieldShape]
 
 
@@ -59,7 +61,7 @@ def shape_of(descriptor: Descriptor) -> MessageShape:
         shape = field_shape(field)
         fields[field.json_name] = shape
         fields[field.name] = shape
-    return MessageShape(descriptor, fields)
+    return MessageShape(fields)
 
 
 def choice_of(field: FieldDescriptor) -> OneofDescriptor | None:

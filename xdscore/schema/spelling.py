@@ -10,7 +10,7 @@ def camel(name: str) -> str:
 
 
 def spelled(tree: object, path: Path) -> Path:
-    """`path` with each field as `tree` spells it; from where the tree has nothing there, as given."""
+    """`path` with each field name in the spelling that `tree` uses; names that the tree does not have stay as given."""
     parts: list[PathPart] = []
     for part in path:
         if isinstance(tree, dict) and isinstance(part, str):

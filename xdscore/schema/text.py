@@ -17,14 +17,14 @@ Tree = bool | int | float | str | list["Tree"] | dict[str, "Tree"] | None
 
 
 class Media(Enum):
-    """The two texts a manifest may be written in (interfaces.md section 3)."""
+    """The two formats a manifest may be written in (interfaces.md section 3)."""
 
     JSON = "application/json"
     YAML = "application/yaml"
 
     @property
     def title(self) -> str:
-        """The name used in sentences."""
+        """The name of the format in sentences."""
         return self.name
 
 
@@ -35,7 +35,7 @@ MAX_TEXT_FINDINGS = 100
 
 @dataclass(frozen=True, slots=True)
 class ManifestLimits:
-    """Bounds on one text (reliability.md (e)); an apply is given larger ones than the defaults."""
+    """Bounds on the text of one body (reliability.md (e)); an apply is given larger ones than the defaults."""
 
     max_bytes: int = _DEFAULTS.body_bytes
     max_depth: int = _DEFAULTS.json_depth
@@ -55,14 +55,14 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class TextRead:
-    """What a text holds. `documents` is empty when `findings` has an error."""
+    """The result of reading a text. `documents` is empty when `findings` has an error."""
 
     documents: tuple[Document, ...]
     findings: tuple[Finding, ...]
 
 
 def decode(body: bytes, media: Media, limits: ManifestLimits) -> str | Finding:
-    """The body as text, without a byte order mark; a finding when it is too large or not UTF-8."""
+    """The body decoded as text, without a byte order mark; a finding when it is too large or not UTF-8."""
     if len(body) > limits.max_bytes:
         return TEXT_LIMIT.finding("", problem=f"has {len(body)} bytes", limit=f"{limits.max_bytes} bytes are")
     try:
@@ -77,5 +77,5 @@ def decode(body: bytes, media: Media, limits: ManifestLimits) -> str | Finding:
 
 
 def at(finding: Finding, line: int, column: int) -> Finding:
-    """The same finding at this place of the text."""
+    """A copy of the finding with this line and column."""
     return replace(finding, line=line, column=column)

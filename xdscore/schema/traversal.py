@@ -47,8 +47,9 @@ def everything_in(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, 
 
 
 def unreadable_in(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
-    """What nobody can look into: a TypedStruct of a type that is unknown, what in one cannot be read as its type, and
-    JSON without a type where only a key says what it stands for. Said as it would be of an Any (threat 20).
+    """Findings about messages that nobody can look into: a TypedStruct of an unknown type, content of one that cannot
+    be read as its type, and JSON without a type where only a key says what it stands for. They read like findings about
+    an Any (threat 20).
     """
     if message.DESCRIPTOR.full_name == _CLUSTER:
         yield from _untyped_options(message, path)
@@ -74,13 +75,17 @@ def _untyped_options(cluster: AnyMessage, path: Path) -> Iterator[tuple[Path, Fi
 
 
 def _message_of(typed_struct: AnyMessage) -> AnyMessage | None:
-    """What the Struct stands for, as far as it can be read; None when the type is unknown."""
+    """The message that the Struct of a TypedStruct stands for, as far as it can be read; None when the
+    type is unknown.
+    """
     descriptor = _type_of(typed_struct)
     return _read(typed_struct, descriptor)[0] if descriptor is not None else None
 
 
 def _type_of(typed_struct: AnyMessage) -> Descriptor | None:
-    """A Struct has names and values, so it stands for none of the types whose JSON is something else."""
+    """The message type that a TypedStruct names; None when it is unknown, or has a special JSON form, which a Struct of
+    names and values cannot hold.
+    """
     descriptor = descriptor_of(message_name(typed_struct.type_url))
     return None if descriptor is None or descriptor.full_name in SPECIAL else descriptor
 

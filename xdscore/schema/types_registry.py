@@ -102,7 +102,7 @@ def nearest_types(type_url: str) -> tuple[str, ...]:
 
 @cache
 def _by_short_name() -> dict[str, tuple[str, ...]]:
-    """Full names by their last word. The retired v2 API is not something to suggest."""
+    """The full names of all messages by their last word, without the retired v2 API, which is never suggested."""
     names: dict[str, list[str]] = {}
     for full in descriptors():
         if "v2" not in full and full.startswith(("envoy.", "xds.", "udpa.", "google.protobuf.")):

@@ -59,7 +59,7 @@ def _read_duration(message: AnyMessage, value: object, _: int) -> None:
 
 
 def _read_text(message: AnyMessage, value: object, _: int, *, wanted: str, example: str) -> None:
-    """Timestamp and FieldMask: the library's own reader judges the text."""
+    """Set a Timestamp or FieldMask from its JSON text, by protobuf's own reader."""
     text = to_string(value)
     try:
         message.FromJsonString(text)
@@ -77,7 +77,9 @@ def _read_wrapper(message: AnyMessage, value: object, _: int) -> None:
 
 
 def _read_struct(message: AnyMessage, value: object, room: int) -> None:
-    """A Struct inside a Struct costs three levels: map entry, Value, Struct."""
+    """Set a Struct from its JSON. A Struct inside a Struct takes three levels of the `room`: map entry,
+    Value, Struct.
+    """
     if not isinstance(value, dict):
         raise wrong_type("an object", value)
     message.SetInParent()
@@ -127,7 +129,7 @@ def _finite(value: float) -> float:
 
 @contextmanager
 def _below(part: str | int) -> Iterator[None]:
-    """Prefixes the path of a refusal with the member it came from."""
+    """A context that prefixes the path of a RefusedError with the member it came from."""
     try:
         yield
     except RefusedError as refused:

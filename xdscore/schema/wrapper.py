@@ -34,7 +34,9 @@ _REFUSED = {
 
 @dataclass(slots=True)
 class Envelope:
-    """A manifest without its wrapper: the resource's tree, where it stands, and what the wrapper says, if anything."""
+    """A manifest without its Resource wrapper: the resource's tree, where it stands, and the wrapper's own values, if
+    any.
+    """
 
     tree: dict[str, Tree]
     path: Path = ()
@@ -44,12 +46,14 @@ class Envelope:
 
     @property
     def wrapped(self) -> bool:
-        """Whether there was a wrapper."""
+        """Whether the manifest had a Resource wrapper."""
         return self.path != ()
 
 
 def open_wrapper(tree: dict[str, Tree]) -> Envelope:
-    """The resource of a manifest. The tree is empty when a wrapper holds none; a finding says so."""
+    """The resource of a manifest, taken out of its Resource wrapper. The tree is empty when a wrapper holds none; a
+    finding says so.
+    """
     if tree.get("@type") != WRAPPER_URL:
         return Envelope(tree)
     envelope = Envelope({}, ("resource",))

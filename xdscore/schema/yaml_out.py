@@ -12,7 +12,8 @@ def yaml_of(content: object) -> str:
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes a value twice rather than naming it once, and quotes every string that YAML 1.2 might take for a number.
+    """A YAML dumper that writes equal values again instead of using aliases, and quotes every string that YAML 1.2
+    might take for a number.
 
     PyYAML writes YAML 1.1, in which 0o17 and 1e3 are strings; `xdscore.schema` reads YAML 1.2.
     """

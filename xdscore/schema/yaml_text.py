@@ -40,7 +40,7 @@ class _Open:
 
 
 class _StopError(Exception):
-    """Reading cannot go on; the finding says why."""
+    """The text cannot be read further; the finding says why."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.detail)
@@ -49,7 +49,9 @@ class _StopError(Exception):
 
 @dataclass(slots=True)
 class _Reader:
-    """One pass over the events of a text. It stops only at a finding that leaves nothing to read on with."""
+    """One pass over the events of a YAML text, which builds its documents. It stops early only at a finding after which
+    nothing can be read.
+    """
 
     limits: ManifestLimits
     documents: list[Document] = field(default_factory=list)
@@ -105,7 +107,7 @@ class _Reader:
             self._place(self._resolved(event), event)
 
     def _key(self, event: yaml.ScalarEvent) -> None:
-        """A key is the text it is written as: `80:` is the key "80"."""
+        """Take in a key, whose text is taken as it is written: `80:` is the key "80"."""
         top = self.stack[-1]
         top.key = event.value
         plain = event.implicit[0]
@@ -119,7 +121,7 @@ class _Reader:
             self._found(DUPLICATE_KEY, event, key=event.value, first=first.line)
 
     def _place(self, value: Tree, event: "yaml.NodeEvent") -> Place:
-        """Put a value where it belongs and remember where it stands."""
+        """Put a value into the list or mapping that is open, and remember its place in the text."""
         place = _place_of(event)
         if not self.stack:
             self.root, self.root_place = value, place
@@ -220,7 +222,9 @@ def _place_of(event: yaml.Event) -> Place:
 
 
 def _character_finding(error: yaml.reader.ReaderError, text: str) -> Finding:
-    """Libyaml names the character but not the line: find it, the first of its kind is the one it stopped at."""
+    """The finding about a character that YAML forbids. Libyaml names the character but not its line: the first one of
+    its kind in the text is the one it stopped at.
+    """
     number = error.character if isinstance(error.character, int) else ord(str(error.character)[:1] or "\0")
     offset = max(text.find(chr(number)), 0)
     found = BAD_CHARACTER.finding("", problem=f"the control character U+{number:04X}")
@@ -228,7 +232,7 @@ def _character_finding(error: yaml.reader.ReaderError, text: str) -> Finding:
 
 
 def _plain(text: str) -> Tree:
-    """A plain scalar by the YAML 1.2 core schema."""
+    """The value of a plain scalar by the YAML 1.2 core schema."""
     if text in _LITERALS:
         return _LITERALS[text]
     if text[0] not in "+-.0123456789":

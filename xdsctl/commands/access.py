@@ -30,7 +30,7 @@ _CASE_COLUMNS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about access rules."""
     access = typer.Typer(no_args_is_help=True, help="Who may read what.")
     access.command()(rules)
     access.command()(test)

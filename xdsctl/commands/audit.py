@@ -31,7 +31,7 @@ def _option(text: str, *names: str) -> Any:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `get audit`."""
     app.command("get audit")(get_audit)
 
 
@@ -71,7 +71,7 @@ def get_audit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
 
 def _going_on(session: Session, wanted: dict[str, str], found: list[JsonObject]) -> Iterator[JsonObject]:
-    """What was found, oldest first, and then what comes.
+    """The events in `found`, oldest first, and then new ones as they are recorded, without end.
 
     Events are numbered before they are written for good, so one may come behind a later one: the last page is looked
     through again each time.

@@ -12,7 +12,7 @@ Client = Annotated[str, typer.Argument(metavar="CLIENT", help="A client's id, or
 
 
 def _standing(row: JsonObject) -> str:
-    """How it stands; a server of the version before does not say."""
+    """The status of a client in words; empty where a server of the version before sends none."""
     return str(row.get("standing", "")).replace("_", " ")
 
 
@@ -31,7 +31,7 @@ _COLUMNS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about clients."""
     clients = typer.Typer(no_args_is_help=True, help="Who is connected, and what each was told.")
     clients.command("list")(listed)
     clients.command()(describe)

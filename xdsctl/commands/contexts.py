@@ -26,7 +26,7 @@ _COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about contexts."""
     contexts = typer.Typer(no_args_is_help=True, help="The servers you work with.")
     contexts.command("list")(listed)
     contexts.command("set")(put)

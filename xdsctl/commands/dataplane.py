@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands that speak xDS to a server."""
     app.command()(watch)
     app.command()(resolve)
 
@@ -48,12 +48,14 @@ def connection_of(  # noqa: PLR0913, PLR0917 - each is an option of the command 
     token_file: Annotated[str, typer.Option("--token-file", metavar="FILE", help="A data plane's bearer token.")] = "",
     delta: Annotated[bool, typer.Option("--delta", help="Speak the delta variant.")] = False,
 ) -> Any:
-    """The connection that these options say; whoever speaks xDS has all of them. Raises UsageError without grpcio."""
+    """The connection that these common options of xDS commands describe. Raises UsageError without grpcio."""
     return loaded().Connection(bootstrap, ads, node, node_cluster, ca, cert, key, token_file, delta)
 
 
 def speaks_xds(work: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    """A command with the options of `connection_of`; its work is given a `connect` that makes the connection."""
+    """Turn a function into a command with the options of `connection_of`; the function is given a `connect` that makes
+    the connection.
+    """
     own, shared = inspect.signature(work).parameters, inspect.signature(connection_of).parameters
     options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shared.values()]
 
@@ -117,7 +119,7 @@ def watch(
 
 
 class _Lines:
-    """Writes what differs from what it wrote before, a line for each name."""
+    """Writes a line for each row that changed since it was written last."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -168,7 +170,9 @@ def resolve(
 
 
 def loaded() -> Any:
-    """xdsctl.dataplane. Raises UsageError where grpcio is not installed."""
+    """The module `xdsctl.dataplane`, imported when it is first needed. Raises UsageError where grpcio is
+    not installed.
+    """
     try:
         from xdsctl import dataplane  # noqa: PLC0415 - an extra: the other commands do without grpcio
     except ModuleNotFoundError as error:

@@ -39,7 +39,7 @@ _COLUMNS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `doctor`."""
     app.command()(doctor)
 
 
@@ -179,7 +179,7 @@ def _token(api: Api) -> JsonObject:
 
 
 def _rights(api: Api) -> str:
-    """What the token may do in the environment, by a dry run of nothing."""
+    """Words for what the token may do in the environment, found out by a dry run of an empty apply."""
     where = f"in '{api.context.environment}'"
     try:
         api.post(api.environment("/apply"), {"resources": []}, dry_run=True)
@@ -197,14 +197,16 @@ def _environment(api: Api) -> JsonObject:
     except CommandError as error:
         return _row(_BAD, "environment", error.text, "Name another with --environment; 'xdsctl get' needs one.")
     if found["hold"]:
-        return _row(_ODD, "environment", f"'{found['key']}' is held: {found['hold']}", "Release the hold to apply.")
+        return _row(_ODD, "environment", f"'{found['key']}' is on hold: {found['hold']}", "Release the hold to apply.")
     behind = found["generation"] - found["built_generation"]
     told = f"'{found['key']}' at epoch {found['epoch']}" + (f", {behind} changes to build" if behind else "")
     return _row(_OK, "environment", told, "")
 
 
 def _ads(api: Api) -> JsonObject:
-    """Whether the address that bootstraps name can be reached from here, where perhaps no client will ever be."""
+    """The check that the ADS address in bootstraps can be reached from this machine, which may be no
+    place of clients.
+    """
     fix = "Data planes must reach it from where they are: PARLEY_ADS_PUBLIC_ADDRESS names it."
     try:
         parameters = {"environment": api.context.environment, "node_id": _NODE_ID}

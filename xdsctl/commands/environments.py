@@ -19,7 +19,7 @@ ENVIRONMENT_COLUMNS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `environments`."""
     app.command()(environments)
 
 

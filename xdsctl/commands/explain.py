@@ -14,7 +14,7 @@ _EXITS: Final = {"yes": Exit.DONE, "no": Exit.NO, "unknown": Exit.UNDECIDED}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `explain`."""
     app.command()(explain)
 
 

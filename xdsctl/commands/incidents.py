@@ -30,7 +30,7 @@ def _option(text: str) -> Any:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about incidents."""
     incidents = typer.Typer(no_args_is_help=True, help="What clients refuse or lost, and what is done about it.")
     incidents.command("list")(listed)
     incidents.command()(show)
@@ -72,19 +72,19 @@ def show(ctx: typer.Context, incident: Incident) -> None:
 
 @command
 def acknowledge(ctx: typer.Context, incident: Incident) -> Outcome:
-    """Say that somebody looks after it."""
+    """Acknowledge an incident: say that somebody looks after it."""
     return _state(ctx, incident, "acknowledged")
 
 
 @command
 def resolve(ctx: typer.Context, incident: Incident) -> Outcome:
-    """Say that it is over; a refusal of a later epoch opens it again."""
+    """Resolve an incident: say that it is over. A refusal of a later epoch opens it again."""
     return _state(ctx, incident, "resolved")
 
 
 @command
 def archive(ctx: typer.Context, incident: Incident) -> Outcome:
-    """Ignore it from now on."""
+    """Ignore an incident from now on."""
     return _state(ctx, incident, "ignored")
 
 

@@ -38,7 +38,7 @@ _DIFFERENCES: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `inspect`."""
     app.command()(inspect)
 
 
@@ -78,7 +78,7 @@ def inspect(  # noqa: PLR0913 - each is an option of the command line
 
 
 def _envoy(address: str, node_id: str, seconds: float) -> Word:
-    """The word of the Envoy whose admin interface is here. Raises UsageError and NoAnswerError."""
+    """The account of itself that the Envoy with this admin address gives. Raises UsageError and NoAnswerError."""
     try:
         with (
             httpx.Client(timeout=seconds, follow_redirects=False, trust_env=False) as http,
@@ -109,7 +109,7 @@ def _json(data: bytes) -> Any:
 
 
 def _csds(address: str, files: tuple[str, str, str], node_id: str, seconds: float) -> Word:
-    """The word of the client whose CSDS service is here. Raises UsageError and NoAnswerError."""
+    """The account of itself that the client with this CSDS service gives. Raises UsageError and NoAnswerError."""
     try:
         from xdsctl import client_status  # noqa: PLC0415 - an extra: an Envoy is read without grpcio
     except ModuleNotFoundError as error:

@@ -22,7 +22,7 @@ _OneId = Annotated[int, typer.Argument(metavar="ID", min=0, help="One of them.",
 
 
 def _selector(fields: JsonObject) -> str:
-    """A selector or matcher in one word; members of its metadata stand beside the others."""
+    """A selector or matcher as one word of a table; members of its metadata stand beside its other fields."""
     flat = {key: value for key, value in fields.items() if key != "metadata"}
     flat |= {f"metadata.{key}": value for key, value in fields.get("metadata", {}).items()}
     return ",".join(f"{key}={value}" for key, value in flat.items())
@@ -37,7 +37,7 @@ _GROUP_COLUMNS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands that show environments, client groups and access rules."""
     app.command("get environment")(get_environments)
     app.command("get group")(get_groups)
     app.command("get rule")(get_rules)
@@ -105,12 +105,14 @@ def describe_rule(ctx: typer.Context, rule: RuleId) -> None:
 
 
 def as_yaml(content: object) -> str:
-    """Data as a person reads and writes it."""
+    """`content` as YAML, with its keys in their own order."""
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120).rstrip("\n")
 
 
 def _get(session: Session, path: str, one: str, columns: Sequence[Column], name: Callable[[JsonObject], str]) -> None:
-    """All of a list, or one of it as the document that `create` and `edit` take."""
+    """Print all items of a list or, when `one` names an item, that one as the document that `create` and
+    `edit` take.
+    """
     if not one:
         session.printer.rows(session.api.pages(path), columns, name)
         return
@@ -119,7 +121,7 @@ def _get(session: Session, path: str, one: str, columns: Sequence[Column], name:
 
 
 def _history(session: Session, subject: str, subject_id: int) -> list[Any]:
-    """What was done to it last, newest first."""
+    """The last changes of a client group or access rule, newest first."""
     path = session.api.environment("/access/history")
     found: list[Any] = session.api.get(path, subject=subject, id=subject_id, limit=_SHOWN)["results"]
     return found

@@ -42,7 +42,7 @@ _DONE: Final = {"POST": "Made.", "PATCH": "Changed.", "DELETE": "Deleted."}
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One kind as the API has it. `told`: members that only the server says."""
+    """One kind of object in the API, such as a client group. `told`: the members that the server alone sets."""
 
     word: str
     path: Callable[[Session], str]
@@ -50,7 +50,7 @@ class _Kind:
     told: frozenset[str]
 
     def settable(self, row: JsonObject) -> JsonObject:
-        """What of it somebody may say."""
+        """The members of an object that its user may set."""
         return {key: value for key, value in row.items() if key not in self.told}
 
 
@@ -70,7 +70,7 @@ _RULE: Final = _Kind(RULE, lambda session: session.api.environment("/rules"), "i
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """How a write is meant."""
+    """The options of a write that say how it is carried out."""
 
     message: str
     accept_loss: int
@@ -82,7 +82,7 @@ def _said(text: str) -> Any:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands that create, edit and delete environments, client groups and access rules."""
     app.command("create environment")(create_environment)
     app.command("create group")(create_group)
     app.command("create rule")(create_rule)
@@ -217,7 +217,7 @@ def delete_group(
     dry_run: DryRunOption = DryRun.NONE,
     yes: Yes = False,
 ) -> Outcome:
-    """Delete a client group that no rule speaks of. 'xdsctl undo' brings it back."""
+    """Delete a client group that no access rule mentions. 'xdsctl undo' brings it back."""
     return _delete(session_of(ctx), _GROUP, key, _How(message, 0, dry_run), "", yes=yes)
 
 
@@ -242,7 +242,9 @@ def _create(
     how: _How,
     otherwise: JsonObject | None = None,
 ) -> Outcome:
-    """Make one of a file, of what is `given` before that, and of what holds `otherwise`."""
+    """Create an object of this kind. Members in `given`, which options name, go before those in the file, and those
+    before `otherwise`, the defaults.
+    """
     draft = draft_read(filename) if filename else Draft({})
     said = {key: value for key, value in given.items() if value not in (None, "")}
     # Nothing of the file is anybody's word on the members that options name.
@@ -275,13 +277,13 @@ def _edit(session: Session, kind: _Kind, name: str, filename: str, how: _How) ->
 
 
 def _still(before: JsonObject, now: JsonObject) -> None:
-    """Raises CommandError where somebody else changed what was opened in the editor."""
+    """Raise CommandError when somebody else changed the object while it was open in the editor."""
     if now != before:
         raise CommandError(Exit.CONFLICT, "Somebody else changed it meanwhile. Nothing was changed.")
 
 
 def _changed(kind: _Kind, before: JsonObject, after: JsonObject) -> JsonObject:
-    """What of a text is not so already."""
+    """The members of `after` that a user may set and whose values differ from those in `before`."""
     return {key: value for key, value in kind.settable(after).items() if key not in before or before[key] != value}
 
 
@@ -304,7 +306,7 @@ def _delete(session: Session, kind: _Kind, name: str, how: _How, told: str, *, y
 
 
 def _write(session: Session, kind: _Kind, method: str, path: str, draft: Draft, how: _How, verb: str) -> Outcome:
-    """Send a write, ask for the loss where somebody sits at a terminal, and say what came of it."""
+    """Send a write, ask for the loss where somebody sits at a terminal, and print the result."""
 
     def sent(accepted: int | None) -> JsonObject:
         parameters = {
@@ -342,7 +344,7 @@ def _write(session: Session, kind: _Kind, method: str, path: str, draft: Draft, 
 
 
 def _selectors(texts: list[str] | None) -> list[JsonObject] | None:
-    """`identity=a*,metadata.role=b` and so on as the API takes them; None where nothing is said. Raises UsageError."""
+    """Texts like `identity=a*,metadata.role=b` as the API takes them; None when no text is given. Raises UsageError."""
     return [_selector(text) for text in texts] if texts else None
 
 

@@ -46,7 +46,7 @@ _EDIT_COLUMNS: Final = (
 
 
 class FailLevel(Enum):
-    """From which severity on findings make `validate` say no."""
+    """The least severity of findings that makes `validate` fail."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -54,14 +54,14 @@ class FailLevel(Enum):
 
 
 class DryRun(Enum):
-    """Where an apply without effect is carried out."""
+    """Whether a command only tries its change, and where the trial takes place."""
 
     NONE = "none"
     SERVER = "server"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands that take files of manifests."""
     app.command()(validate)
     app.command()(diff)
     app.command()(apply)
@@ -143,7 +143,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ] = "nack",
     accept_loss: AcceptLoss = 0,
 ) -> Outcome:
-    """Make it so, as one change.
+    """Make the environment what the files say, as one change.
 
     The environment holds what the files say afterwards, or nothing was changed. With --wait, exit status 1 means that
     clients refuse it, and 5 that time ran out.
@@ -175,7 +175,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
 
 def impact_text(impact: JsonObject) -> str:
-    """How many clients of which groups an apply would send something different."""
+    """A sentence about the impact of an apply: how many clients of which groups it would send something different."""
     if not impact["connected"]:
         return "No client is connected."
     groups = ", ".join(f"{each['receive']} {_in_group(each['key'])}" for each in impact["groups"])
@@ -203,7 +203,7 @@ def _body(
 
 
 def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: int | None) -> JsonObject:
-    """The answer to an apply; None leaves a parameter out."""
+    """The server's answer to an apply; a query parameter that is None is left out."""
     api = session.api
     try:
         answer: JsonObject = api.post(api.environment("/apply"), body, **parameters)
@@ -217,7 +217,9 @@ def _planned(session: Session, manifests: Manifests, body: JsonObject, **paramet
 
 
 def _checked_there(session: Session, manifests: Manifests, body: JsonObject, *, strict: bool) -> list[Remark]:
-    """What a dry run finds; findings that refuse it are the answer, everything else that does is an error as there."""
+    """The findings of a dry run on the server. Where findings are the reason that it is refused, they are the result;
+    any other refusal is raised.
+    """
     try:
         found = _planned(session, manifests, body, strict=strict or None)["findings"]
     except CommandError as error:

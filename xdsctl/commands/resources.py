@@ -50,7 +50,7 @@ _HISTORY_COLUMNS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about resources."""
     app.command()(get)
     app.command()(describe)
     app.command()(history)
@@ -193,7 +193,7 @@ def delete(
 
 
 def _standing(row: JsonObject) -> str:
-    """How a resource stands, and why."""
+    """The status of a resource, and the reason for it."""
     return f"{row['status']}: {row['reason']}" if row["reason"] else str(row["status"])
 
 

@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about rollouts."""
     rollout = typer.Typer(no_args_is_help=True, help="Follow a change through the fleet, or go back.")
     rollout.command()(status)
     rollout.command()(history)
@@ -84,7 +84,7 @@ def undo(
     session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
     return Outcome(
         text=f"Back to epoch {to}."
-        + ("" if no_hold else " The environment is held now; 'xdsctl rollout release' ends that.")
+        + ("" if no_hold else " The environment is on hold now; 'xdsctl rollout release' ends that.")
     )
 
 

@@ -19,14 +19,14 @@ _FEATURE_HELP = (
 
 
 class Family(Enum):
-    """Whose bootstrap."""
+    """The families of clients for which there is a bootstrap."""
 
     GRPC = "grpc"
     ENVOY = "envoy"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about snapshots and bootstraps."""
     snapshot = typer.Typer(no_args_is_help=True, help="What an environment served at one epoch.")
     snapshot.command()(export)
     app.add_typer(snapshot, name="snapshot")

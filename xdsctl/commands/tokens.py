@@ -36,7 +36,7 @@ def _scopes(row: JsonObject) -> str:
 
 
 def _ended(row: JsonObject) -> str:
-    """Why it is good for nothing any more; empty while it is."""
+    """Why the token is not valid any more: revoked or expired; empty while it is valid."""
     if row["revoked_at"]:
         return "revoked"
     if row["expires_at"] and datetime.fromisoformat(row["expires_at"]) <= datetime.now(UTC):
@@ -69,7 +69,7 @@ _CLIENT_TOKEN_COLUMNS: Final = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the commands about tokens."""
     app.command("get token")(get_tokens)
     app.command("get client-token")(get_client_tokens)
     app.command("create token")(create_token)
@@ -187,7 +187,7 @@ def _text(row: JsonObject, columns: Iterable[Column]) -> str:
 
 
 def _one(rows: Iterable[JsonObject], kind: str, token: int) -> JsonObject:
-    """The one with this id, of those that one may administer. Raises CommandError."""
+    """The row with this id among the tokens that the user may administer. Raises CommandError when there is none."""
     for row in rows:
         if row["id"] == token:
             return row
@@ -195,7 +195,9 @@ def _one(rows: Iterable[JsonObject], kind: str, token: int) -> JsonObject:
 
 
 def _made(session: Session, kind: str, body: JsonObject, out: str) -> Outcome:
-    """Make a token and hand it over where it is wanted. Raises CommandError; where it cannot be kept, before."""
+    """Make a token, then print it or write it to the file `out`. A file that cannot be written is refused before a
+    token is made. Raises UsageError and CommandError.
+    """
     if not out and session.printer.form in {Format.NAME, Format.GITHUB}:
         raise UsageError(
             f"With -o {session.printer.form.value} the token would be lost or stand in a log. Give --out FILE. "
@@ -224,7 +226,7 @@ def _made(session: Session, kind: str, body: JsonObject, out: str) -> Outcome:
 
 
 def _new_file(path: str) -> int:
-    """A new file that only its owner may read. Raises UsageError."""
+    """The descriptor of a new file that only its owner may read. Raises UsageError."""
     try:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
@@ -254,7 +256,7 @@ def _revoked(session: Session, kind: str, row: JsonObject, told: list[str], *, y
 
 
 def _made_with(rows: Iterable[JsonObject], token: int) -> list[JsonObject]:
-    """The tokens that end with this one: made with it, or with one that was."""
+    """The valid tokens that are revoked with this one: those made with it, and those made with one of these in turn."""
     good = [row for row in rows if not _ended(row)]
     ending, found = [token], []
     while ending:
@@ -266,7 +268,9 @@ def _made_with(rows: Iterable[JsonObject], token: int) -> list[JsonObject]:
 
 
 def _streams(session: Session, row: JsonObject) -> str:
-    """Whose streams end, as far as that is known: clients are known by identity, and several tokens may have one."""
+    """A sentence about the streams that end with this token, as far as that is known: clients are known by identity,
+    and several tokens may have one.
+    """
     clients = session.api.pages("/clients", environment=row["environment"], identity=row["subject"], connected=True)
     nodes = sorted(str(each["node_id"]) for each in clients)
     if not nodes:
@@ -281,7 +285,7 @@ def _first(names: list[str]) -> str:
 
 
 def _scope(text: str, environment: str) -> JsonObject:
-    """`viewer`, `viewer@prod` or `viewer@*` as the API takes it. Raises UsageError."""
+    """A scope like `viewer`, `viewer@prod` or `viewer@*` as the API takes it. Raises UsageError."""
     match = _SCOPE.fullmatch(text)
     if match is None:
         raise UsageError(f"--scope must be ROLE, ROLE@ENVIRONMENT or ROLE@*; '{text}' is none.")
@@ -290,7 +294,7 @@ def _scope(text: str, environment: str) -> JsonObject:
 
 
 def _end(text: str) -> str | None:
-    """A time as it is, an age counted from now; None where nothing is said."""
+    """The end of a token's life: a time as given, or an age counted from now; None for an empty text."""
     age = _AGE.fullmatch(text)
     if age is None:
         return text or None

@@ -12,7 +12,7 @@ from xdsctl.session import command, session_of
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `undo`."""
     app.command()(undo)
 
 

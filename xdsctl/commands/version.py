@@ -12,7 +12,7 @@ from xdsctl.session import command, session_of
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command `version`."""
     app.command()(version)
 
 
@@ -29,7 +29,7 @@ def version(ctx: typer.Context) -> Outcome:
 
 
 def server_version(api: Api) -> str:
-    """What the server says it is; empty when it does not say. Raises NoAnswerError.
+    """The version that the server reports; empty when it reports none. Raises NoAnswerError.
 
     Its readiness tells everybody. Where a proxy hides that, the API tells those whom it lets in.
     """
@@ -42,7 +42,7 @@ def server_version(api: Api) -> str:
 
 
 def doubt(server: str) -> str:
-    """Why this xdsctl and a server of this version may not go together, and what to do; empty when they do."""
+    """Why this xdsctl and a server of this version may not work together, and what to do; empty when they do."""
     try:
         together = side_by_side(Version.parse(BUILD_VERSION), Version.parse(server))
     except ValueError:

@@ -28,10 +28,10 @@ _MAX_METADATA: Final = 16
 
 
 class TypeField(Text):
-    """A resource type: its word, or its type URL."""
+    """A field for a resource type: its word, or its type URL."""
 
     def to_internal_value(self, data: object) -> str:
-        """The type's word."""
+        """The type's word. Raises ValidationError for an unknown type."""
         text = super().to_internal_value(data)
         kind = kind_named(text)
         if kind is None:
@@ -40,10 +40,10 @@ class TypeField(Text):
 
 
 class NameField(Text):
-    """A resource name."""
+    """A field for a resource name."""
 
     def to_internal_value(self, data: object) -> str:
-        """The name, if a resource can have it."""
+        """The name. Raises ValidationError when no resource can have it."""
         name = super().to_internal_value(data)
         problem = name_problem(name)
         if problem:
@@ -52,7 +52,7 @@ class NameField(Text):
 
 
 class ClientGroupIn(StrictSerializer):
-    """A client group: whoever any of the matchers fits."""
+    """A client group: the clients that at least one of its matchers fits."""
 
     key = Text(max_length=KEY_CHARS)
     matchers = serializers.ListField(child=SelectorIn(), max_length=_MAX_MATCHERS)
@@ -61,14 +61,14 @@ class ClientGroupIn(StrictSerializer):
     )
 
     def validate_key(self, value: str) -> str:
-        """A key stands in URLs and logs."""
+        """The key, which stands in URLs and logs. Raises ValidationError when it cannot."""
         if problem := key_problem(value):
             raise ValidationError(problem)
         return value
 
 
 class ClientGroupOut(serializers.Serializer[Any]):
-    """A client group."""
+    """A client group as it is stored."""
 
     id = serializers.IntegerField()
     key = serializers.CharField()
@@ -133,7 +133,7 @@ class RuleWrittenOut(RuleOut):
 
 
 class CaseIn(StrictSerializer):
-    """A client, a name, and what the rules are expected to say."""
+    """A case: a client, a name, and the effect that the rules are expected to have."""
 
     identity = Text(required=False, max_length=_MAX_FACT_CHARS, help_text="A verified SPIFFE ID or token subject.")
     node_id = Text(required=False, max_length=_MAX_FACT_CHARS)
@@ -144,26 +144,26 @@ class CaseIn(StrictSerializer):
     expect = serializers.ChoiceField(choices=_EFFECTS)
 
     def validate_metadata(self, value: dict[str, str]) -> dict[str, str]:
-        """A few, as a client would send them."""
+        """The metadata. Raises ValidationError for more keys than a client would send."""
         if len(value) > _MAX_METADATA:
             raise ValidationError(f"This has {len(value)} keys; at most {_MAX_METADATA} are allowed.")
         return value
 
 
 class SavedCaseIn(CaseIn):
-    """A case to keep."""
+    """A case to save, to be tried at every change of the rules."""
 
     blocking = Flag(required=False, default=False, help_text="A change of the rules that breaks it is refused.")
 
 
 class TestIn(StrictSerializer):
-    """Cases to try."""
+    """Cases to try against the rules as they are now; nothing is saved."""
 
     cases = CaseIn(many=True)
 
 
 class CaseResultOut(serializers.Serializer[Any]):
-    """What the rules say of a case."""
+    """The effect that the rules have for the client and name of a case, and the rule that decided."""
 
     ok = serializers.BooleanField(help_text="Whether it is as expected.")
     effect = serializers.ChoiceField(choices=_EFFECTS)
@@ -172,13 +172,13 @@ class CaseResultOut(serializers.Serializer[Any]):
 
 
 class TestOut(serializers.Serializer[Any]):
-    """The results, in the order of the cases."""
+    """The results of trying cases, in the order of the cases."""
 
     results = CaseResultOut(many=True)
 
 
 class SavedCaseOut(serializers.Serializer[Any]):
-    """A case that is kept, with what the rules say of it now."""
+    """A saved case, with its result under the rules as they are now."""
 
     id = serializers.IntegerField()
     identity = serializers.CharField(required=False)
@@ -193,13 +193,13 @@ class SavedCaseOut(serializers.Serializer[Any]):
 
 
 class ReviewOut(serializers.Serializer[Any]):
-    """What the rules leave to be desired."""
+    """Findings about rules that can never decide anything."""
 
     findings = FindingOut(many=True)
 
 
 class AccessEditOut(serializers.Serializer[Any]):
-    """What one change did to one group or rule."""
+    """An entry of the history: what one change did to one client group or access rule."""
 
     change = serializers.UUIDField()
     author = serializers.CharField()

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
@@ -18,8 +19,11 @@ _STATUSES: Final = [
     *(each.value for each in Progress if each not in {Progress.SAVED, Progress.BUILT}),
 ]
 
+# Both spellings are answered until the release after the one that brought the new (docs/reference/versions.md).
+HELD_HELP: Final = "`held_back`, as it was called; gone in the next release."
 
-class HeldOut(serializers.Serializer[Any]):
+
+class HeldBackOut(serializers.Serializer[Any]):
     """A name that is not served as the change wrote it."""
 
     type = serializers.CharField()
@@ -29,8 +33,8 @@ class HeldOut(serializers.Serializer[Any]):
     findings = FindingOut(many=True, help_text="Everything that speaks against it.")
 
 
-class HeldThenOut(serializers.Serializer[Any]):
-    """A name that a build did not serve as written."""
+class HeldBackThenOut(serializers.Serializer[Any]):
+    """A name that an earlier build did not serve as written."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -40,7 +44,9 @@ class HeldThenOut(serializers.Serializer[Any]):
 
 
 class ImpactOut(serializers.Serializer[Any]):
-    """How many clients refuse it, of how many that were sent it; of a loss, how many of the connected ones lost."""
+    """How many clients refuse a revision, of how many that were sent it; of a loss, how many of the connected clients
+    lost something.
+    """
 
     nacked = serializers.IntegerField()
     sent = serializers.IntegerField()
@@ -82,8 +88,9 @@ class UnservedOut(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
+@extend_schema_serializer(deprecate_fields=("held",))
 class ChangeOut(serializers.Serializer[Any]):
-    """One atomic set of edits, and how far it has come."""
+    """One atomic set of edits, and how far the builder and the clients have come with it."""
 
     id = serializers.UUIDField()
     environment = serializers.CharField()
@@ -108,7 +115,8 @@ class ChangeOut(serializers.Serializer[Any]):
     edit_count = serializers.IntegerField()
     counts = CountsOut()
     unserved = UnservedOut(many=True, help_text="While there are any, the change is not settled.")
-    held = HeldOut(many=True)
+    held_back = HeldBackOut(many=True, help_text="What it wrote that is not served as written.")
+    held = HeldBackOut(many=True, help_text=HELD_HELP)
     findings = FindingOut(many=True)
     loss = LossOut(
         allow_null=True,
@@ -123,25 +131,25 @@ class ChangeOut(serializers.Serializer[Any]):
 
 
 class ChangeMadeOut(ChangeOut):
-    """The change a write made."""
+    """The change that a write made."""
 
     changed = serializers.BooleanField()
 
 
 class ChangeMadeBeforeOut(ChangeOut):
-    """The change that somebody made before to the same end; nothing was changed now."""
+    """The change that somebody made before with the same effect; nothing was changed now."""
 
     changed = serializers.BooleanField(help_text="False.")
 
 
 class UnchangedOut(serializers.Serializer[Any]):
-    """Everything already was as asked."""
+    """The answer to a write that had nothing to do: everything was already as asked."""
 
     changed = serializers.BooleanField()
 
 
 class FieldOut(serializers.Serializer[Any]):
-    """One value that would be another; null: none on that side."""
+    """One field of a manifest that differs; null: no value on that side."""
 
     pointer = serializers.CharField(allow_blank=True, help_text="RFC 6901 pointer into the manifest.")
     before = serializers.JSONField(allow_null=True)
@@ -149,7 +157,7 @@ class FieldOut(serializers.Serializer[Any]):
 
 
 class DifferentResourceOut(serializers.Serializer[Any]):
-    """What became, or would become, of one resource, and of which of its fields."""
+    """Whether a resource was, or would be, created, updated or deleted, and which of its fields differ."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -161,7 +169,7 @@ class DifferentResourceOut(serializers.Serializer[Any]):
 
 
 class PlannedEditOut(DifferentResourceOut):
-    """What an apply would make of one resource."""
+    """What an apply would do to one resource, and the revision it would have."""
 
     revision = serializers.IntegerField()
 
@@ -174,7 +182,7 @@ class NamedOut(serializers.Serializer[Any]):
 
 
 class GroupImpactOut(serializers.Serializer[Any]):
-    """The connected clients of one client group."""
+    """How an apply would affect the connected clients of one client group."""
 
     key = serializers.CharField(allow_null=True, help_text="Null: the clients that are in no group.")
     connected = serializers.IntegerField()
@@ -192,7 +200,7 @@ class LosingOut(serializers.Serializer[Any]):
 
 
 class ApplyImpactOut(serializers.Serializer[Any]):
-    """What an apply would mean to the clients that are connected, if nothing of it is held back."""
+    """How an apply would affect the clients that are connected, if nothing of it is held back."""
 
     connected = serializers.IntegerField(help_text="Clients with an open stream.")
     receive = serializers.IntegerField(help_text="Those that would be sent something different.")
@@ -207,7 +215,9 @@ class ApplyImpactOut(serializers.Serializer[Any]):
 
 
 class NotAppliedOut(serializers.Serializer[Any]):
-    """Everything already was as asked; or, with `dry_run`, what an apply would do."""
+    """The answer to an apply that changed nothing: everything was already as asked, or, with `dry_run`, what it would
+    do.
+    """
 
     changed = serializers.BooleanField(help_text="Whether it would change anything.")
     dry_run = serializers.BooleanField(required=False)
@@ -218,11 +228,13 @@ class NotAppliedOut(serializers.Serializer[Any]):
 
 
 class ManifestField(serializers.JSONField):
-    """Manifests are read by `xdscore.schema`, which says what is wrong with them better than a serializer could."""
+    """A field for manifests, which `xdscore.schema` reads: it says what is wrong with them better than a serializer
+    could.
+    """
 
 
 class DeletionIn(StrictSerializer):
-    """What to delete."""
+    """A resource to delete."""
 
     type = Text(help_text="A type's word or type URL.")
     name = Text()

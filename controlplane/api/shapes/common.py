@@ -6,14 +6,14 @@ from rest_framework import serializers
 
 
 class ResourceRefOut(serializers.Serializer[Any]):
-    """Which resource something is about."""
+    """The type and name of the resource that a finding is about."""
 
     type = serializers.CharField(help_text="The type's short word, e.g. `cluster`.")
     name = serializers.CharField()
 
 
 class FindingOut(serializers.Serializer[Any]):
-    """One thing found in something that was written."""
+    """One problem or note about something that was written."""
 
     code = serializers.CharField(help_text="`XDSnnnn`; `/api/v1/errors/{code}` explains it.")
     severity = serializers.ChoiceField(choices=["note", "warning", "error"])
@@ -26,7 +26,7 @@ class FindingOut(serializers.Serializer[Any]):
 
 
 class LostNameOut(serializers.Serializer[Any]):
-    """A name that connected clients would lose."""
+    """A name that connected clients would lose, and how many of them."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -34,7 +34,7 @@ class LostNameOut(serializers.Serializer[Any]):
 
 
 class LoserOut(serializers.Serializer[Any]):
-    """A client that would lose something."""
+    """A client that would lose a resource."""
 
     client = serializers.CharField(help_text="Its id.")
     node_id = serializers.CharField()
@@ -42,7 +42,7 @@ class LoserOut(serializers.Serializer[Any]):
 
 
 class LossOut(serializers.Serializer[Any]):
-    """What connected clients lose by a write."""
+    """The resources that connected clients lose by a write, and how many clients lose any."""
 
     clients = serializers.IntegerField(help_text="How many of them lose something.")
     connected = serializers.IntegerField(help_text="How many there are.")
@@ -57,7 +57,7 @@ class LossOut(serializers.Serializer[Any]):
 
 
 class DryRunOut(serializers.Serializer[Any]):
-    """What a write would do; nothing was changed."""
+    """The answer to a dry run: what the write would do. Nothing was changed."""
 
     dry_run = serializers.BooleanField()
     loss = LossOut()
@@ -80,7 +80,7 @@ class ProblemOut(serializers.Serializer[Any]):
 
 
 class EditOut(serializers.Serializer[Any]):
-    """What became, or would become, of one resource."""
+    """Whether one resource was, or would be, created, updated or deleted."""
 
     type = serializers.CharField()
     name = serializers.CharField()

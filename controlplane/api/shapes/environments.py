@@ -42,10 +42,10 @@ _MAX_HOLD_CHARS: Final = 500  # the column
 
 
 class GlobField(Text):
-    """A name pattern: `*` stands for any run of characters (reliability threat 13)."""
+    """A field for a name pattern: `*` stands for any run of characters (reliability threat 13)."""
 
     def to_internal_value(self, data: object) -> str:
-        """The pattern, within the limits of this installation."""
+        """The pattern. Raises ValidationError for one beyond the limits of this installation."""
         pattern = super().to_internal_value(data)
         limits = settings.PARLEY.limits
         if len(pattern) > limits.pattern_chars:
@@ -58,12 +58,12 @@ class GlobField(Text):
 
 
 class MetadataField(serializers.DictField):
-    """Patterns by metadata key."""
+    """A field for patterns by metadata key."""
 
     child = GlobField()
 
     def to_internal_value(self, data: object) -> dict[str, str]:
-        """The patterns."""
+        """The patterns by metadata key. Raises ValidationError for keys or patterns that cannot be used."""
         if not isinstance(data, dict):
             raise ValidationError("This must be an object of patterns by metadata key.", code="wrong_type")
         if len(data) > _MAX_METADATA:
@@ -83,7 +83,7 @@ class SelectorIn(StrictSerializer):
     metadata = MetadataField(required=False, help_text="Declared; counts while nothing is verified.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """A selector that says nothing would match nothing, which nobody means."""
+        """The selector. Raises ValidationError for one without patterns: it would match nothing, which nobody means."""
         if not any(attrs.values()):
             raise ValidationError(
                 "A selector needs at least one of identity, node_id, node_cluster and metadata.", code="required"
@@ -105,7 +105,7 @@ def _stance(help_text: str) -> serializers.ChoiceField:
 
 
 class ContentIn(StrictSerializer):
-    """What becomes of resources with dangerous content, kind by kind; what is absent stays."""
+    """Whether resources with each kind of dangerous content are allowed; what is absent stays."""
 
     lua = _stance("Lua code, run by the proxy.")
     modules = _stance("Wasm and other modules of code.")
@@ -117,21 +117,23 @@ class ContentIn(StrictSerializer):
 
 
 class LossThresholdIn(StrictSerializer):
-    """From how many losing clients on a write is refused without `accept_loss`; what is absent stays."""
+    """The number or share of losing clients from which a write is refused without `accept_loss`; what is absent
+    stays.
+    """
 
     access_clients = Whole(required=False, min_value=1, max_value=MAX_ACCESS_CLIENTS, help_text=_ACCESS_CLIENTS_HELP)
     other_percent = Whole(required=False, min_value=0, max_value=MAX_OTHER_PERCENT, help_text=_OTHER_PERCENT_HELP)
 
 
 class LossThresholdOut(serializers.Serializer[Any]):
-    """From how many losing clients on a write is refused without `accept_loss`."""
+    """The number or share of losing clients from which a write is refused without `accept_loss`."""
 
     access_clients = serializers.IntegerField(help_text=_ACCESS_CLIENTS_HELP)
     other_percent = serializers.IntegerField(help_text=_OTHER_PERCENT_HELP)
 
 
 class EnvironmentPatchIn(StrictSerializer):
-    """What to change about an environment; what is absent stays."""
+    """The settings of an environment to change; what is absent stays."""
 
     selectors = serializers.ListField(child=SelectorIn(), required=False, max_length=_MAX_SELECTORS)
     node_ids = serializers.ListField(
@@ -160,7 +162,7 @@ class EnvironmentIn(EnvironmentPatchIn):
     key = Text(max_length=63)
 
     def validate_key(self, value: str) -> str:
-        """A key stands in URLs, logs and texts to clients."""
+        """The key, which stands in URLs, logs and texts to clients. Raises ValidationError when it cannot."""
         if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, value):
             raise ValidationError(
                 "A key has 1 to 63 lower case letters, digits and dashes, and begins and ends with none of the latter."
@@ -169,7 +171,7 @@ class EnvironmentIn(EnvironmentPatchIn):
 
 
 class EnvironmentOut(serializers.Serializer[Any]):
-    """An environment."""
+    """An environment with its settings and how it stands."""
 
     key = serializers.CharField()
     position = serializers.IntegerField(help_text="Environments are tried in this order.")
@@ -198,6 +200,6 @@ class EnvironmentOut(serializers.Serializer[Any]):
 
 
 class EnvironmentWrittenOut(EnvironmentOut):
-    """An environment after a write."""
+    """An environment after a write, with the change that the write made."""
 
     change = serializers.UUIDField(allow_null=True, help_text="The change this made; null when nothing had to change.")

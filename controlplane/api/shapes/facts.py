@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
-from controlplane.api.shapes.changes import DifferentResourceOut, HeldThenOut, IncidentOut
+from controlplane.api.shapes.changes import HELD_HELP, DifferentResourceOut, HeldBackThenOut, IncidentOut
 from controlplane.api.shapes.common import FindingOut, LossOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.explain.standings import ClientStatus
@@ -18,7 +19,7 @@ MAX_REASON_CHARS = 500  # the quarantine's column
 
 
 class SnapshotOut(serializers.Serializer[Any]):
-    """What an environment serves, or served, at one epoch."""
+    """A snapshot: what an environment serves, or served, at one epoch."""
 
     epoch = serializers.IntegerField()
     lineage = serializers.UUIDField(help_text="Renewed by a restore; epochs count within it.")
@@ -27,14 +28,17 @@ class SnapshotOut(serializers.Serializer[Any]):
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Served resources by type.")
 
 
+@extend_schema_serializer(deprecate_fields=("held", "held_count"))
 class SnapshotDetailOut(SnapshotOut):
     """One snapshot with what its build held back."""
 
     root = serializers.CharField(  # type: ignore[assignment]  # the metaclass takes fields out of the class
         help_text="The address of its content: equal content, equal root."
     )
-    held = HeldThenOut(many=True, help_text="The first 1,000 by type and name.")
-    held_count = serializers.IntegerField()
+    held_back = HeldBackThenOut(many=True, help_text="The first 1,000 by type and name.")
+    held_back_count = serializers.IntegerField()
+    held = HeldBackThenOut(many=True, help_text=HELD_HELP)
+    held_count = serializers.IntegerField(help_text="`held_back_count`, as it was called; gone in the next release.")
     findings = FindingOut(many=True, help_text="What was found beside that: the first 500, worst first.")
     finding_counts = serializers.DictField(child=serializers.IntegerField(), help_text="How many resources, by code.")
     stage_ms = serializers.DictField(child=serializers.FloatField(), help_text="How long each stage of the build took.")
@@ -51,14 +55,14 @@ class SnapshotEntryOut(serializers.Serializer[Any]):
 
 
 class DifferenceOut(serializers.Serializer[Any]):
-    """What differs between two states of an environment."""
+    """The resources that differ between two states of an environment."""
 
     diff = DifferentResourceOut(many=True, help_text="The first 1,000 by type and name.")
     count = serializers.IntegerField(help_text="How many resources differ.")
 
 
 class RollbackIn(StrictSerializer):
-    """Which way back."""
+    """The earlier epoch to go back to, and why."""
 
     to_epoch = Whole(min_value=1)
     reason = Text(max_length=MAX_REASON_CHARS)
@@ -66,7 +70,7 @@ class RollbackIn(StrictSerializer):
 
 
 class TypeStateOut(serializers.Serializer[Any]):
-    """What a client's streams say about one type."""
+    """The state of a client's subscriptions to one resource type, over all its streams."""
 
     type = serializers.CharField()
     state = serializers.ChoiceField(choices=[state.value for state in SubscriptionState])
@@ -75,7 +79,7 @@ class TypeStateOut(serializers.Serializer[Any]):
 
 
 class ClientOut(serializers.Serializer[Any]):
-    """One (environment, identity, node id)."""
+    """A client: one (environment, identity, node id)."""
 
     id = serializers.CharField()
     environment = serializers.CharField()
@@ -97,7 +101,7 @@ class ClientOut(serializers.Serializer[Any]):
 
 
 class StreamOut(serializers.Serializer[Any]):
-    """One stream."""
+    """A stream of a client to one ADS process."""
 
     id = serializers.CharField()
     replica = serializers.CharField()
@@ -115,7 +119,7 @@ class ClientDetailOut(ClientOut):
 
 
 class SubscriptionOut(serializers.Serializer[Any]):
-    """One type of one open stream."""
+    """The subscription of one open stream to one resource type."""
 
     stream = serializers.CharField()
     type = serializers.CharField()
@@ -129,13 +133,13 @@ class SubscriptionOut(serializers.Serializer[Any]):
 
 
 class SubscriptionsOut(serializers.Serializer[Any]):
-    """What the open streams of a client ask for."""
+    """The subscriptions of a client's open streams."""
 
     results = SubscriptionOut(many=True)
 
 
 class RungOut(serializers.Serializer[Any]):
-    """One step of an explanation."""
+    """One step of an explanation, in the order in which they decide."""
 
     number = serializers.IntegerField()
     title = serializers.CharField()
@@ -144,7 +148,7 @@ class RungOut(serializers.Serializer[Any]):
 
 
 class LinkOut(serializers.Serializer[Any]):
-    """Where to look."""
+    """A link to a path of this API where there is more to read."""
 
     title = serializers.CharField()
     href = serializers.CharField(help_text="A path of this API.")
@@ -170,7 +174,7 @@ class ExplainOut(serializers.Serializer[Any]):
 
 
 class RefusingClientOut(serializers.Serializer[Any]):
-    """A client that refused."""
+    """A client that refused a revision."""
 
     id = serializers.CharField()
     identity = serializers.CharField(allow_blank=True)
@@ -185,7 +189,7 @@ class RefusingClientOut(serializers.Serializer[Any]):
 
 
 class SampleOut(serializers.Serializer[Any]):
-    """One NACK as it came."""
+    """The text of one NACK as the client sent it."""
 
     client = serializers.CharField()
     node_id = serializers.CharField()
@@ -196,7 +200,7 @@ class SampleOut(serializers.Serializer[Any]):
 
 
 class VerdictOut(serializers.Serializer[Any]):
-    """What the refusals mean for the fleet."""
+    """The decision on what follows from the refusals, for all clients."""
 
     outcome = serializers.ChoiceField(choices=[outcome.value for outcome in Outcome])
     reason = serializers.CharField(help_text="Why, with the counts: who refused it, and who acknowledged it.")
@@ -214,7 +218,7 @@ class ReferrerOut(serializers.Serializer[Any]):
 
 
 class IncidentDetailOut(IncidentOut):
-    """An incident with what it was made of."""
+    """An incident with its refusing clients, samples and referrers."""
 
     loss = LossOut(allow_null=True, help_text="What clients lost; null where they refuse something.")
     algorithm = serializers.CharField()
@@ -239,12 +243,12 @@ class IncidentDetailOut(IncidentOut):
 
 
 class IncidentPatchIn(StrictSerializer):
-    """What is being done about an incident."""
+    """The state that an incident is to have."""
 
     state = serializers.ChoiceField(choices=[state.value for state in IncidentState])
 
 
 class ReasonIn(StrictSerializer):
-    """Why."""
+    """The reason for an action, for the record."""
 
     reason = Text(max_length=MAX_REASON_CHARS)

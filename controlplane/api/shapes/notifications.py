@@ -11,7 +11,7 @@ from controlplane.notify.targets import MAX_URL_CHARS
 
 
 class NotificationOut(serializers.Serializer[Any]):
-    """One line of the inbox."""
+    """One notification in the inbox."""
 
     id = serializers.UUIDField()
     at = serializers.DateTimeField()
@@ -25,7 +25,7 @@ class NotificationOut(serializers.Serializer[Any]):
 
 
 class ChannelIn(StrictSerializer):
-    """A new channel."""
+    """A channel to create, to which notifications will be sent."""
 
     name = Text(max_length=100)
     kind = serializers.ChoiceField(choices=[kind.value for kind in ChannelKind])
@@ -37,7 +37,7 @@ class ChannelIn(StrictSerializer):
 
 
 class ChannelOut(serializers.Serializer[Any]):
-    """A channel. The path of a URL is not read back: it may be all that keeps others from using it."""
+    """A notification channel. The path of a URL is not read back: it may be all that keeps others from using it."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -51,13 +51,13 @@ class ChannelOut(serializers.Serializer[Any]):
 
 
 class ChannelMadeOut(ChannelOut):
-    """A new channel with the secret it signs with, which is shown only now; empty where nothing is signed."""
+    """A new channel with the secret that it signs with, which is shown only now; empty where nothing is signed."""
 
     secret = serializers.CharField(allow_blank=True)
 
 
 class DeliveryOut(serializers.Serializer[Any]):
-    """One line of a delivery log."""
+    """One notification as it was delivered to a channel, or tried."""
 
     id = serializers.UUIDField()
     title = serializers.CharField()
@@ -69,19 +69,19 @@ class DeliveryOut(serializers.Serializer[Any]):
 
 
 class DeliveriesOut(serializers.Serializer[Any]):
-    """The last hundred."""
+    """The last hundred deliveries of a channel."""
 
     results = DeliveryOut(many=True)
 
 
 class ChannelsOut(serializers.Serializer[Any]):
-    """Every channel."""
+    """All notification channels."""
 
     results = ChannelOut(many=True)
 
 
 class ChannelTestOut(serializers.Serializer[Any]):
-    """How a sample was taken."""
+    """Whether a channel took a sample, and its answer."""
 
     ok = serializers.BooleanField()
     answer = serializers.CharField(allow_blank=True)

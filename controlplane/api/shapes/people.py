@@ -34,7 +34,7 @@ class ScopeOut(serializers.Serializer[Any]):
 
 
 class TokenIn(StrictSerializer):
-    """A new token."""
+    """A token of the API to create."""
 
     name = Text(max_length=MAX_TOKEN_NAME_CHARS)
     scopes = serializers.ListField(child=ScopeIn(), max_length=MAX_SCOPES)
@@ -54,20 +54,20 @@ class TokenIn(StrictSerializer):
     )
 
     def validate_name(self, value: str) -> str:
-        """As the console's page reads it."""
+        """The name. Raises ValidationError for one that the console's page would refuse, too."""
         if problem := token_name_problem(value):
             raise ValidationError(problem)
         return value
 
     def validate_scopes(self, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """A token without a scope could do nothing."""
+        """The scopes. Raises ValidationError where there are none: such a token could do nothing."""
         if not value:
             raise ValidationError("A token needs at least one scope.", code="empty")
         return value
 
 
 class TokenOut(serializers.Serializer[Any]):
-    """A token, without what makes it one."""
+    """A token of the API without its plaintext."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -85,16 +85,16 @@ class TokenOut(serializers.Serializer[Any]):
 
 
 class TokenMadeOut(TokenOut):
-    """A token at the only moment when it is told."""
+    """A new token with its plaintext, which is told only now."""
 
     token = serializers.CharField(help_text="Shown once; only its hash is stored.")
 
 
 class SubjectField(Text):
-    """Whom a token of a data plane names."""
+    """A field for the subject of a data plane's token: the identity that it proves."""
 
     def to_internal_value(self, data: object) -> str:
-        """The subject."""
+        """The subject. Raises ValidationError when no token can name it."""
         subject = super().to_internal_value(data)
         if problem := subject_problem(subject):
             raise ValidationError(problem)
@@ -102,7 +102,7 @@ class SubjectField(Text):
 
 
 class ClientTokenIn(StrictSerializer):
-    """A new token of data planes."""
+    """A token of data planes to create."""
 
     subject = SubjectField(help_text="The identity of whoever has the token: what selectors and client groups match.")
     environment = Text(allow_null=True, max_length=63, help_text="The only one it is good for; null: any.")
@@ -110,7 +110,7 @@ class ClientTokenIn(StrictSerializer):
 
 
 class ClientTokenOut(serializers.Serializer[Any]):
-    """A token of data planes, without what makes it one."""
+    """A token of data planes without its plaintext."""
 
     id = serializers.IntegerField()
     subject = serializers.CharField()
@@ -127,7 +127,7 @@ class ClientTokenOut(serializers.Serializer[Any]):
 
 
 class ClientTokenMadeOut(ClientTokenOut):
-    """A token of data planes at the only moment when it is told."""
+    """A new token of data planes with its plaintext, which is told only now."""
 
     token = serializers.CharField(help_text="Shown once; only its hash is stored.")
     warnings = serializers.ListField(
@@ -136,7 +136,7 @@ class ClientTokenMadeOut(ClientTokenOut):
 
 
 class AuditEventOut(serializers.Serializer[Any]):
-    """Who did what to what, when, by which request."""
+    """An entry of the audit log: who did what to what, when, by which request."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()

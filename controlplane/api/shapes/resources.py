@@ -2,15 +2,16 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from controlplane.api.shapes.changes import HeldOut
+from controlplane.api.shapes.changes import HELD_HELP, HeldBackOut
 from controlplane.api.shapes.common import FindingOut
 from controlplane.status.values import ConditionType, Reason, Status, Truth
 
 
 class RefusedOut(serializers.Serializer[Any]):
-    """Who refuses a resource."""
+    """How many clients refuse a resource, and the incident about it."""
 
     clients = serializers.IntegerField(help_text="How many clients refuse it, whether or not they are connected.")
     sent = serializers.IntegerField(help_text="Of how many that were sent it.")
@@ -18,7 +19,7 @@ class RefusedOut(serializers.Serializer[Any]):
 
 
 class ConditionOut(serializers.Serializer[Any]):
-    """One thing that is said of a resource's newest revision, as Kubernetes' conditions say it."""
+    """One condition of a resource's newest revision, in the form of Kubernetes' conditions."""
 
     type = serializers.ChoiceField(
         choices=[each.value for each in ConditionType],
@@ -32,7 +33,7 @@ class ConditionOut(serializers.Serializer[Any]):
 
 
 class StatusOut(serializers.Serializer[Any]):
-    """How a resource stands."""
+    """The status of a resource: one word, with its reason and conditions."""
 
     status = serializers.ChoiceField(
         choices=[each.value for each in Status],
@@ -46,8 +47,9 @@ class StatusOut(serializers.Serializer[Any]):
     conditions = ConditionOut(many=True)
 
 
+@extend_schema_serializer(deprecate_fields=("held",))
 class ResourceRowOut(StatusOut):
-    """One line of a list of resources."""
+    """One resource in a list, with its status."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -58,14 +60,17 @@ class ResourceRowOut(StatusOut):
     proven = serializers.BooleanField(help_text="Whether a client acknowledged this revision.")
     quarantined = serializers.BooleanField()
     findings = serializers.IntegerField(help_text="How many warnings and notes its revision has.")
-    held = HeldOut(allow_null=True, help_text="Why the newest build does not serve it as written; null where it does.")
+    held_back = HeldBackOut(
+        allow_null=True, help_text="Why the newest build does not serve it as written; null where it does."
+    )
+    held = HeldBackOut(allow_null=True, help_text=HELD_HELP)
     manifest = serializers.DictField(
         required=False, help_text="In a list with `manifests=true`, of one resource with `status=true`."
     )
 
 
 class RevisionOut(serializers.Serializer[Any]):
-    """What a resource was from one change on."""
+    """One revision of a resource: the content that it had from one change on."""
 
     revision = serializers.IntegerField()
     content_hash = serializers.CharField(allow_null=True, help_text="Null for a deletion. Keyed for secrets.")

@@ -10,20 +10,20 @@ from controlplane.api.shapes.common import FindingOut
 
 
 class ValidateIn(StrictSerializer):
-    """Manifests to look at."""
+    """Manifests to check."""
 
     resources = ManifestField()
 
 
 class ValidateOut(serializers.Serializer[Any]):
-    """What was found."""
+    """The findings about the manifests that were checked."""
 
     valid = serializers.BooleanField(help_text="Whether apply would take them.")
     findings = FindingOut(many=True)
 
 
 class ErrorCodeOut(serializers.Serializer[Any]):
-    """What a code means."""
+    """The meaning of an error code."""
 
     code = serializers.CharField()
     title = serializers.CharField()

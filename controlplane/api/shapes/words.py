@@ -18,17 +18,19 @@ _SOURCES: Final = [source.value for source in SaidSource]
 
 
 class ForeignText(Text):
-    """A data plane's own words: any text. What may not stand on a page or in a log is escaped before it is kept."""
+    """A field for a text that a data plane wrote: anything goes. What may not stand on a page or in a log is escaped
+    before it is stored.
+    """
 
     def to_internal_value(self, data: object) -> str:
-        """The text as it is."""
+        """The text as it was given. Raises ValidationError for anything but a string."""
         if not isinstance(data, str):
             raise ValidationError("This must be a string.", code="wrong_type")
         return data
 
 
 class SaidIn(StrictSerializer):
-    """One name as the data plane has it; a name may stand here more than once, as in use and warming."""
+    """One name as the data plane reports it; a name may occur more than once, as in use and warming."""
 
     type = TypeField()
     name = ForeignText(max_length=MAX_NAME_BYTES)
@@ -56,7 +58,9 @@ class SaidIn(StrictSerializer):
 
 
 class WordIn(StrictSerializer):
-    """Everything that a collector read of one data plane. No content: what `xdsctl inspect --report` sends."""
+    """A report: everything that a collector read of one data plane. No content: what `xdsctl inspect --report`
+    sends.
+    """
 
     source = serializers.ChoiceField(choices=_SOURCES)  # type: ignore[assignment]  # the metaclass takes fields out
     types = serializers.ListField(
@@ -68,7 +72,7 @@ class WordIn(StrictSerializer):
 
 
 class ReportOut(serializers.Serializer[Any]):
-    """How one report compared."""
+    """The result of comparing one report with what Parley believes."""
 
     at = serializers.DateTimeField()
     source = serializers.ChoiceField(choices=_SOURCES)  # type: ignore[assignment]  # the metaclass takes fields out
@@ -86,7 +90,7 @@ class ReportOut(serializers.Serializer[Any]):
 
 
 class SaidDifferenceOut(serializers.Serializer[Any]):
-    """A name on which client and Parley differ."""
+    """A name on which the client's report and Parley differ."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -105,7 +109,7 @@ class SaidDifferenceOut(serializers.Serializer[Any]):
 
 
 class ClientWordOut(serializers.Serializer[Any]):
-    """What a client says of itself, held against what Parley believes."""
+    """A client's newest report, compared with what Parley believes of it."""
 
     report = ReportOut(allow_null=True, help_text="The newest; null where none is kept.")
     differences = SaidDifferenceOut(many=True, help_text="By type and name, at most 200.")

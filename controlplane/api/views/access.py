@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
 
+from controlplane.access.models import AccessRule, ClientGroup
 from controlplane.access.selectors import group_get, group_list, group_state, rule_get, rule_list, rule_state
 from controlplane.access.services import (
     group_create,
@@ -16,14 +16,6 @@ from controlplane.access.services import (
     rule_update,
 )
 from controlplane.access.values import AccessWritten, GroupDraft, GroupState, RuleDraft, RuleState
-from controlplane.accounts.principal import Role
-from controlplane.api.answers import json_answer
-from controlplane.api.bodies import document_of, values_of
-from controlplane.api.pages import plain_page
-from controlplane.api.paths import path_to
-from controlplane.api.problems import finding_json
-from controlplane.api.query import Query
-from controlplane.api.requests import request_id
 from controlplane.api.schema import GUARDED, PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.access import (
     ClientGroupIn,
@@ -33,8 +25,8 @@ from controlplane.api.shapes.access import (
     RuleOut,
     RuleWrittenOut,
 )
-from controlplane.api.views.base import ApiView, principal_of
-from controlplane.api.views.guarding import dry_run_answer, guarded
+from controlplane.api.views.access_rows import AccessRowsView, AccessRowView, Writing
+from controlplane.catalog.guarding import Consent
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.selectors import Selector
@@ -42,258 +34,176 @@ from xdscore.selectors import Selector
 _REFUSALS = (400, 401, 403, 404, 409, 413, 415, 422, 503)
 
 
-class ClientGroupListView(ApiView):
-    """The client groups of an environment."""
-
-    needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
-
-    @extend_schema(
+@extend_schema_view(
+    get=extend_schema(
         operation_id="client_group_list",
         summary="List the client groups of an environment",
+        description="One page of the environment's client groups, by key.",
         parameters=PAGE,
         responses=described(200, page_of(ClientGroupOut), 401, 403, 404, 422, 503),
-    )
-    def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page."""
-        rows = group_list(environment_key=environment_key)
-        return json_answer(plain_page(request, rows, lambda row: _state_json(group_state(row))))
-
-    @extend_schema(
+    ),
+    post=extend_schema(
         operation_id="client_group_create",
         summary="Make a client group",
+        description="Create a client group that no rule mentions yet.",
         request=body_of_shape(ClientGroupIn),
         parameters=GUARDED,
         responses=described(201, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
-    )
-    def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Make one."""
-        asked = guarded(request)
-        draft = _group_draft(values_of(document_of(request), ClientGroupIn))
-        made = group_create(
-            environment_key=environment_key,
-            draft=draft,
-            actor=principal_of(request),
-            request_id=request_id(),
-            reason=asked.reason,
-            dry_run=asked.dry_run,
-        )
-        location = path_to("environments", environment_key, "client-groups", draft.key)
-        return _written(request, made, dry_run=asked.dry_run, status=201, headers={"Location": location})
+    ),
+)
+class ClientGroupListView(AccessRowsView):
+    """The client groups of an environment."""
+
+    shape = ClientGroupIn
+    word = "client-groups"
+
+    def rows(self, environment_key: str) -> "QuerySet[ClientGroup]":
+        """The environment's client groups, ordered by key."""
+        return group_list(environment_key=environment_key)
+
+    def state(self, row: ClientGroup) -> GroupState:
+        """The value of a row."""
+        return group_state(row)
+
+    def create(self, values: dict[str, Any], _consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
+        """Make a client group, addressed by its key. No rule speaks of it yet, so nobody loses anything."""
+        draft = _group_draft(values)
+        return group_create(draft=draft, **writing), draft.key
 
 
-class ClientGroupView(ApiView):
-    """One client group, by its key or its id."""
-
-    needs = {
-        "GET": Role.VIEWER,
-        "PUT": Role.ACCESS_EDITOR,
-        "PATCH": Role.ACCESS_EDITOR,
-        "DELETE": Role.ACCESS_EDITOR,
-    }
-
-    @extend_schema(
+@extend_schema_view(
+    get=extend_schema(
         operation_id="client_group_get",
         summary="Read a client group",
+        description="The client group as it is stored now.",
         responses=described(200, ClientGroupOut, 401, 403, 404, 422, 503),
-    )
-    def get(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
-        """As it is."""
-        Query(request, ()).done()
-        return json_answer(_state_json(group_get(environment_key=environment_key, key=group_key)))
-
-    @extend_schema(
+    ),
+    put=extend_schema(
         operation_id="client_group_replace",
         summary="Replace a client group",
+        description="Replace the whole client group by the one in the body.",
         request=body_of_shape(ClientGroupIn),
         parameters=GUARDED,
         responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
-    )
-    def put(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
-        """All of it."""
-        return self._write(request, environment_key, group_key, partial=False)
-
-    @extend_schema(
+    ),
+    patch=extend_schema(
         operation_id="client_group_update",
         summary="Change parts of a client group",
+        description="Change the fields of the client group that the body has; the others stay.",
         request=body_of_shape(ClientGroupIn),
         parameters=GUARDED,
         responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
-    )
-    def patch(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
-        """What is given; the rest stays."""
-        return self._write(request, environment_key, group_key, partial=True)
-
-    @extend_schema(
+    ),
+    delete=extend_schema(
         operation_id="client_group_delete",
         summary="Delete a client group that no rule speaks of",
+        description="Delete the client group; the answer is the group as it was.",
         parameters=GUARDED,
         responses=described(200, ClientGroupWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
-    )
-    def delete(self, request: Request, environment_key: str, group_key: str) -> HttpResponse:
-        """Delete it; the answer is what it was."""
-        asked = guarded(request)
-        gone = group_delete(
-            environment_key=environment_key,
-            key=group_key,
-            actor=principal_of(request),
-            request_id=request_id(),
-            reason=asked.reason,
-            dry_run=asked.dry_run,
-        )
-        return _written(request, gone, dry_run=asked.dry_run)
+    ),
+)
+class ClientGroupView(AccessRowView):
+    """One client group, by its key or its id."""
 
-    def _write(self, request: Request, environment_key: str, group_key: str, *, partial: bool) -> HttpResponse:
-        asked = guarded(request)
-        values = values_of(document_of(request), ClientGroupIn, partial=partial)
-        if partial:
-            values = {**group_get(environment_key=environment_key, key=group_key).draft.as_json(), **values}
-        made = group_update(
-            environment_key=environment_key,
-            key=group_key,
-            draft=_group_draft(values),
-            actor=principal_of(request),
-            request_id=request_id(),
-            reason=asked.reason,
-            consent=asked.consent,
-            dry_run=asked.dry_run,
-        )
-        return _written(request, made, dry_run=asked.dry_run)
+    shape = ClientGroupIn
+
+    def read(self, environment_key: str, group_key: str) -> GroupState:
+        """The client group of this key or id. Raises NotFound."""
+        return group_get(environment_key=environment_key, key=group_key)
+
+    def update(self, values: dict[str, Any], consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
+        """Make the client group what these values say."""
+        return group_update(key=group_key, draft=_group_draft(values), consent=consent, **writing)
+
+    def remove(self, _consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
+        """Delete the group; no rule speaks of it, so nobody loses anything."""
+        return group_delete(key=group_key, **writing)
 
 
-class RuleListView(ApiView):
-    """The access rules of an environment, in their order."""
-
-    needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
-
-    @extend_schema(
+@extend_schema_view(
+    get=extend_schema(
         operation_id="rule_list",
         summary="List the access rules of an environment in the order in which they are asked",
+        description="One page of the environment's access rules, in their order.",
         parameters=PAGE,
         responses=described(200, page_of(RuleOut), 401, 403, 404, 422, 503),
-    )
-    def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page."""
-        rows = rule_list(environment_key=environment_key)
-        return json_answer(plain_page(request, rows, lambda row: _state_json(rule_state(row))))
-
-    @extend_schema(
+    ),
+    post=extend_schema(
         operation_id="rule_create",
         summary="Make an access rule",
         description="Refused with 409 when its position is taken, or when it breaks a blocking case.",
         request=body_of_shape(RuleIn),
         parameters=GUARDED,
         responses=described(201, RuleWrittenOut, *_REFUSALS, dry_run=True),
-    )
-    def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Make one."""
-        asked = guarded(request)
-        draft = _rule_draft(values_of(document_of(request), RuleIn))
-        made = rule_create(
-            environment_key=environment_key,
-            draft=draft,
-            actor=principal_of(request),
-            request_id=request_id(),
-            reason=asked.reason,
-            consent=asked.consent,
-            dry_run=asked.dry_run,
-        )
-        location = path_to("environments", environment_key, "rules", str(made.id))
-        return _written(request, made, dry_run=asked.dry_run, status=201, headers={"Location": location})
+    ),
+)
+class RuleListView(AccessRowsView):
+    """The access rules of an environment, in their order."""
+
+    shape = RuleIn
+    word = "rules"
+
+    def rows(self, environment_key: str) -> "QuerySet[AccessRule]":
+        """The environment's access rules, in the order in which they are asked."""
+        return rule_list(environment_key=environment_key)
+
+    def state(self, row: AccessRule) -> RuleState:
+        """The value of a row."""
+        return rule_state(row)
+
+    def create(self, values: dict[str, Any], consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
+        """Make an access rule, addressed by its number."""
+        made = rule_create(draft=_rule_draft(values), consent=consent, **writing)
+        return made, str(made.id)
 
 
-class RuleView(ApiView):
-    """One access rule."""
-
-    needs = {
-        "GET": Role.VIEWER,
-        "PUT": Role.ACCESS_EDITOR,
-        "PATCH": Role.ACCESS_EDITOR,
-        "DELETE": Role.ACCESS_EDITOR,
-    }
-
-    @extend_schema(
+@extend_schema_view(
+    get=extend_schema(
         operation_id="rule_get",
         summary="Read an access rule",
+        description="The access rule as it is stored now.",
         responses=described(200, RuleOut, 401, 403, 404, 422, 503),
-    )
-    def get(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
-        """As it is."""
-        Query(request, ()).done()
-        return json_answer(_state_json(rule_get(environment_key=environment_key, rule_id=rule_id)))
-
-    @extend_schema(
+    ),
+    put=extend_schema(
         operation_id="rule_replace",
         summary="Replace an access rule",
+        description="Replace the whole access rule by the one in the body; without a position it stays where it is.",
         request=body_of_shape(RuleIn),
         parameters=GUARDED,
         responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
-    )
-    def put(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
-        """All of it; without a position it stays where it is."""
-        return self._write(request, environment_key, rule_id, partial=False)
-
-    @extend_schema(
+    ),
+    patch=extend_schema(
         operation_id="rule_update",
         summary="Change parts of an access rule",
+        description="Change the fields of the access rule that the body has; the others stay.",
         request=body_of_shape(RuleIn),
         parameters=GUARDED,
         responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
-    )
-    def patch(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
-        """What is given; the rest stays."""
-        return self._write(request, environment_key, rule_id, partial=True)
-
-    @extend_schema(
+    ),
+    delete=extend_schema(
         operation_id="rule_delete",
         summary="Delete an access rule",
+        description="Delete the access rule; the answer is the rule as it was.",
         parameters=GUARDED,
         responses=described(200, RuleWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
-    )
-    def delete(self, request: Request, environment_key: str, rule_id: int) -> HttpResponse:
-        """Delete it; the answer is what it was."""
-        asked = guarded(request)
-        gone = rule_delete(
-            environment_key=environment_key,
-            rule_id=rule_id,
-            actor=principal_of(request),
-            request_id=request_id(),
-            reason=asked.reason,
-            consent=asked.consent,
-            dry_run=asked.dry_run,
-        )
-        return _written(request, gone, dry_run=asked.dry_run)
+    ),
+)
+class RuleView(AccessRowView):
+    """One access rule."""
 
-    def _write(self, request: Request, environment_key: str, rule_id: int, *, partial: bool) -> HttpResponse:
-        asked = guarded(request)
-        values = values_of(document_of(request), RuleIn, partial=partial)
-        if partial:
-            values = {**rule_get(environment_key=environment_key, rule_id=rule_id).draft.as_json(), **values}
-        made = rule_update(
-            environment_key=environment_key,
-            rule_id=rule_id,
-            draft=_rule_draft(values),
-            actor=principal_of(request),
-            request_id=request_id(),
-            reason=asked.reason,
-            consent=asked.consent,
-            dry_run=asked.dry_run,
-        )
-        return _written(request, made, dry_run=asked.dry_run)
+    shape = RuleIn
 
+    def read(self, environment_key: str, rule_id: int) -> RuleState:
+        """The access rule of this id. Raises NotFound."""
+        return rule_get(environment_key=environment_key, rule_id=rule_id)
 
-def _written(
-    request: Request, written: AccessWritten, *, dry_run: bool, status: int = 200, headers: dict[str, str] | None = None
-) -> HttpResponse:
-    """A row after a write, with the change beside it; of a dry run, what would be lost and found."""
-    if dry_run:
-        return dry_run_answer(request, written.loss, written.findings)
-    findings = [finding_json(finding) for finding in written.findings]
-    body = {"id": written.id, **written.row, "change": written.change_id or None, "findings": findings}
-    return json_answer(body, status=status, headers=headers)
+    def update(self, values: dict[str, Any], consent: Consent, writing: Writing, rule_id: int) -> AccessWritten:
+        """Make the access rule what these values say."""
+        return rule_update(rule_id=rule_id, draft=_rule_draft(values), consent=consent, **writing)
 
-
-def _state_json(state: GroupState | RuleState) -> dict[str, object]:
-    return {"id": state.id, **state.draft.as_json()}
+    def remove(self, consent: Consent, writing: Writing, rule_id: int) -> AccessWritten:
+        """Delete the rule."""
+        return rule_delete(rule_id=rule_id, consent=consent, **writing)
 
 
 def _group_draft(values: dict[str, Any]) -> GroupDraft:

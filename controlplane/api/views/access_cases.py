@@ -30,7 +30,7 @@ _MAX_ID = 2**63 - 1
 
 
 class AccessTestView(ApiView):
-    """What the rules say, without a client."""
+    """Try what the rules would say to clients, without any client."""
 
     needs = {"POST": Role.VIEWER}
 
@@ -42,7 +42,7 @@ class AccessTestView(ApiView):
         responses=described(200, TestOut, 400, 401, 403, 404, 413, 415, 422, 503),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Try the cases."""
+        """Try the cases of the body against the rules as they are now."""
         Query(request, ()).done()
         document = document_of(request)
         bulk_within_limit(document, "cases")
@@ -52,7 +52,7 @@ class AccessTestView(ApiView):
 
 
 class CaseListView(ApiView):
-    """The saved cases of an environment."""
+    """List and create the saved cases of an environment."""
 
     needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
 
@@ -63,7 +63,7 @@ class CaseListView(ApiView):
         responses=described(200, page_of(SavedCaseOut), 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page."""
+        """One page of the saved cases, oldest first, with the result of each."""
         query = Query(request, OFFSET_PARAMETERS)
         window = window_of(query)
         query.done()
@@ -80,7 +80,7 @@ class CaseListView(ApiView):
         responses=described(201, SavedCaseOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Keep one."""
+        """Save a case, which is then tried at every change of the rules."""
         Query(request, ()).done()
         values = values_of(document_of(request), SavedCaseIn)
         saved = case_create(
@@ -96,7 +96,7 @@ class CaseListView(ApiView):
 
 
 class CaseView(ApiView):
-    """One saved case."""
+    """Delete one saved case."""
 
     needs = {"DELETE": Role.ACCESS_EDITOR}
 
@@ -106,7 +106,7 @@ class CaseView(ApiView):
         responses=described(204, None, 401, 403, 404, 422, 503),
     )
     def delete(self, request: Request, environment_key: str, case_id: int) -> HttpResponse:
-        """Forget it."""
+        """Delete the saved case, which is not tried any more."""
         Query(request, ()).done()
         case_delete(
             environment_key=environment_key, case_id=case_id, actor=principal_of(request), request_id=request_id()
@@ -115,7 +115,7 @@ class CaseView(ApiView):
 
 
 class AccessReviewView(ApiView):
-    """What the rules leave to be desired."""
+    """Read the findings about rules that never decide anything."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -125,14 +125,14 @@ class AccessReviewView(ApiView):
         responses=described(200, ReviewOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """By the rules as they are now and the clients that are known."""
+        """The findings, by the rules as they are now and the clients that are known."""
         Query(request, ()).done()
         findings = rules_review(environment_key=environment_key)
         return json_answer({"findings": [finding_json(finding) for _, finding in findings]})
 
 
 class AccessHistoryView(ApiView):
-    """What was done to groups and rules."""
+    """Read the history of an environment's client groups and access rules."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -143,7 +143,7 @@ class AccessHistoryView(ApiView):
         responses=described(200, page_of(AccessEditOut), 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page."""
+        """One page of the history of groups and rules, newest first."""
         query = Query(request, (*OFFSET_PARAMETERS, "subject", "id"))
         window = window_of(query)
         subject = query.choice("subject", [each.value for each in EditSubject], "")

@@ -27,13 +27,13 @@ from controlplane.api.views.changes import change_answer
 from controlplane.builder.selectors import generation_of_epoch
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import environment_get
-from controlplane.catalog.services import change_apply, change_plan
+from controlplane.catalog.services import Terms, change_apply, change_plan
 from controlplane.catalog.values import Delete, Edit
-from controlplane.errors import Conflict, InputInvalid, InputTooLarge
+from controlplane.common.errors import Conflict, InputInvalid, InputTooLarge
 from controlplane.explain.reach import impact_read
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 from xdscore.schema import Manifest
 from xdscore.schema.codes import NAME_REFUSED, VALUE_REFUSED
 from xdscore.schema.containers import RESPONSE_KEYS
@@ -45,7 +45,7 @@ PARAMETERS = ("accept_loss", "dry_run", "message", "owner", "prune", "strict", "
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """An apply, read but not parsed. `base_epoch` is None where none is named."""
+    """An apply whose body is read, but whose manifests are not parsed yet. `base_epoch` is None where none is named."""
 
     manifests: tuple[Manifest, ...]
     deletions: tuple[Delete, ...]
@@ -57,7 +57,7 @@ class _Wanted:
 
 
 class ApplyView(ApiView):
-    """Apply to one environment."""
+    """Apply manifests and deletions to one environment."""
 
     needs = {"POST": Role.EDITOR}
 
@@ -69,7 +69,7 @@ class ApplyView(ApiView):
         responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=NotAppliedOut),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """All of it or nothing."""
+        """Store all manifests and deletions of the body as one change, or none of them."""
         query = Query(request, PARAMETERS)
         dry_run = query.flag("dry_run")
         text = query.flag("text")
@@ -80,16 +80,10 @@ class ApplyView(ApiView):
         read = parsed_all(wanted.manifests, environment_key=environment_key)
         edits: list[Edit] = [*puts_of(read), *wanted.deletions]
         base = _generation(environment_key, wanted.base_epoch)
+        terms = Terms(wanted.owner, wanted.prune, base, strict=strict)
         if dry_run:
             with placed(wanted.manifests, read):
-                planned = change_plan(
-                    environment_key=environment_key,
-                    edits=edits,
-                    owner=wanted.owner,
-                    prune=wanted.prune,
-                    base_generation=base,
-                    strict=strict,
-                )
+                planned = change_plan(environment_key=environment_key, edits=edits, terms=terms)
             diff = edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text)
             impact = impact_read(environment_key=environment_key, edits=content_edits(diff))
             closed = secret_findings(environment_key=environment_key, edits=planned.edits)
@@ -109,10 +103,7 @@ class ApplyView(ApiView):
                 edits=edits,
                 actor=principal_of(request),
                 message=wanted.message,
-                owner=wanted.owner,
-                prune=wanted.prune,
-                base_generation=base,
-                strict=strict,
+                terms=terms,
                 request_id=request_id(),
                 consent=consent,
             )
@@ -120,7 +111,7 @@ class ApplyView(ApiView):
 
 
 def _wanted(documents: Sequence[Document], query: Query) -> _Wanted:
-    """What the body and the query ask for. The body's own word goes before the query's."""
+    """The apply that the body and the query ask for together. Where both have a value, the body's counts."""
     message = query.message()
     owner = query.text("owner", at_most=150) or None
     prune = query.flag("prune")
@@ -155,7 +146,7 @@ def _is_apply(document: Document) -> bool:
 
 
 def _deletions(document: Document, values: Sequence[dict[str, str]]) -> tuple[Delete, ...]:
-    """The deletions, or every problem in them. What is not there need not be deleted: the outcome is there already."""
+    """The resources to delete. A resource that does not exist is left out. Raises InputInvalid with every problem."""
     deletions: list[Delete] = []
     findings: list[Finding] = []
 
@@ -171,7 +162,7 @@ def _deletions(document: Document, values: Sequence[dict[str, str]]) -> tuple[De
         if problem:
             refuse(("delete", index, "name"), NAME_REFUSED.code, f"The name {problem}.")
         if kind is not None and not problem:
-            deletions.append(Delete(kind, value["name"], missing_ok=True))
+            deletions.append(Delete(kind, canonical(value["name"]), missing_ok=True))
     if findings:
         raise InputInvalid(
             f"{len(findings)} entries of 'delete' cannot be used. Nothing was changed.", findings=tuple(findings)
@@ -188,7 +179,9 @@ def _within_limit(wanted: _Wanted) -> _Wanted:
 
 
 def _generation(environment_key: str, base_epoch: int | None) -> int | None:
-    """The generation that an epoch stands for. Raises InputInvalid for one to come, Conflict for a forgotten one."""
+    """The catalogue's generation that the snapshot of this epoch covers; None for None. Raises InputInvalid for an
+    epoch to come, Conflict for a forgotten one.
+    """
     if base_epoch is None:
         return None
     current = environment_get(key=environment_key).epoch

@@ -19,7 +19,9 @@ _PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "actor_id", "verb", "
 
 
 class AuditView(ApiView):
-    """Events of the environments one may see; what belongs to none is for administrators of all."""
+    """Read the audit log of the environments that the caller may see; entries of no environment are for administrators
+    of all.
+    """
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -30,7 +32,7 @@ class AuditView(ApiView):
         responses=described(200, page_of(AuditEventOut, cursor=True), 401, 404, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """A page."""
+        """One page of audit entries, newest first."""
         query = Query(request, _PARAMETERS)
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         after = query.whole("after", 0, minimum=1, maximum=2**63 - 1)

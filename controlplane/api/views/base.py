@@ -24,7 +24,7 @@ from controlplane.journal.answers import Claim
 
 
 class Needs(Enum):
-    """What a verb needs, where it is not a role."""
+    """Who may use a verb of a view, where that is not a question of one role."""
 
     NOBODY = "nobody"  # open to all: says nothing about this installation
     ANYBODY = "anybody"  # who is known; the view shows each what they may see
@@ -33,7 +33,7 @@ class Needs(Enum):
 
 
 class _AnsweredBefore(Exception):
-    """Ends a request that was carried out before, with the answer it had."""
+    """Raised to end a request that was carried out before, with the answer that it had then."""
 
     def __init__(self, response: HttpResponse) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class _AnsweredBefore(Exception):
 
 
 class ApiView(APIView):
-    """The base of all views.
+    """The base class of all views of the API.
 
     A role in `needs` is needed in the environment of the path, or everywhere when the path has none.
 
@@ -56,8 +56,8 @@ class ApiView(APIView):
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
     needs: ClassVar[Mapping[str, Role | Needs]] = {}
     tells_secret: ClassVar[frozenset[str]] = frozenset()
-    """The verbs that answer a secret at the only moment when it is told. Nobody keeps such an answer: no cache between
-    here and there, and no Idempotency-Key.
+    """The verbs whose answer tells a secret at the only moment when it is told. Nobody keeps such an answer: no cache
+    between here and there, and no Idempotency-Key.
     """
     _claim: Claim | None = None  # DRF makes a view for each request
 
@@ -69,11 +69,13 @@ class ApiView(APIView):
             raise TypeError(f"{cls.__name__} must have a `check` where, and only where, a verb needs Needs.CHECK")
 
     def check(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Whether whoever asks may do this: of views with Needs.CHECK. Raises NotFound or Forbidden."""
+        """Raise NotFound or Forbidden unless the caller may do this. Called for verbs with Needs.CHECK, before the
+        verb's method.
+        """
         raise NotImplementedError
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], HttpResponse]:
-        """Problem documents, also for what Django and the database raise."""
+        """The function that turns every exception, also Django's and the database's, into a problem document."""
         return lambda error, _context: answer_for(error, path=type(self).__name__)
 
     def http_method_not_allowed(  # type: ignore[override]  # never answers; the verb is all it reads
@@ -83,7 +85,9 @@ class ApiView(APIView):
         raise MethodRefused(f"{request.method} is not possible here.", allowed=tuple(self.allowed_methods))
 
     def handle_exception(self, exc: Exception) -> HttpResponse:  # type: ignore[override]  # a Django response, not DRF's
-        """DRF would rewrite 401 to 403 and add headers of its own; a problem document is complete."""
+        """The problem document for an exception. DRF would rewrite 401 to 403 and add headers of its own; the document
+        is complete.
+        """
         if isinstance(exc, _AnsweredBefore):
             return exc.response
         if isinstance(exc, LossRefused):
@@ -116,7 +120,9 @@ class ApiView(APIView):
     def finalize_response(  # type: ignore[override]  # Django responses, not DRF's
         self, request: Request, response: HttpResponse, *args: object, **kwargs: object
     ) -> HttpResponse:
-        """Keep the answer of a request that named an Idempotency-Key; of a secret, only that it was told."""
+        """The answer, which is kept where the request has an Idempotency-Key; of one with a secret, only that it was
+        told.
+        """
         told_once = request.method in self.tells_secret and response.status_code < HTTPStatus.BAD_REQUEST
         if told_once:
             response["Cache-Control"] = "no-store"
@@ -128,7 +134,7 @@ class ApiView(APIView):
 
 
 def principal_of(request: Request) -> Principal:
-    """Who asks; `initial` made sure that somebody is known."""
+    """The principal that sent the request; `initial` made sure that one is known."""
     principal = request.auth
     if not isinstance(principal, Principal):
         raise Unauthenticated("This needs a token or a signed-in user.")
@@ -136,8 +142,8 @@ def principal_of(request: Request) -> Principal:
 
 
 def seen_environments(request: Request, wanted: str) -> tuple[str, ...]:
-    """The environments whose things the caller may list: all they see, or the one they name. Raises NotFound for one
-    they do not.
+    """The environments from which the caller may list: all they may see, or the one they name. Raises NotFound for one
+    they may not see.
     """
     if wanted:
         return (environment_visible(principal_of(request), wanted).key,)

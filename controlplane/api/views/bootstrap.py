@@ -26,9 +26,9 @@ from controlplane.clients.bootstraps import (
     path_problem,
     target_problem,
 )
-from controlplane.config import Config
-from controlplane.errors import Conflict, NotFound
-from controlplane.values import AdsAuth
+from controlplane.common.errors import Conflict, NotFound
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.selectors import DEFAULT_ENVIRONMENT
@@ -41,7 +41,7 @@ _FOR_GRPC = ("server_features", "allowed_grpc_services")
 
 
 class BootstrapView(ApiView):
-    """A file for one client."""
+    """Write the bootstrap file of one client."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -62,7 +62,7 @@ class BootstrapView(ApiView):
         responses=described(200, TREE, 401, 404, 409, 422, 503, media=BOTH),
     )
     def get(self, request: Request, family: str) -> HttpResponse:
-        """JSON, which both read; YAML by Accept."""
+        """The bootstrap file as JSON, which gRPC and Envoy both read; as YAML where Accept prefers it."""
         if family not in _FAMILIES:
             raise NotFound(f"There is no bootstrap for '{family[:20]}'. There are: {', '.join(_FAMILIES)}.")
         query = Query(request, _FOR_ALL, repeatable=_FOR_GRPC if family == "grpc" else ())
@@ -91,7 +91,7 @@ class BootstrapView(ApiView):
 
 
 def _client_files(query: Query, config: Config) -> ClientFiles:
-    """Where the client's files lie; what is wrong with a path, or of no use, is noted."""
+    """The paths of the client's certificate files; a path that cannot be used, or is of no use, is noted in `query`."""
     named = files_named(config)
     given: dict[str, str] = {}
     for name in _FILES:
@@ -107,7 +107,7 @@ def _client_files(query: Query, config: Config) -> ClientFiles:
 
 
 def _services(query: Query) -> tuple[str, ...]:
-    """The side-channel services that are asked for; what is wrong with one is noted."""
+    """The side-channel services that are asked for; one that cannot be used is noted in `query`."""
     services = query.texts("allowed_grpc_services")
     for uri in services:
         if problem := target_problem(uri):
@@ -117,7 +117,7 @@ def _services(query: Query) -> tuple[str, ...]:
 
 
 def _node(config: Config, node_id: str, environment: str) -> Node:
-    """A node that gets into the environment. Raises Conflict when none with this id does."""
+    """The node with this id that gets into the environment. Raises Conflict when none with this id does."""
     match config.ads_auth:
         case AdsAuth.NONE:
             try:

@@ -26,7 +26,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.values import ChangeMade, EditedResource
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
 from controlplane.incidents.settling import change_delivery
 from controlplane.status.selectors import change_statuses, progress_of
@@ -38,7 +38,7 @@ MAX_EDITS = 1_000  # listed with a change; more are counted
 
 
 class ChangeView(ApiView):
-    """One change. `waiting.waits` has waited before this view answers."""
+    """Read one change. `waiting.waits` has waited before this view answers."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -49,7 +49,7 @@ class ChangeView(ApiView):
         responses=described(200, ChangeOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, change_id: UUID) -> HttpResponse:
-        """Its state now."""
+        """The change, and how far it has come by now."""
         query = Query(request, WAIT_PARAMETERS)
         wait_of(query)
         query.done()
@@ -58,12 +58,12 @@ class ChangeView(ApiView):
 
 
 class ChangeUndoView(ApiView):
-    """Take a change back."""
+    """Undo one change."""
 
     needs = {"POST": Needs.CHECK}
 
     def check(self, request: Request, change_id: UUID) -> None:
-        """Raises NotFound for who may not see it, Forbidden for who may not write what it wrote."""
+        """Raise NotFound when the caller may not see the change, Forbidden when they may not write what it wrote."""
         undo_require(principal_of(request), _visible(request, change_id))
 
     @extend_schema(
@@ -83,7 +83,7 @@ class ChangeUndoView(ApiView):
         ),
     )
     def post(self, request: Request, change_id: UUID) -> HttpResponse:
-        """One new change."""
+        """Undo everything that the change wrote, by one new change."""
         query = Query(request, ("accept_loss",))
         consent = query.consent()
         query.done()
@@ -101,7 +101,7 @@ class ChangeUndoView(ApiView):
 
 
 def _visible(request: Request, change_id: UUID) -> Change:
-    """The change. Raises NotFound in the same words whether it is unknown or somebody else's."""
+    """The change with this id. Raises NotFound in the same words whether it is unknown or the caller may not see it."""
     change = change_get(public_id=str(change_id))
     if not principal_of(request).may(Role.VIEWER, change.environment.key):
         raise NotFound(f"There is no change '{change_id}'.")
@@ -109,7 +109,7 @@ def _visible(request: Request, change_id: UUID) -> Change:
 
 
 def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
-    """A change as the API tells it."""
+    """A change as a JSON object, with how far it has come."""
     edits, count = change_edits(change=change, limit=MAX_EDITS)
     delivery = change_delivery(change=change, progress=progress)
     public_id, key, state = str(change.public_id), change.environment.key, progress_of(progress, delivery)
@@ -117,6 +117,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     back = undone.get(change.generation)
     said = change_findings(change=change, limit=MAX_EDITS)
     closed = secret_findings(environment_key=key, edits=edits)
+    held_back = [held_back_json(each) for each in progress.held]
     statuses = change_statuses(
         environment_key=key,
         changes={change: state},
@@ -146,7 +147,8 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
             "silent": delivery.silent,
         },
         "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
-        "held": [held_json(held) for held in progress.held],
+        "held_back": held_back,
+        "held": held_back,
         "findings": [finding_json(finding) for finding in islice((*said, *closed), MAX_EDITS)],
         "loss": change.loss,
         "incidents": [incident_json(each) for each in incidents_of_change(change_id=public_id)],
@@ -156,14 +158,14 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     }
 
 
-def held_json(held: HeldName) -> dict[str, object]:
-    """Why a name is not served as written."""
+def held_back_json(held: HeldName) -> dict[str, object]:
+    """The JSON object for a name that is held back, with the findings that say why it is not served as written."""
     findings = [finding_json(finding) for finding in held.findings]
     return {"type": held.type, "name": held.name, "reason": held.reason, "served": held.served, "findings": findings}
 
 
 def incident_json(value: IncidentValue) -> dict[str, object]:
-    """An incident as interfaces.md section 7 spells it."""
+    """An incident as a JSON object, as interfaces.md section 7 spells it."""
     return {
         "id": value.id,
         "cause": value.cause.value,
@@ -179,7 +181,7 @@ def incident_json(value: IncidentValue) -> dict[str, object]:
 
 
 def edit_json(edit: EditedResource) -> dict[str, object]:
-    """One edit of a change, done or planned."""
+    """One edit of a change, done or planned, as a JSON object."""
     return {"type": edit.type, "name": edit.name, "action": edit.action, "revision": edit.revision}
 
 

@@ -28,13 +28,13 @@ from xdscore.selectors import EnvironmentChoice
 
 
 class ClientTokenListView(ApiView):
-    """The tokens of data planes one may administer."""
+    """List and create tokens of data planes, in the environments that the caller administers."""
 
     needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
     tells_secret = frozenset({"POST"})
 
     def check(self, request: Request, **_kwargs: object) -> None:
-        """Raises Forbidden for an environment one does not administer, and what reading the body raises."""
+        """Raise Forbidden for an environment that the caller does not administer, and what reading the body raises."""
         self.wanted = values_of(document_of(request), ClientTokenIn)
         client_token_allow(principal_of(request), self.wanted["environment"] or "")
 
@@ -45,7 +45,7 @@ class ClientTokenListView(ApiView):
         responses=described(200, page_of(ClientTokenOut), 401, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """A page."""
+        """One page of the tokens of data planes, newest first."""
         principal = principal_of(request)
         tokens, choices = client_tokens_of(principal), environment_choices()
         return json_answer(plain_page(request, tokens, lambda token: _token_json(token, choices)))
@@ -66,7 +66,7 @@ class ClientTokenListView(ApiView):
         responses=described(201, ClientTokenMadeOut, 400, 401, 403, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Make one."""
+        """Create a token for a data plane; only this answer tells its plaintext."""
         Query(request, ()).done()
         principal = principal_of(request)
         values = self.wanted
@@ -87,7 +87,7 @@ class ClientTokenListView(ApiView):
 
 
 class ClientTokenView(ApiView):
-    """One token of data planes."""
+    """Revoke one token of data planes."""
 
     needs = {"DELETE": Needs.ANYBODY}
 
@@ -97,7 +97,7 @@ class ClientTokenView(ApiView):
         responses=described(204, None, 401, 404, 422, 503),
     )
     def delete(self, request: Request, token_id: int) -> HttpResponse:
-        """Revoke it; it stays listed."""
+        """Revoke the token; it stays listed as revoked."""
         Query(request, ()).done()
         principal = principal_of(request)
         token = client_token_of(principal, token_id)

@@ -20,12 +20,12 @@ from controlplane.clients.selectors import (
     client_streams,
     client_subscriptions,
 )
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.explain.standings import ClientStatus, client_statuses
 
 
 class ClientListView(ApiView):
-    """The clients of the environments one may see."""
+    """List the clients of the environments that the caller may see."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -36,7 +36,7 @@ class ClientListView(ApiView):
         responses=described(200, page_of(ClientOut, cursor=True), 401, 404, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """A page, by id."""
+        """One page of clients, ordered by id."""
         query = Query(request, (*CURSOR_PARAMETERS, "environment", "node_id", "identity", "connected"))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         after, node_id, identity, environment = (
@@ -63,7 +63,7 @@ class ClientListView(ApiView):
 
 
 class ClientView(ApiView):
-    """One client."""
+    """Read one client."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -73,7 +73,7 @@ class ClientView(ApiView):
         responses=described(200, ClientDetailOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, client_id: str) -> HttpResponse:
-        """It as it is now."""
+        """The client as it is now, with its newest streams."""
         Query(request, ()).done()
         client = client_visible(request, client_id)
         streams = [_stream_json(stream) for stream in client_streams(public_id=client_id)]
@@ -82,7 +82,7 @@ class ClientView(ApiView):
 
 
 class SubscriptionListView(ApiView):
-    """What a client asks for."""
+    """Read the subscriptions of a client."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -92,7 +92,7 @@ class SubscriptionListView(ApiView):
         responses=described(200, SubscriptionsOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, client_id: str) -> HttpResponse:
-        """All of it: a client has a handful of types."""
+        """Every subscription of the client's open streams: a client has a handful of types, so there are no pages."""
         Query(request, ()).done()
         client_visible(request, client_id)
         found = client_subscriptions(public_id=client_id)
@@ -100,7 +100,7 @@ class SubscriptionListView(ApiView):
 
 
 def client_visible(request: Request, client_id: str) -> ClientSummary:
-    """The client. Raises NotFound in the same words whether it is unknown or somebody else's."""
+    """The client with this id. Raises NotFound in the same words whether it is unknown or the caller may not see it."""
     try:
         client = client_get(public_id=client_id)
     except NotFound:

@@ -29,7 +29,7 @@ from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
 from controlplane.catalog.services import environment_create, environment_delete, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
 from xdscore.access import Effect
@@ -38,7 +38,7 @@ from xdscore.selectors import Selector
 
 
 class EnvironmentListView(ApiView):
-    """All environments."""
+    """List and create environments."""
 
     needs = {"GET": Needs.ANYBODY, "POST": Role.ADMIN}
 
@@ -49,7 +49,7 @@ class EnvironmentListView(ApiView):
         responses=described(200, page_of(EnvironmentOut), 401, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """A page."""
+        """One page of the environments that the caller may see."""
         principal = principal_of(request)
         seen = [state for state in environment_list() if principal.may(Role.VIEWER, state.key)]
         statuses = environment_statuses(environments=seen)
@@ -63,7 +63,7 @@ class EnvironmentListView(ApiView):
         responses=described(201, EnvironmentWrittenOut, 400, 401, 403, 409, 413, 415, 422, 503, dry_run=True),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Create one."""
+        """Create an environment, which is empty at first."""
         asked = guarded(request)
         values = values_of(document_of(request), EnvironmentIn)
         key = values.pop("key")
@@ -83,7 +83,7 @@ class EnvironmentListView(ApiView):
 
 
 class EnvironmentView(ApiView):
-    """One environment."""
+    """Read, change and delete one environment."""
 
     needs = {"GET": Role.VIEWER, "PATCH": Role.VIEWER, "DELETE": Role.ADMIN}
 
@@ -93,7 +93,7 @@ class EnvironmentView(ApiView):
         responses=described(200, EnvironmentOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """It as it is now."""
+        """The environment as it is now, with its settings and status."""
         Query(request, ()).done()
         return json_answer(_environment_now(environment_key))
 
@@ -110,7 +110,7 @@ class EnvironmentView(ApiView):
         responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, dry_run=True),
     )
     def patch(self, request: Request, environment_key: str) -> HttpResponse:
-        """Change what the body names."""
+        """Change the settings of the environment that the body has; the others stay."""
         asked = guarded(request)
         principal = principal_of(request)
         if not any(principal.may(role, environment_key) for role in POLICY_ROLES.values()):
@@ -145,7 +145,7 @@ class EnvironmentView(ApiView):
         responses=described(204, None, 401, 403, 404, 409, 422, 503, dry_run=True),
     )
     def delete(self, request: Request, environment_key: str) -> HttpResponse:
-        """Delete it."""
+        """Delete the environment with all its resources and rules."""
         asked = guarded(request)
         loss = environment_delete(
             key=environment_key,
@@ -164,7 +164,7 @@ def _environment_now(key: str) -> dict[str, object]:
 
 
 def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict[str, object]:
-    """An environment as the API tells it."""
+    """An environment as a JSON object, with how it stands."""
     return {
         "key": state.key,
         "position": state.position,
@@ -188,7 +188,7 @@ def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict
 
 
 def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPolicy:
-    """`before` with the values given."""
+    """The policy `before`, with the values of the body in place of its own."""
     changed: dict[str, Any] = {}
     if "selectors" in values:
         changed["selectors"] = tuple(Selector(**selector) for selector in values["selectors"])

@@ -9,12 +9,14 @@ from controlplane.api.query import Query
 from controlplane.api.schema import described
 from controlplane.api.shapes.validation import ErrorCodeOut
 from controlplane.api.views.base import ApiView, Needs
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.codes import CATALOGUE
 
 
 class ErrorView(ApiView):
-    """One code. Open: it says nothing about this installation, and whoever holds an error may hold no token."""
+    """Read the meaning of one error code. Open to all: it says nothing about this installation, and whoever holds an
+    error may hold no token.
+    """
 
     needs = {"GET": Needs.NOBODY}
 
@@ -25,7 +27,7 @@ class ErrorView(ApiView):
         auth=[],
     )
     def get(self, request: Request, code: str) -> HttpResponse:
-        """Its meaning."""
+        """The title, explanation and hint of the error code."""
         Query(request, ()).done()
         row = CATALOGUE.get(code)
         if row is None:

@@ -24,7 +24,7 @@ _MAX_EPOCH: Final = 2**63 - 1  # the column
 
 
 class ExplainView(ApiView):
-    """One question."""
+    """Explain why a client has, or does not have, a resource."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -36,7 +36,7 @@ class ExplainView(ApiView):
         responses=described(200, ExplainOut, 401, 404, 410, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """The answer, with its rungs."""
+        """The explanation, step by step, of what the client gets and why."""
         query = Query(request, ("environment", "client", "type", "name", "at"))
         environment = query.text("environment", DEFAULT_ENVIRONMENT, at_most=63)
         client, name = query.text("client"), query.text("name")

@@ -16,7 +16,9 @@ from xdscore.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """How a write that is judged by its loss is asked for: whether it is a dry run, the loss that is meant, and why."""
+    """The parameters of a write that is judged by its loss: whether it is a dry run, the loss that is accepted, and the
+    reason.
+    """
 
     dry_run: bool
     consent: Consent
@@ -24,7 +26,7 @@ class Guarded:
 
 
 def guarded(request: Request) -> Guarded:
-    """As the request says it; it takes no other parameters. Raises InputInvalid."""
+    """The `dry_run`, `accept_loss` and `message` of a request that takes no other parameters. Raises InputInvalid."""
     query = Query(request, ("accept_loss", "dry_run", "message"))
     found = Guarded(query.flag("dry_run"), query.consent(), query.message())
     query.done()
@@ -32,7 +34,7 @@ def guarded(request: Request) -> Guarded:
 
 
 def dry_run_answer(request: Request, loss: Loss, findings: Sequence[Finding] = ()) -> HttpResponse:
-    """What a write would do."""
+    """The answer to a dry run: the loss, as far as the caller may see it, and the findings."""
     seen = loss.seen_by(principal_of(request))
     return json_answer(
         {"dry_run": True, "loss": seen.as_json(), "findings": [finding_json(finding) for finding in findings]}

@@ -39,7 +39,7 @@ _LIVE: Final = "live"
 
 
 class SnapshotResourceListView(ApiView):
-    """The resources of a snapshot."""
+    """List the resources of one snapshot."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -50,7 +50,7 @@ class SnapshotResourceListView(ApiView):
         responses=described(200, page_of(SnapshotEntryOut), 401, 404, 410, 422, 503),
     )
     def get(self, request: Request, environment_key: str, epoch: int) -> HttpResponse:
-        """A page; it never changes."""
+        """One page of the snapshot's resources. A snapshot never changes."""
         query = Query(request, (*OFFSET_PARAMETERS, "type", "manifests"))
         window = window_of(query)
         kind = query.parsed("type", kind_named, None, wanted="is no type")
@@ -71,7 +71,7 @@ class SnapshotResourceListView(ApiView):
 
 
 class DifferenceView(ApiView):
-    """Two states of an environment."""
+    """Compare two states of an environment."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -82,7 +82,7 @@ class DifferenceView(ApiView):
         responses=described(200, DifferenceOut, 401, 404, 410, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """Per resource and field."""
+        """The resources that differ between the two states, with the fields that differ."""
         query = Query(request, ("from", "to", "text"))
         before = query.parsed("from", _state_named, None, wanted="must be an epoch or 'live'")
         after = query.parsed("to", _state_named, _LIVE, wanted="must be an epoch or 'live'")
@@ -101,7 +101,7 @@ class DifferenceView(ApiView):
 
 
 class RollbackView(ApiView):
-    """The way back."""
+    """Roll an environment back to an earlier snapshot."""
 
     needs = {"POST": Role.OPERATOR}
 
@@ -115,7 +115,9 @@ class RollbackView(ApiView):
         ),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Go back, and hold."""
+        """Make the resources what the earlier snapshot served and, with `hold`, refuse later changes until the hold is
+        released.
+        """
         query = Query(request, ("accept_loss",))
         consent = query.consent()
         query.done()

@@ -18,16 +18,16 @@ from controlplane.api.views.base import ApiView, Needs, principal_of, seen_envir
 from controlplane.api.views.changes import change_answer, incident_json
 from controlplane.catalog.rights import require
 from controlplane.clients.clock import database_now
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.selectors import IncidentDetail, incident_get, incident_list
 from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
 from controlplane.incidents.values import IncidentCause, IncidentState
-from xdscore.names import name_problem
+from xdscore.names import canonical, name_problem
 
 
 class IncidentListView(ApiView):
-    """The incidents of the environments one may see."""
+    """List the incidents of the environments that the caller may see."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -38,7 +38,7 @@ class IncidentListView(ApiView):
         responses=described(200, page_of(IncidentOut, cursor=True), 401, 404, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """A page."""
+        """One page of incidents, the one refused last first."""
         filters = ("cause", "type", "name", "resource", "client", "author", "since")
         query = Query(request, (*CURSOR_PARAMETERS, "environment", "state", *filters))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
@@ -58,7 +58,7 @@ class IncidentListView(ApiView):
 
 
 class IncidentView(ApiView):
-    """One incident."""
+    """Read one incident, and change its state."""
 
     needs = {"GET": Needs.ANYBODY, "PATCH": Needs.ANYBODY}
 
@@ -68,7 +68,7 @@ class IncidentView(ApiView):
         responses=described(200, IncidentDetailOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, incident_id: str) -> HttpResponse:
-        """It as it is now."""
+        """The incident as it is now, with its clients and samples."""
         Query(request, ()).done()
         return json_answer(_detail_json(_visible(request, incident_id)))
 
@@ -79,7 +79,7 @@ class IncidentView(ApiView):
         responses=described(200, IncidentDetailOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
     )
     def patch(self, request: Request, incident_id: str) -> HttpResponse:
-        """Change its state."""
+        """Set the state of the incident."""
         Query(request, ()).done()
         _operated(request, incident_id)
         values = values_of(document_of(request), IncidentPatchIn)
@@ -89,12 +89,12 @@ class IncidentView(ApiView):
 
 
 class IncidentQuarantineView(ApiView):
-    """Take the refused revision out of service."""
+    """Quarantine the revision that an incident is about."""
 
     needs = {"POST": Needs.CHECK}
 
     def check(self, request: Request, incident_id: str) -> None:
-        """Raises NotFound for who may not see it, Forbidden for who may not act on it."""
+        """Raise NotFound when the caller may not see the incident, Forbidden when they may not act on it."""
         _operated(request, incident_id)
 
     @extend_schema(
@@ -105,7 +105,7 @@ class IncidentQuarantineView(ApiView):
         responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, incident_id: str) -> HttpResponse:
-        """Quarantine it."""
+        """Put the refused revision into quarantine, by a new change."""
         query = Query(request, ("accept_loss",))
         consent = query.consent()
         query.done()
@@ -121,12 +121,12 @@ class IncidentQuarantineView(ApiView):
 
 
 class IncidentReleaseView(ApiView):
-    """Serve the refused revision again."""
+    """Release the revision of an incident from quarantine."""
 
     needs = {"POST": Needs.CHECK}
 
     def check(self, request: Request, incident_id: str) -> None:
-        """Raises NotFound for who may not see it, Forbidden for who may not act on it."""
+        """Raise NotFound when the caller may not see the incident, Forbidden when they may not act on it."""
         _operated(request, incident_id)
 
     @extend_schema(
@@ -136,7 +136,7 @@ class IncidentReleaseView(ApiView):
         responses=described(202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, incident_id: str) -> HttpResponse:
-        """Release it."""
+        """Serve the refused revision again, by a new change."""
         Query(request, ()).done()
         reason = values_of(document_of(request), ReasonIn)["reason"]
         made = incident_release(
@@ -160,14 +160,18 @@ def _wanted(query: Query) -> IncidentFilter:
 
 
 def _resource_named(text: str) -> tuple[str, str] | None:
-    """(type word, name) of `TYPE/NAME`, where the name may hold slashes."""
+    """The type's word and the name in `TYPE/NAME`, where the name may hold slashes; None when the text is not of this
+    form.
+    """
     word, _, name = text.partition("/")
     kind = kind_named(word)
-    return (kind.word, name) if kind is not None and name and not name_problem(name) else None
+    return (kind.word, canonical(name)) if kind is not None and name and not name_problem(name) else None
 
 
 def _visible(request: Request, incident_id: str) -> IncidentDetail:
-    """The incident. Raises NotFound in the same words whether it is unknown or somebody else's."""
+    """The incident with this id. Raises NotFound in the same words whether it is unknown or the caller may not see
+    it.
+    """
     detail = incident_get(public_id=incident_id)
     if not principal_of(request).may(Role.VIEWER, detail.incident.environment):
         raise NotFound(f"There is no incident '{incident_id[:64]}'.")
@@ -175,7 +179,7 @@ def _visible(request: Request, incident_id: str) -> IncidentDetail:
 
 
 def _operated(request: Request, incident_id: str) -> None:
-    """Raises NotFound for who may not see it, Forbidden for who may not act on it."""
+    """Raise NotFound when the caller may not see the incident, Forbidden when they may not act on it."""
     require(principal_of(request), Role.OPERATOR, _visible(request, incident_id).incident.environment)
 
 

@@ -32,7 +32,7 @@ from controlplane.notify.services.channels import NewChannel
 
 
 class NotificationListView(ApiView):
-    """What people are told, in the environments one may see."""
+    """List the notifications of the environments that the caller may see."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -43,7 +43,7 @@ class NotificationListView(ApiView):
         responses=described(200, page_of(NotificationOut, cursor=True), 401, 404, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """A page."""
+        """One page of notifications, newest first."""
         query = Query(request, (*CURSOR_PARAMETERS, "environment"))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         before = query.whole("after", 0, minimum=0, maximum=2**62)
@@ -71,7 +71,7 @@ class NotificationListView(ApiView):
 
 
 class ChannelListView(ApiView):
-    """Where notifications go."""
+    """List and create the channels that notifications are sent to."""
 
     needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
     tells_secret = frozenset({"POST"})
@@ -82,7 +82,7 @@ class ChannelListView(ApiView):
         responses=described(200, ChannelsOut, 401, 403, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """All of them."""
+        """All notification channels."""
         Query(request, ()).done()
         return json_answer({"results": [_channel_json(each) for each in channel_list()]})
 
@@ -93,7 +93,7 @@ class ChannelListView(ApiView):
         responses=described(201, ChannelMadeOut, 400, 401, 403, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Make one."""
+        """Create a channel; only this answer tells the secret it signs with."""
         Query(request, ()).done()
         values = values_of(document_of(request), ChannelIn)
         wanted = NewChannel(
@@ -109,7 +109,7 @@ class ChannelListView(ApiView):
 
 
 class ChannelView(ApiView):
-    """One channel."""
+    """Read and delete one notification channel."""
 
     needs = {"GET": Role.ADMIN, "DELETE": Role.ADMIN}
 
@@ -119,7 +119,7 @@ class ChannelView(ApiView):
         responses=described(200, ChannelOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, channel_id: UUID) -> HttpResponse:
-        """It as it is now."""
+        """The notification channel as it is now."""
         Query(request, ()).done()
         return json_answer(_channel_json(channel_get(public_id=channel_id)))
 
@@ -129,14 +129,14 @@ class ChannelView(ApiView):
         responses=described(204, None, 401, 403, 404, 422, 503),
     )
     def delete(self, request: Request, channel_id: UUID) -> HttpResponse:
-        """Delete it."""
+        """Delete the notification channel."""
         Query(request, ()).done()
         channel_delete(public_id=channel_id, actor=principal_of(request), request_id=request_id())
         return empty_answer(204)
 
 
 class DeliveryListView(ApiView):
-    """What was tried on a channel."""
+    """List the last deliveries of one channel."""
 
     needs = {"GET": Role.ADMIN}
 
@@ -146,7 +146,7 @@ class DeliveryListView(ApiView):
         responses=described(200, DeliveriesOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, channel_id: UUID) -> HttpResponse:
-        """Newest first."""
+        """The channel's last hundred deliveries, newest first."""
         Query(request, ()).done()
         rows = [
             {
@@ -164,7 +164,7 @@ class DeliveryListView(ApiView):
 
 
 class ChannelTestView(ApiView):
-    """A sample, sent now."""
+    """Send a sample to a channel now."""
 
     needs = {"POST": Role.ADMIN}
 
@@ -175,14 +175,14 @@ class ChannelTestView(ApiView):
         responses=described(200, ChannelTestOut, 401, 403, 404, 422, 503),
     )
     def post(self, request: Request, channel_id: UUID) -> HttpResponse:
-        """Send it."""
+        """Send a sample to the channel, and wait for its answer."""
         Query(request, ()).done()
         sent = channel_test(public_id=channel_id)
         return json_answer({"ok": sent.ok, "answer": sent.answer})
 
 
 class ChannelResumeView(ApiView):
-    """An end to a channel's pause."""
+    """Resume a channel that is paused."""
 
     needs = {"POST": Role.ADMIN}
 
@@ -193,7 +193,7 @@ class ChannelResumeView(ApiView):
         responses=described(200, ChannelOut, 401, 403, 404, 422, 503),
     )
     def post(self, request: Request, channel_id: UUID) -> HttpResponse:
-        """Resume it."""
+        """End the channel's pause, so that notifications are sent to it again."""
         Query(request, ()).done()
         channel_resume(public_id=channel_id, actor=principal_of(request), request_id=request_id())
         return json_answer(_channel_json(channel_get(public_id=channel_id)))

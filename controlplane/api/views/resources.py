@@ -33,7 +33,7 @@ from controlplane.api.schema import (
 from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
 from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
-from controlplane.api.views.changes import change_answer, held_json
+from controlplane.api.views.changes import change_answer, held_back_json
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
@@ -49,7 +49,7 @@ from controlplane.catalog.selectors import (
 from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
 from controlplane.catalog.standing import Key
 from controlplane.catalog.values import Delete
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import ResourceStatus, Status
 from xdscore.resource_types import SECRET, ResourceType
@@ -57,7 +57,7 @@ from xdscore.schema import Expected, Tree
 
 
 class ResourceListView(ApiView):
-    """The resources of an environment."""
+    """List the resources of an environment."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -68,7 +68,9 @@ class ResourceListView(ApiView):
         responses=described(200, page_of(ResourceRowOut), 401, 404, 422, 503, yaml=MANIFEST_LIST),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page. With `manifests=true` and `Accept: application/yaml` it is a file that `apply` takes."""
+        """One page of resources. With `manifests=true` and `Accept: application/yaml` it is a file that `apply`
+        takes.
+        """
         query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "status", "manifests"))
         kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
         owner = query.text("owner") if "owner" in request.query_params else None
@@ -93,7 +95,7 @@ class ResourceListView(ApiView):
 
 
 class ResourceView(ApiView):
-    """One resource."""
+    """Read, store and delete one resource."""
 
     needs = {"GET": Role.VIEWER, "PUT": Role.EDITOR, "DELETE": Role.EDITOR}
 
@@ -104,9 +106,9 @@ class ResourceView(ApiView):
         responses=described(200, DOCUMENT, 401, 404, 422, 503, media=BOTH, unmodified=True),
     )
     def get(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
-        """The manifest, without secrets; its revision is the ETag.
+        """The resource's manifest, without secrets; its revision is the ETag.
 
-        With `status=true` it stands in the resource's line of the list. That changes without a new revision, so it is
+        With `status=true` the answer is the resource's entry of the list. That changes without a new revision, so it is
         always answered in full.
         """
         query = Query(request, ("status",))
@@ -164,7 +166,7 @@ class ResourceView(ApiView):
         responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503),
     )
     def delete(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
-        """Take the resource out of the environment."""
+        """Delete the resource from the environment."""
         query = Query(request, ("accept_loss", "message"))
         message = query.message()
         consent = query.consent()
@@ -182,7 +184,7 @@ class ResourceView(ApiView):
 
 
 class RevisionListView(ApiView):
-    """The history of a name."""
+    """List the revisions of a resource."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -193,14 +195,14 @@ class RevisionListView(ApiView):
         responses=described(200, page_of(RevisionOut), 401, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
-        """A page of revisions, deletions included."""
+        """One page of the resource's revisions, newest first, deletions included."""
         kind = kind_in_path(type)
         rows = revision_list(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
         return json_answer(plain_page(request, rows, _revision_json))
 
 
 class RevisionRestoreView(ApiView):
-    """One revision, to be current again."""
+    """Restore a revision of a resource."""
 
     needs = {"POST": Role.EDITOR}
 
@@ -233,7 +235,7 @@ class RevisionRestoreView(ApiView):
 
 
 def _secrets_read(request: Request, environment_key: str, names: list[str]) -> None:
-    """Who looked at secrets is kept, although their values are never told."""
+    """Record in the audit log that the caller read these secrets, although their values are never told."""
     if names:
         secrets_read_record(
             environment_key=environment_key, names=names, actor=principal_of(request), request_id=request_id()
@@ -241,7 +243,7 @@ def _secrets_read(request: Request, environment_key: str, names: list[str]) -> N
 
 
 def _manifests(request: Request, environment_key: str, rows: Sequence[Resource]) -> dict[Key, dict[str, Tree]]:
-    """The manifests of rows that were read with their contents."""
+    """The manifests of these rows, by type and name; the rows were read with their contents."""
     _secrets_read(request, environment_key, [row.name for row in rows if row.type == SECRET.word])
     return {(row.type, row.name): manifest_of(resource_content(row, environment_key=environment_key)) for row in rows}
 
@@ -249,7 +251,7 @@ def _manifests(request: Request, environment_key: str, rows: Sequence[Resource])
 def _rows_json(
     environment_key: str, rows: Sequence[Resource], manifests: Mapping[Key, dict[str, Tree]]
 ) -> list[dict[str, object]]:
-    """The lines of the list, with those manifests that there are. What was deleted meanwhile is left out."""
+    """The rows as objects of the list, with those manifests that there are. What was deleted meanwhile is left out."""
     keys = [(row.type, row.name) for row in rows]
     standings = standings_of(environment_key=environment_key, keys=keys)
     return [
@@ -264,6 +266,7 @@ def _rows_json(
 
 def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
     value = resource_row(row)
+    held_back = held_back_json(standing.held) if standing.held is not None else None
     return {
         "type": value.kind.word,
         "name": value.name,
@@ -275,12 +278,13 @@ def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
         "proven": value.proven,
         "quarantined": value.quarantined,
         "findings": value.findings,
-        "held": held_json(standing.held) if standing.held is not None else None,
+        "held_back": held_back,
+        "held": held_back,
     }
 
 
 def _status_json(found: ResourceStatus) -> dict[str, object]:
-    """How a resource stands, as interfaces.md section 8 spells it."""
+    """The status of a resource as a JSON object, as interfaces.md section 8 spells it."""
     refusal = found.refusal
     refused = {"clients": refusal.clients, "sent": refusal.sent, "incident": refusal.incident} if refusal else None
     return {

@@ -16,26 +16,26 @@ from controlplane.api.views.base import ApiView, Needs
 
 
 class SchemaView(ApiView):
-    """OpenAPI 3.1, as JSON or (by Accept) YAML."""
+    """Read the API's OpenAPI 3.1 schema, as JSON or (by Accept) YAML."""
 
     needs = {"GET": Needs.ANYBODY}
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        """All of it."""
+        """The whole schema of the API."""
         Query(request, ()).done()
         return rendered(request, schema())
 
 
 class SchemaPageView(ApiView, SpectacularSwaggerSplitView):
-    """Swagger UI without inline scripts: the page, and with `?script=` its script."""
+    """Shows the schema in Swagger UI without inline scripts: the page, and with `?script=` its script."""
 
     needs = {"GET": Needs.ANYBODY}
     url_name = "api-schema"
 
     @extend_schema(exclude=True)
     def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponseBase:
-        """The page."""
+        """The Swagger UI page or, with `?script=`, its script."""
         request.accepted_renderer = self.renderer_classes[0]()
         request.accepted_media_type = request.accepted_renderer.media_type
         answer: HttpResponseBase = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]  # untyped
@@ -44,7 +44,7 @@ class SchemaPageView(ApiView, SpectacularSwaggerSplitView):
 
 @cache
 def schema() -> dict[str, Any]:
-    """The schema: a function of the code, so it is made once."""
+    """The OpenAPI schema of the API. It is a function of the code, so it is made once."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # untyped library
     made: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # same
     return made

@@ -14,7 +14,7 @@ from controlplane.api.shapes.facts import SnapshotDetailOut, SnapshotOut
 from controlplane.api.views.base import ApiView
 from controlplane.builder.selectors import builds_of_epochs
 from controlplane.catalog.values import finding_from_json
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_list
 
@@ -22,7 +22,7 @@ _MAX_EPOCH = 2**63 - 1  # the column
 
 
 class SnapshotListView(ApiView):
-    """The snapshots of an environment."""
+    """List the snapshots of an environment."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -33,12 +33,12 @@ class SnapshotListView(ApiView):
         responses=described(200, page_of(SnapshotOut), 401, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """A page."""
+        """One page of the environment's snapshots, newest first."""
         return json_answer(plain_page(request, snapshot_list(environment_key=environment_key), _snapshot_json))
 
 
 class SnapshotView(ApiView):
-    """One snapshot."""
+    """Read one snapshot."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -48,7 +48,7 @@ class SnapshotView(ApiView):
         responses=described(200, SnapshotDetailOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str, epoch: int) -> HttpResponse:
-        """It never changes, so it may be kept."""
+        """The snapshot of this epoch. It never changes, so the answer may be cached."""
         Query(request, ()).done()
         row = (
             snapshot_list(environment_key=environment_key).filter(epoch=epoch).first() if epoch <= _MAX_EPOCH else None
@@ -59,6 +59,8 @@ class SnapshotView(ApiView):
         body = {
             **_snapshot_json(row),
             "root": row.root_id,
+            "held_back": build.held if build is not None else [],
+            "held_back_count": build.held_count if build is not None else 0,
             "held": build.held if build is not None else [],
             "held_count": build.held_count if build is not None else 0,
             "findings": [finding_json(finding_from_json(each)) for each in build.findings] if build is not None else [],

@@ -22,13 +22,13 @@ from controlplane.catalog.token_rights import api_token_allow, api_token_issue, 
 
 
 class TokenListView(ApiView):
-    """The tokens one may administer, and one's own."""
+    """List and create tokens of the API: those that the caller administers, and their own."""
 
     needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
     tells_secret = frozenset({"POST"})
 
     def check(self, request: Request, **_kwargs: object) -> None:
-        """Raises Forbidden for a scope that one does not administer, and what reading the body raises."""
+        """Raise Forbidden for a scope that the caller does not administer, and what reading the body raises."""
         self.wanted = values_of(document_of(request), TokenIn)
         api_token_allow(principal_of(request), [scope["environment"] for scope in self.wanted["scopes"]])
 
@@ -39,7 +39,7 @@ class TokenListView(ApiView):
         responses=described(200, page_of(TokenOut), 401, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """A page."""
+        """One page of the tokens that the caller administers, and their own."""
         principal = principal_of(request)
         return json_answer(plain_page(request, api_tokens_of(principal), _token_json))
 
@@ -56,7 +56,7 @@ class TokenListView(ApiView):
         responses=described(201, TokenMadeOut, 400, 401, 403, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Make one."""
+        """Create a token of the API; only this answer tells its plaintext."""
         Query(request, ()).done()
         principal = principal_of(request)
         values = self.wanted
@@ -74,7 +74,7 @@ class TokenListView(ApiView):
 
 
 class TokenView(ApiView):
-    """One token."""
+    """Revoke one token of the API."""
 
     needs = {"DELETE": Needs.ANYBODY}
 
@@ -88,7 +88,7 @@ class TokenView(ApiView):
         responses=described(204, None, 401, 404, 422, 503),
     )
     def delete(self, request: Request, token_id: int) -> HttpResponse:
-        """Revoke it; it stays listed."""
+        """Revoke the token; it stays listed as revoked."""
         Query(request, ()).done()
         principal = principal_of(request)
         token = api_token_of(principal, token_id)

@@ -14,14 +14,14 @@ from controlplane.api.schema import ANYTHING, described, manifests_body
 from controlplane.api.shapes.validation import ValidateIn, ValidateOut
 from controlplane.api.views.base import ApiView, Needs
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from xdscore.findings import Finding
 from xdscore.schema import Manifest
 from xdscore.schema.text import Document
 
 
 class ValidateView(ApiView):
-    """Findings, no state."""
+    """Check manifests without storing anything."""
 
     needs = {"POST": Needs.KNOWN}
 
@@ -32,8 +32,8 @@ class ValidateView(ApiView):
         responses=described(200, ValidateOut, 400, 401, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Every finding. A text that cannot be read is refused like everywhere else; a manifest that is wrong is the
-        answer.
+        """Every finding about the manifests. A text that cannot be read is refused like everywhere else; for a manifest
+        that is wrong, the findings are the answer.
         """
         Query(request, ()).done()
         documents = documents_of(request)
@@ -46,7 +46,7 @@ class ValidateView(ApiView):
 
 
 def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of `{"resources": […]}` or of plain files. Raises InputInvalid."""
+    """The manifests of `{"resources": […]}` or of plain files, with notes on the files. Raises InputInvalid."""
     tree = documents[0].tree if len(documents) == 1 else None
     if isinstance(tree, dict) and tree.keys() == {"resources"}:
         values_of(documents[0], ValidateIn)

@@ -19,12 +19,12 @@ from xdscore.said import Said, SaidSource, SaidState, Word
 
 
 class ClientWordView(ApiView):
-    """A client's own word."""
+    """Read and send a client's report of what it has."""
 
     needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
 
     def check(self, request: Request, client_id: str) -> None:
-        """Raises NotFound for who may not see the client, Forbidden for who may not report what it says."""
+        """Raise NotFound when the caller may not see the client, Forbidden when they may not report what it has."""
         require(principal_of(request), Role.REPORTER, client_visible(request, client_id).environment)
 
     @extend_schema(
@@ -33,7 +33,7 @@ class ClientWordView(ApiView):
         responses=described(200, ClientWordOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, client_id: str) -> HttpResponse:
-        """As it was compared last."""
+        """The newest report, as it was compared with what Parley believes."""
         Query(request, ()).done()
         client_visible(request, client_id)
         return json_answer(_word_json(client_word(public_id=client_id)))
@@ -49,7 +49,7 @@ class ClientWordView(ApiView):
         responses=described(200, ClientWordOut, 400, 401, 403, 404, 413, 415, 422, 503),
     )
     def post(self, request: Request, client_id: str) -> HttpResponse:
-        """Compare it, and remember where they differ."""
+        """Compare the report of the body with what Parley believes, and store where they differ."""
         Query(request, ()).done()
         client = client_visible(request, client_id)
         document = document_of(request)

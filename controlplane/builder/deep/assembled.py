@@ -32,7 +32,9 @@ from xdscore.schema.sensitive import holds_secrets
 from xdscore.schema.traversal import everything_in
 
 SHOWN: Final = frozenset({CLUSTER.word, LISTENER.word, ROUTE.word})
-"""The types that Envoy is shown. The others it judges only with what surrounds them, or not at all in this mode."""
+"""The words of the types that Envoy is shown. The others it judges only with what surrounds them, or not at all in this
+mode.
+"""
 
 _MESSAGES: Final[dict[str, type[Message]]] = {
     CLUSTER.word: Cluster,
@@ -53,7 +55,7 @@ _PREFIX: Final = "type.googleapis.com/"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A resource that Envoy may be shown; `clusters` are the names it mentions."""
+    """A resource that Envoy may be shown; `clusters` are the names of the clusters it mentions."""
 
     message: Message
     clusters: frozenset[str]
@@ -61,7 +63,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class NotShown:
-    """Why Envoy is not shown a resource."""
+    """A resource that Envoy is not shown, with the reason."""
 
     why: str
 
@@ -71,7 +73,9 @@ SECRET = NotShown("it holds a secret")
 
 
 def shown(word: str, any_bytes: bytes) -> Shown | NotShown:
-    """A resource of a type in SHOWN, read from its bytes. What is stored sealed is `SECRET`, and need not be opened."""
+    """Whether and how Envoy may be shown a resource of a type in SHOWN, read from its bytes. One that is stored sealed
+    is of the type `SECRET`, and need not be opened.
+    """
     if holds_secrets(any_bytes):
         return SECRET
     message = _MESSAGES[word].FromString(AnyProto.FromString(any_bytes).value)
@@ -87,7 +91,7 @@ def shown(word: str, any_bytes: bytes) -> Shown | NotShown:
 
 
 def bootstrap(resources: Iterable[Shown]) -> bytes:
-    """The configuration that holds these resources, serialised."""
+    """The serialised Envoy bootstrap that holds these resources as static ones."""
     found = Bootstrap()
     found.node.id = found.node.cluster = "deep-validation"
     static = found.static_resources
@@ -113,7 +117,7 @@ def _stand_in(name: str) -> Cluster:
 
 
 def _listener_of(routes: RouteConfiguration, number: int) -> Listener:
-    """A listener for these routes alone, on an address of its own. Envoy binds nothing in this mode."""
+    """A listener that has only these routes, on an address of its own. Envoy binds nothing in this mode."""
     inline = RouteConfiguration()
     inline.CopyFrom(routes)
     inline.ClearField("vhds")  # of use over RDS only
@@ -129,7 +133,7 @@ def _listener_of(routes: RouteConfiguration, number: int) -> Listener:
 
 
 def _subscribe(found: Bootstrap) -> None:
-    """Make `ads` a source that exists; Envoy connects to nobody in this mode."""
+    """Give the bootstrap the `ads` source that resources refer to; Envoy connects to nobody in this mode."""
     server = _stand_in(f"{_OWN}ads")
     protocol = HttpProtocolOptions()
     protocol.explicit_http_config.http2_protocol_options.SetInParent()

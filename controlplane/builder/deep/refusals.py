@@ -14,7 +14,7 @@ _BATCH = 300
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What an Envoy says against one content, shown to it by itself: true for as long as both stay."""
+    """The complaint of one version of Envoy about one content, shown to it by itself: true for as long as both stay."""
 
     content: str
     envoy: str
@@ -23,7 +23,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A resolution in which what Envoy refuses gives way; the contents it accepts; what is to be kept and said."""
+    """The result of deep validation: a resolution without what Envoy refuses, the contents it accepts, the refusals to
+    store, and the findings.
+    """
 
     resolution: Resolution
     accepted: frozenset[bytes] = frozenset()
@@ -32,13 +34,13 @@ class Inspection:
 
 
 def refusals_kept(*, environment_id: int, envoy: str) -> Mapping[str, Refusal]:
-    """What this Envoy refused before, by content; of any Envoy where none is there to be asked (`envoy` is empty)."""
+    """The stored refusals of this Envoy, by content; of any Envoy where none can be asked (`envoy` is empty)."""
     rows = EnvoyRefusal.objects.filter(environment_id=environment_id)
     return {row.content: _refusal(row) for row in (rows.filter(envoy=envoy) if envoy else rows)}
 
 
 def refusals_replace(*, environment_id: int, refusals: Iterable[Refusal]) -> None:
-    """Make these the refusals that are kept. Called in the transaction that publishes."""
+    """Replace an environment's stored refusals by these. Called in the transaction that publishes."""
     wanted = set(refusals)
     rows = {_refusal(row): row.pk for row in EnvoyRefusal.objects.filter(environment_id=environment_id)}
     gone = [pk for refusal, pk in rows.items() if refusal not in wanted]

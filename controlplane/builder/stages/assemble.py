@@ -20,7 +20,7 @@ class Assembly:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many resources of each type are served."""
+        """The number of resources that are served, by type."""
         counts: dict[str, int] = {}
         for (word, _), entry in self.entries.items():
             if isinstance(entry, Served):
@@ -32,7 +32,7 @@ EMPTY = Assembly((encode_chunk(()),) * CHUNKS, ((),) * CHUNKS, {})
 
 
 def assemble(entries: Mapping[EntryKey, Entry], before: Assembly = EMPTY) -> Assembly:
-    """The assembly of these entries; costs what differs from `before`."""
+    """The assembly of these entries; only chunks that differ from `before` are packed again."""
     added: dict[int, list[EntryKey]] = {}
     stale: set[int] = set()
     known = before.entries

@@ -20,16 +20,16 @@ class Claimant:
 
     @property
     def rank(self) -> tuple[bool, int, EntryKey]:
-        """Who is lower stays."""
+        """The place in the order of precedence; of two claimants, the lower rank keeps the claim."""
         return (not self.proven, self.since, self.key)
 
 
 Conflicts = Mapping[EntryKey, tuple[tuple[str, EntryKey], ...]]
-"""For each resource: what it wants, and who has that."""
+"""For each resource, every claim that it lost or shares, and the resource that has it."""
 
 
 def who_yields(claimants: Iterable[Claimant]) -> Conflicts:
-    """Who cannot have what it wants, as far as that is certain now: whoever stands in its way stays where it is.
+    """The resources that certainly cannot have what they claim, with who has it: whoever stands in their way stays.
 
     Empty when nobody has to yield. Who yields may, as an older revision, want something else: ask again then.
     """
@@ -43,7 +43,7 @@ def who_yields(claimants: Iterable[Claimant]) -> Conflicts:
 
 
 def shared_by_proven(claimants: Iterable[Claimant]) -> Conflicts:
-    """What proven resources have in common: clients took each, so maybe no client has both, and both stay."""
+    """The claims that several proven resources share: clients took each, so maybe no client has both, and both stay."""
     found: dict[EntryKey, list[tuple[str, EntryKey]]] = {}
     for claim, holders in _contested(claimants).items():
         proven = [each for each in holders if each.proven]
@@ -62,7 +62,7 @@ def _losers(contested: Mapping[str, list[Claimant]]) -> dict[EntryKey, list[tupl
 
 
 def _contested(claimants: Iterable[Claimant]) -> dict[str, list[Claimant]]:
-    """Who wants each thing that more than one wants, in order of rank."""
+    """The claimants of each claim that more than one makes, in order of rank."""
     wanted: dict[str, list[Claimant]] = {}
     for each in claimants:
         for claim in each.claims:

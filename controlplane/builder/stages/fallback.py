@@ -48,8 +48,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The entry of every name, which names do not serve their head, and what was found on the way. `broken`: the types
-    that could not be built, with the name of the error (`isolation`).
+    """The decision of a build about every name: its entry, which names do not serve their head, and the findings.
+    `broken`: the types that could not be built, with the name of the error (`isolation`).
     """
 
     entries: Mapping[EntryKey, Entry]
@@ -67,7 +67,9 @@ NOTHING_REFUSED: Mapping[EntryKey, str] = {}
 
 
 def resolve(heads: Mapping[EntryKey, Head], refused: Mapping[EntryKey, str] = NOTHING_REFUSED) -> Resolution:
-    """Judge every name of an environment. `refused` are heads that Envoy does not take, with its words."""
+    """Decide for every name of an environment what is served: its head, an older revision, or nothing with a reason.
+    `refused` are heads that Envoy does not take, with its words.
+    """
     references = judge_references(heads)
     yielding: dict[EntryKey, tuple[Cause, str]] = {}
     for key, head in heads.items():
@@ -92,7 +94,7 @@ def resolve(heads: Mapping[EntryKey, Head], refused: Mapping[EntryKey, str] = NO
 
 
 def _withheld(head: Head, cause: Cause, reason: str) -> WithheldName:
-    """What is published of a head that nothing older stands in for."""
+    """The entry of a withheld name: what is published where no older revision stands in for its head."""
     if cause is Cause.REJECTED and head.withholding is not None and head.content is not None:
         return head.withholding.entry(head.content, reason)
     return WithheldName(reason)
@@ -103,7 +105,9 @@ def _kinds(entry: Entry) -> tuple[str, ...]:
 
 
 def _settle_claims(claiming: Sequence[Head], yielding: dict[EntryKey, tuple[Cause, str]]) -> Conflicts:
-    """Let resources give way to each other until nothing moves; whom each gave way to."""
+    """Let resources yield until no claim is contested, adding them to `yielding`; the claims that each yielded, and to
+    whom.
+    """
     conflicts: dict[EntryKey, tuple[tuple[str, EntryKey], ...]] = {}
     while moved := who_yields(_claimants(claiming, yielding)):
         for key, lost in moved.items():
@@ -113,7 +117,7 @@ def _settle_claims(claiming: Sequence[Head], yielding: dict[EntryKey, tuple[Caus
 
 
 def _claimants(claiming: Iterable[Head], yielding: Container[EntryKey]) -> Iterator[Claimant]:
-    """Every resource that wants something to itself, as it would be served now."""
+    """Every resource that claims something for itself, with the claims of the revision that would be served now."""
     for head in claiming:
         if head.key not in yielding:
             yield Claimant(head.key, head.claims, proven=head.acknowledged, since=head.revision)

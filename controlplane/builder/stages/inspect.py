@@ -13,7 +13,7 @@ from xdscore.snapshot import EntryKey
 
 
 class Verdict(Enum):
-    """What became of a question to Envoy."""
+    """How a question to Envoy ended."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -22,7 +22,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What Envoy says of a configuration: `text` is its complaint, or why there is no verdict."""
+    """The answer of Envoy about a configuration: `text` is its complaint, or why there is no verdict."""
 
     verdict: Verdict
     text: str = ""
@@ -30,16 +30,16 @@ class Answer:
 
 ACCEPTED = Answer(Verdict.ACCEPTED)
 Judge = Callable[[Sequence[EntryKey]], Answer]
-"""Asks Envoy about a configuration that holds these resources and no others."""
+"""A function that asks Envoy about a configuration that holds these resources and no others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found.
+    """The result of a search for the resources that Envoy refuses.
 
-    `refused`: suspects that are at fault, with Envoy's words. `doubted`: what Envoy complains of and what is served all
-    the same. `undecided`: why the search did not come to its end, or empty; without it, all that is in neither mapping
-    is accepted.
+    `refused`: suspects that are at fault, with Envoy's words. `doubted`: resources that Envoy complains of and that are
+    served all the same. `undecided`: why the search did not come to its end, or empty; without it, all that is in
+    neither mapping is accepted.
     """
 
     refused: Mapping[EntryKey, str]
@@ -48,8 +48,8 @@ class Search:
 
 
 def find_refused(context: Sequence[EntryKey], suspects: Sequence[EntryKey], judge: Judge) -> Search:
-    """Search until Envoy accepts what is left. `context` is what the suspects stand beside; it is never at fault:
-    clients have acknowledged it, or Envoy has accepted it before.
+    """Search for the suspects that Envoy refuses, until it accepts what is left. `context` are the resources beside the
+    suspects; they are never at fault: clients have acknowledged them, or Envoy has accepted them before.
     """
     row = [*context, *suspects]
     blamable = frozenset(suspects)
@@ -82,8 +82,8 @@ _CLUSTER_IS_ELSEWHERE = ("unknown", "not found", "no such", "does not exist", "n
 
 
 def about_unknown_cluster(text: str) -> bool:
-    """Whether Envoy misses a cluster. A proxy has clusters of its own in its bootstrap that nobody here knows of, and
-    what is missing here is told by the references of the catalogue (XDS2002).
+    """Whether Envoy complains of an unknown cluster. A proxy has clusters of its own in its bootstrap that nobody here
+    knows of, and what is missing here is told by the references of the catalogue (XDS2002).
     """
     said = text.casefold()
     return "cluster" in said and any(words in said for words in _CLUSTER_IS_ELSEWHERE)

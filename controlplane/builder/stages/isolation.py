@@ -20,7 +20,7 @@ Entries = Mapping[EntryKey, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What goes on without the types that fail. `failed`: the name of the error of each; none: nothing is isolated."""
+    """A build without the types that fail. `failed`: the name of the error of each; empty: nothing is isolated."""
 
     failed: Mapping[str, str]
     written: Heads
@@ -28,7 +28,9 @@ class Isolation:
 
     @property
     def heads(self) -> Heads:
-        """What to build from: of what fails, that it exists, and neither what it needs nor what it claims."""
+        """The heads to build from. Of a type that fails, each name keeps the content that is published, without its
+        references and claims.
+        """
         heads = {key: head for key, head in self.written.items() if key[0] not in self.failed}
         for key in self._keys():
             before, head = self.published.get(key), self.written.get(key, Head(key, None))
@@ -37,7 +39,9 @@ class Isolation:
         return heads
 
     def keep(self, resolution: Resolution) -> Resolution:
-        """The resolution of `heads`, with everything that is kept; what is not served as it was written is held."""
+        """The resolution of `heads`, with what is published of the failing types kept as it is; a name that is not
+        served as it was written is held back.
+        """
         if not self.failed:
             return resolution
         entries, held = dict(resolution.entries), list(resolution.held)

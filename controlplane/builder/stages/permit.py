@@ -12,7 +12,9 @@ from xdscore.snapshot import Entry, EntryKey, Served
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """Entries with their rows, the entries as they came in, and the table whose rules the rows name."""
+    """Entries with their rows of the access table, the entries as they came in, and the table whose rules the rows
+    name.
+    """
 
     table: AccessTable
     entries: Mapping[EntryKey, Entry] = field(default_factory=dict)
@@ -23,7 +25,7 @@ NOTHING = Permitted(AccessTable(Effect.DENY))
 
 
 def permit(entries: Mapping[EntryKey, Entry], table: AccessTable, before: Permitted = NOTHING) -> Permitted:
-    """The entries with the rows of this table; an entry that did not change since `before` is the same object.
+    """The entries with their rows of this table; an entry that did not change since `before` is the same object.
 
     Without rules there is nothing to note, and the entries are those that came in.
     """

@@ -20,8 +20,8 @@ MAX_UNUSED = 100
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What was found. `missing`: what each resource needs and nobody has; `foreign`: what another control plane has, by
-    its authority (xdstp); `unused`: the first names that no resource names, of `unused_count`.
+    """The references between resources. `missing`: what each resource needs and nobody has; `foreign`: what another
+    control plane has, by its authority (xdstp); `unused`: the first names that no resource names, of `unused_count`.
     """
 
     missing: Mapping[EntryKey, tuple[EntryKey, ...]]
@@ -31,7 +31,7 @@ class References:
 
 
 def judge_references(heads: Mapping[EntryKey, Head]) -> References:
-    """Compare what every head needs with what there is."""
+    """Compare the names that every head refers to with the names that exist."""
     present = {key for key, head in heads.items() if head.content is not None}
     authorities = Authorities(present)
     missing: dict[EntryKey, tuple[EntryKey, ...]] = {}

@@ -23,16 +23,16 @@ TYPE = CATALOGUE[Cause.TYPE.value]
 _COMPLAINT_CHARS = 400
 
 Pointers = Mapping[tuple[EntryKey, EntryKey], str]
-"""Where a resource names another one first."""
+"""The JSON pointer of the place where one resource first names another, by the two."""
 
 
 def findings_of_held(held: Held, resolution: Resolution, environment: str, pointers: Pointers) -> tuple[Finding, ...]:
-    """Why this name is held: every missing reference, or every claim it lost."""
+    """The findings that say why this name is held back: one for each missing reference, or each claim it lost."""
     return tuple(each.about(*held.key) for each in _found_of_held(held, resolution, environment, pointers))
 
 
 def other_findings(resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
-    """What was found of resources that are served as written; errors first, notes last."""
+    """The findings about resources that are served as written; errors first, notes last."""
     held = {each.key for each in resolution.held}
     for key in sorted(resolution.references.missing.keys() - held):
         for each in _missing(key, resolution, environment, pointers):
@@ -48,12 +48,12 @@ def other_findings(resolution: Resolution, environment: str, pointers: Pointers)
 
 
 def refused_finding(text: str) -> Finding:
-    """Envoy's complaint about a resource. It says more than a value in a sentence usually may."""
+    """The finding with Envoy's complaint about a resource, which may be longer than values in findings usually are."""
     return replace(ENVOY.finding("", problem=""), detail=ENVOY.detail.format(problem=shown(text, _COMPLAINT_CHARS)))
 
 
 def finding_counts(resolution: Resolution) -> Counter[str]:
-    """How many resources each code is said of, also where `other_findings` and its reader stop early."""
+    """The number of resources with findings of each code, also where `other_findings` and its reader stop early."""
     held = {each.key for each in resolution.held}
     counts = Counter(map(code_of, resolution.held))
     counts[MISSING.code] += len(resolution.references.missing.keys() - held)
@@ -64,7 +64,7 @@ def finding_counts(resolution: Resolution) -> Counter[str]:
 
 
 def code_of(held: Held) -> str:
-    """The code of the finding that says why this name is held."""
+    """The code of the finding that says why this name is held back."""
     return FROM_KINDS.code if held.kinds else held.cause.value
 
 

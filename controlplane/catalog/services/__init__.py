@@ -17,6 +17,7 @@ from controlplane.catalog.services.environments import (
 from controlplane.catalog.services.expiring import certificates_watch
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
+from controlplane.catalog.services.planning import Terms
 from controlplane.catalog.services.quarantines import (
     proofs_record,
     quarantine_open,
@@ -38,6 +39,7 @@ from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
     "Resealed",
+    "Terms",
     "blobs_delete",
     "blobs_write",
     "certificates_watch",

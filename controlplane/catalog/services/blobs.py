@@ -9,7 +9,9 @@ _BATCH = 300
 
 
 def blobs_write(*, kind: BlobKind, blobs: Mapping[str, bytes]) -> None:
-    """Insert what is not there; the same bytes always have the same address, so a row that exists is the right one."""
+    """Insert the blobs that do not exist yet; the same bytes always have the same address, so a row that exists is the
+    right one.
+    """
     addresses = list(blobs)
     known: set[str] = set()
     for start in range(0, len(addresses), _BATCH):
@@ -23,7 +25,7 @@ def blobs_write(*, kind: BlobKind, blobs: Mapping[str, bytes]) -> None:
 
 
 def blobs_delete(*, addresses: Iterable[str]) -> None:
-    """Remove blobs that nothing refers to any more. Called inside the transaction that made sure of that."""
+    """Delete blobs that nothing refers to any more. Called inside the transaction that made sure of that."""
     gone = sorted(addresses)
     for start in range(0, len(gone), _BATCH):
         Blob.objects.filter(hash__in=gone[start : start + _BATCH]).delete()

@@ -17,55 +17,45 @@ from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
-from controlplane.catalog.services.planning import BATCH, Plan, Prepared, Terms, plan, prepare
+from controlplane.catalog.services.planning import BATCH, NO_TERMS, Key, Plan, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.writing import change_start, environment_lock
-from controlplane.catalog.undoing import Columns, Undoes, owners_as_json
+from controlplane.catalog.undoing import GOES_ON, Columns, GoesBack, owners_as_json
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.journal.services import audit_record
 from xdscore.snapshot import content_version
 
 _MAX_POINTER = 1_024  # the column
 
 
-def change_apply(  # noqa: PLR0913 - what one request may say of its edits
+def change_apply(
     *,
     environment_key: str,
     edits: Sequence[Edit],
     actor: Principal,
     message: str = "",
-    owner: str | None = None,
-    prune: bool = False,
-    base_generation: int | None = None,
-    strict: bool = False,
-    hold: str | None = None,
-    hold_back: Columns | None = None,
-    back_to: int | None = None,
-    undoes: Undoes | None = None,
+    terms: Terms = NO_TERMS,
+    back: GoesBack = GOES_ON,
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make all edits, or none; an edit whose outcome is already there makes nothing new. `planning.Terms` has the rest.
+    """Make all edits as one change, or none; an edit whose outcome is already there makes no revision. `terms` say how
+    the edits are meant, `back` where they lead when they take something back.
 
-    `hold` goes through a hold and, unless it is empty, leaves the environment held for this reason (decisions U5).
-    `hold_back`: a hold that is still as `after` has it becomes as `before` has it.
-    `back_to`: the edits make the resources what they were at this generation. `undoes`: they take this change back.
-
-    Raises NotFound (environment, or a resource to delete), Conflict (the environment is held, or moved on from its
+    Raises NotFound (environment, or a resource to delete), Conflict (the environment is on hold, or moved on from its
     base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and
     InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`, a reference to
     nothing).
     """
-    terms = Terms(owner, prune, base_generation, strict=strict, overrides_hold=hold is not None)
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
         planned = plan(environment, prepared, terms)
-        held, held_after = environment.hold_reason, _hold_after(environment, hold, hold_back)
+        held, held_after = environment.hold_reason, _hold_after(environment, back)
         if not planned.effective and held == held_after:
             return ChangeMade(environment_key, "", environment.generation)
         loss = loss_accept(planned.prospect(environment_key), consent)
-        undo = owners_as_json(planned.owners_moved(owner))
+        undo = owners_as_json(planned.owners_moved(terms.owner))
         if held != held_after:
             hold_told(environment=environment_key, before=held, after=held_after, actor=actor)
             environment.hold_reason = held_after
@@ -76,40 +66,30 @@ def change_apply(  # noqa: PLR0913 - what one request may say of its edits
             kind=ChangeKind.RESOURCES,
             actor=actor,
             message=message,
-            owner=owner or "",
-            back_to=back_to,
+            owner=terms.owner or "",
+            back_to=back.to_generation,
             undo=undo,
-            undoes=undoes,
+            undoes=back.undoes,
             request_id=request_id,
             loss=loss,
         )
         edited = planned.outcomes
-        _write(environment, change, planned, owner)
+        _write(environment, change, planned, terms.owner)
         audit_record(
             actor=actor,
             verb="change.saved",
             subject=str(change.public_id),
             environment=environment_key,
             request_id=request_id,
-            detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": hold or ""},
+            detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": back.hold},
         )
     return ChangeMade(environment_key, str(change.public_id), change.generation, edited, planned.findings, loss)
 
 
-def change_plan(
-    *,
-    environment_key: str,
-    edits: Sequence[Edit],
-    owner: str | None = None,
-    prune: bool = False,
-    base_generation: int | None = None,
-    strict: bool = False,
-    overrides_hold: bool = False,
-) -> ChangePlanned:
+def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = NO_TERMS) -> ChangePlanned:
     """What `change_apply` would do now; raises what it would raise, but for LossRefused: what would be lost is part of
     the plan. Opens no transaction and leaves nothing behind.
     """
-    terms = Terms(owner, prune, base_generation, strict=strict, overrides_hold=overrides_hold)
     prepared = prepare(edits, environment_key, terms)
     environment = Environment.objects.filter(key=environment_key).first()
     if environment is None:
@@ -119,55 +99,74 @@ def change_plan(
     return ChangePlanned(environment_key, planned.outcomes, planned.findings, loss)
 
 
-def _hold_after(environment: Environment, hold: str | None, hold_back: Columns | None) -> str:
+def _hold_after(environment: Environment, back: GoesBack) -> str:
+    """Why the environment is held after the write; empty where it is not."""
     held = environment.hold_reason
-    if hold_back is not None and held == hold_back.after.get("hold_reason"):
-        return str(hold_back.before.get("hold_reason", ""))
-    return hold or held
+    if back.columns is not None and held == back.columns.after.get("hold_reason"):
+        return str(back.columns.before.get("hold_reason", ""))
+    return back.hold or held
 
 
 def _write(environment: Environment, change: Change, planned: Plan, owner: str | None) -> None:
-    for kind in (BlobKind.RESOURCE, BlobKind.SECRET):
-        of_kind = [edit for edit in planned.effective if edit.parsed is not None and edit.blob_kind is kind]
-        blobs_write(kind=kind, blobs={edit.address.hex(): edit.stored for edit in of_kind})
-    new = [edit.key for edit in planned.effective if edit.key not in planned.current]
-    created = Resource.objects.bulk_create(
-        (Resource(environment=environment, type=word, name=name) for word, name in new), batch_size=BATCH
-    )
-    resources = planned.current | {(row.type, row.name): row for row in created}
-    revisions: list[Revision] = []
-    for edit in planned.effective:
-        resource = resources[edit.key]
-        resource.counter += 1
-        resource.deleted = edit.parsed is None
-        resource.touched = change.generation
-        if resource.deleted:
-            resource.proven = None  # what was deleted does not come back as a fallback
-        if edit.parsed is not None and (becomes := edit.owner(owner)) is not None:
-            resource.owner = becomes
-        revisions.append(_revision(resource, change, edit))
+    """Write what the plan says: contents, resources, their revisions and what those refer to."""
+    edits = planned.effective
+    _contents_write(edits)
+    resources = planned.current | _resources_create(environment, planned)
+    for edit in edits:
+        _move_on(resources[edit.key], change, edit, owner)
+    revisions = [_revision(resources[edit.key], change, edit) for edit in edits]
     Revision.objects.bulk_create(revisions, batch_size=BATCH)
-    Reference.objects.bulk_create(
-        (
-            row
-            for revision, edit in zip(revisions, planned.effective, strict=True)
-            for row in _references(revision, edit)
-        ),
-        batch_size=BATCH,
-    )
+    pairs = zip(revisions, edits, strict=True)
+    references = (row for revision, edit in pairs for row in _references(revision, edit))
+    Reference.objects.bulk_create(references, batch_size=BATCH)
+    _heads_set(revisions)
+    _resources_update([revision.resource for revision in revisions])
+
+
+def _contents_write(edits: Sequence[Prepared]) -> None:
+    """Store the bytes of what is put."""
+    for kind in (BlobKind.RESOURCE, BlobKind.SECRET):
+        of_kind = [edit for edit in edits if edit.parsed is not None and edit.blob_kind is kind]
+        blobs_write(kind=kind, blobs={edit.address.hex(): edit.stored for edit in of_kind})
+
+
+def _resources_create(environment: Environment, planned: Plan) -> dict[Key, Resource]:
+    """Rows for the names that are written for the first time."""
+    new = [edit.key for edit in planned.effective if edit.key not in planned.current]
+    rows = (Resource(environment=environment, type=word, name=name) for word, name in new)
+    return {(row.type, row.name): row for row in Resource.objects.bulk_create(rows, batch_size=BATCH)}
+
+
+def _move_on(resource: Resource, change: Change, edit: Prepared, owner: str | None) -> None:
+    """Make the resource what the edit says, but for what needs the revision's row; saves nothing."""
+    resource.counter += 1
+    resource.deleted = edit.parsed is None
+    resource.touched = change.generation
+    if resource.deleted:
+        resource.proven = None  # what was deleted does not come back as a fallback
+    elif (becomes := edit.owner(owner)) is not None:
+        resource.owner = becomes
+
+
+def _heads_set(revisions: Sequence[Revision]) -> None:
+    """Make each revision the head of its resource, and proven where a client has acknowledged its content before. Saves
+    the proofs, and not the resources.
+    """
     known_good = _proven_contents(revisions)
     for revision in revisions:
         revision.resource.head = revision
         if (revision.resource_id, revision.blob_id) in known_good:
             revision.resource.proven = revision
-    RevisionProof.objects.bulk_create(
-        (RevisionProof(revision=revision) for revision in revisions if revision.resource.proven_id == revision.pk),
-        batch_size=BATCH,
-    )
+    proven = (revision for revision in revisions if revision.resource.proven_id == revision.pk)
+    RevisionProof.objects.bulk_create((RevisionProof(revision=revision) for revision in proven), batch_size=BATCH)
+
+
+def _resources_update(resources: Sequence[Resource]) -> None:
+    """Save rows that are there."""
     # Every row is there and locked, so each insertion conflicts and updates: five times as fast as bulk_update, whose
     # CASE expressions Django builds and resolves one by one, and it is SQLite's only writer that would wait.
     Resource.objects.bulk_create(
-        [revision.resource for revision in revisions],
+        resources,
         update_conflicts=True,
         unique_fields=["environment", "type", "name"],
         update_fields=["counter", "deleted", "owner", "touched", "head", "proven"],
@@ -176,7 +175,9 @@ def _write(environment: Environment, change: Change, planned: Plan, owner: str |
 
 
 def _proven_contents(revisions: Sequence[Revision]) -> set[tuple[int, str | None]]:
-    """(resource, content) of the revisions that bring back what a client has acknowledged of the same resource."""
+    """The (resource, content) of these revisions that brings back a content a client has acknowledged of the same
+    resource.
+    """
     known: set[tuple[int, str | None]] = set()
     size = BATCH // 2  # each revision is two variables of the statement
     for start in range(0, len(revisions), size):
@@ -210,7 +211,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
 
 
 def _references(revision: Revision, edit: Prepared) -> Iterator[Reference]:
-    """What the revision needs, as rows."""
+    """The rows of the references of a revision."""
     if edit.parsed is not None:
         for (word, name), pointer in needs_of(edit.parsed).items():
             yield Reference(revision=revision, to_type=word, to_name=name, pointer=pointer[:_MAX_POINTER])

@@ -7,7 +7,6 @@ from django.db import models, transaction
 
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.accounts.services import environment_forget
-from controlplane.append_only import maintenance
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, Prospect
 from controlplane.catalog.models import Environment
@@ -17,9 +16,10 @@ from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
-from controlplane.errors import Conflict, InputInvalid
+from controlplane.common.errors import Conflict, InputInvalid
+from controlplane.config.values import AdsAuth
+from controlplane.database.append_only import maintenance
 from controlplane.journal.services import audit_record
-from controlplane.values import AdsAuth
 from xdscore.access import Effect
 from xdscore.schema.content_policy import OPEN_POLICY, stances_of
 from xdscore.selectors import DEFAULT_ENVIRONMENT, EnvironmentChoice
@@ -36,9 +36,9 @@ def environment_create(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> ChangeMade:
-    """A new environment, behind the others in order. Denies by default unless the policy says otherwise. `dry_run`:
-    say what would be, and leave nothing. Raises Conflict, and LossRefused where its selectors take clients away from
-    what they have.
+    """Create an environment, behind the others in order. It denies by default unless the policy says otherwise.
+    `dry_run`: say what would come of it and store nothing. Raises Conflict, and LossRefused where its selectors take
+    clients away from what they have.
     """
     if Environment.objects.filter(key=key).exists():
         raise Conflict(f"Environment '{key}' exists already.")
@@ -73,10 +73,11 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> ChangeMade:
-    """Give an environment this policy; one it already has makes no change.
+    """Give an environment this policy; a policy it already has makes no change.
 
     `before` is the policy that `policy` was derived from. `undoes`: the change that this takes back. `dry_run`: say
-    what would be, and leave nothing. Raises NotFound, Conflict when `before` is not in force any more, and LossRefused.
+    what would come of it and store nothing. Raises NotFound, Conflict when `before` is not in force any more, and
+    LossRefused.
     """
     environment = environment_lock(key=key)
     current = environment_state(environment).policy
@@ -120,7 +121,7 @@ def environment_delete(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> Loss:
-    """Remove an environment with everything in it; what connected clients lose by it. `dry_run`: only say that. Raises
+    """Delete an environment with everything in it; the loss of connected clients. `dry_run`: only say that. Raises
     NotFound, LossRefused, and Conflict for the default one, which must exist.
     """
     environment = environment_lock(key=key)
@@ -157,7 +158,9 @@ def quarantine_default() -> QuarantinePolicy:
 
 
 def environment_default_ensure() -> bool:
-    """Make the `default` environment once, allowing by default (decisions U1); whether it was made now."""
+    """Create the `default` environment unless it exists, allowing by default (decisions U1); whether it was created
+    now.
+    """
     if Environment.objects.filter(key=DEFAULT_ENVIRONMENT).exists():
         return False
     policy = EnvironmentPolicy(default_effect=Effect.ALLOW, quarantine=quarantine_default(), content=OPEN_POLICY)
@@ -166,9 +169,10 @@ def environment_default_ensure() -> bool:
 
 
 def environments_stay(*, keys: Collection[str]) -> None:
-    """Lock environments, in one order, so that none is deleted before what is granted in it is there, and then ends
-    with it: a grant names an environment by its key, which no constraint holds. Behind the person whose grant it is,
-    and before any token, as whoever deletes an environment does. Raises InputInvalid for one that does not exist.
+    """Lock environments, in one order, so that none is deleted while something is granted in it; a later deletion ends
+    the grant: it names an environment by its key, which no constraint holds. Called after the lock of the person whose
+    grant it is and before that of any token, as whoever deletes an environment does. Raises InputInvalid for one that
+    does not exist.
     """
     rows = Environment.objects.select_for_update().filter(key__in=keys).order_by("pk")
     known = set(rows.values_list("key", flat=True))
@@ -189,8 +193,8 @@ def environments_publish_lock() -> None:
 
 
 def environment_publish_fence(*, environment_id: int, generation: int, new_epoch: bool) -> bool:
-    """Claim that `generation` is built; whether the claim holds. A slower build of an older generation is refused
-    (reliability P2).
+    """Record that `generation` is built, unless a later one is already; whether it was recorded. A slower build of an
+    older generation is refused (reliability P2).
 
     Runs inside the transaction that writes the snapshot. `new_epoch` counts the epoch up in the same statement.
     """
@@ -201,10 +205,10 @@ def environment_publish_fence(*, environment_id: int, generation: int, new_epoch
 
 
 def _words(column: str, before: object, after: object) -> str:
-    """What became of a part of a policy, as lists of changes tell it: by its values where these are words."""
+    """One setting of a policy and what became of it, for lists of changes: with its values where these are words."""
     name = column.replace("_", " ")
     if column == "hold_reason":
-        return f"held: {after}" if after else "hold released"
+        return f"on hold: {after}" if after else "hold released"
     if isinstance(after, bool):
         return f"{name} turned {'on' if after else 'off'}"
     return f"{name}: {before} → {after}" if isinstance(after, str) else f"{name} changed"
@@ -224,7 +228,7 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
     dry_run: bool,
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """The change that a written policy is. With `dry_run` it is taken back with all that belongs to it."""
+    """Record the change of a policy that was written. With `dry_run` it is taken back with all that belongs to it."""
     change = change_start(
         environment=environment,
         kind=ChangeKind.POLICY,
@@ -250,7 +254,9 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
 
 
 def _prospect(key: str, before: EnvironmentPolicy, after: EnvironmentPolicy) -> Prospect:
-    """What clients could lose by another policy: by what is allowed by default, and by whom the environment takes."""
+    """The part of a new policy by which clients could lose anything: what is allowed by default, and which clients the
+    environment takes.
+    """
     default = after.default_effect if after.default_effect is not before.default_effect else None
     if (before.selectors, before.node_ids) == (after.selectors, after.node_ids):
         return Prospect(key, default=default)
@@ -265,7 +271,7 @@ def _choices() -> tuple[EnvironmentChoice, ...]:
 
 
 def _loss(prospect: Prospect, consent: Consent, *, dry_run: bool) -> Loss:
-    """What would be lost, which a dry run only tells."""
+    """The loss of a write, accepted by `consent`; a dry run only tells it. Raises LossRefused."""
     return loss_accept(prospect, OF_ITSELF if dry_run else consent)
 
 

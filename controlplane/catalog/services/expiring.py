@@ -17,7 +17,7 @@ _BATCH = 200  # of one call; called often, it keeps up
 
 
 def certificates_watch(*, now: datetime) -> int:
-    """Append an event for each current revision whose first certificate came closer to its end; how many."""
+    """Append an event for each current revision whose first certificate came closer to its end; how many events."""
     told = 0
     for days in _DAYS:
         for row in _due(days, now):

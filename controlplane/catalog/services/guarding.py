@@ -18,25 +18,29 @@ from controlplane.catalog.guarding import (
 from controlplane.catalog.models import Environment
 
 Judge = Callable[[Prospect], Mapping[str, Loss]]
-"""Says what the clients of each environment would lose; environments whose clients lose nothing are left out."""
+"""A function that says what the clients of each environment would lose; environments whose clients lose nothing are
+left out.
+"""
 
 _judges: list[Judge] = []
 
 
 def judge_register(judge: Judge) -> None:
-    """Have writes judged by this one from now on."""
+    """Let this function judge the loss of every write from now on."""
     _judges[:] = [judge]
 
 
 def _judge(prospect: Prospect) -> Mapping[str, Loss]:
-    """Raises RuntimeError where there is no judge: a program that writes has to load `controlplane.loss`."""
+    """The loss of each environment's clients by a write, by environment. Raises RuntimeError where no judge is
+    registered: a program that writes has to load `controlplane.loss`.
+    """
     if not _judges:
         raise RuntimeError("a write, and nobody who can judge what clients would lose by it")
     return _judges[0](prospect)
 
 
 def loss_foresee(prospect: Prospect) -> Loss:
-    """What connected clients would lose by a write, and whether it has to be meant: the answer of a dry run."""
+    """The loss of connected clients by a write, and whether it needs consent: the answer of a dry run."""
     losses = _judge(prospect)
     if not losses:
         return NOTHING_LOST
@@ -50,8 +54,8 @@ def loss_foresee(prospect: Prospect) -> Loss:
 
 
 def loss_accept(prospect: Prospect, consent: Consent) -> Loss:
-    """What connected clients would lose, which whoever writes has accepted or the environments allow. Raises
-    LossRefused.
+    """The loss of connected clients by a write, once it is clear that the writer accepts it or the environments'
+    thresholds allow it. Raises LossRefused.
 
     Called within the transaction of the write, before its change. The thresholds are those in force before it.
     """

@@ -1,11 +1,11 @@
-"""Tells people that an environment is held, or takes changes again (texts.md section 6)."""
+"""Tells people that an environment is on hold, or takes changes again (texts.md section 6)."""
 
 from controlplane.accounts.principal import Principal
 from controlplane.journal.services import event_append
 
 
 def hold_told(*, environment: str, before: str, after: str, actor: Principal) -> None:
-    """Append the event where the reason of a hold changed; within the transaction that changes it."""
+    """Append an event if the reason of a hold changed; called within the transaction that changes it."""
     if before == after:
         return
     event_append(

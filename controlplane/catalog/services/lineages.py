@@ -10,10 +10,10 @@ from controlplane.journal.services import audit_record
 
 
 def lineage_renew(*, environment: Environment, actor: Principal, reason: str) -> None:
-    """Give the environment, whose row the caller has locked, another lineage and something to build.
+    """Give the environment, whose row the caller has locked, a new lineage, and have it built.
 
-    Replicas take the snapshot of another lineage whatever its epoch is; within one they never go back (reliability
-    P5). The builder finds the work within its sweep: nobody is hinted, since ADS calls this and has no broker's client.
+    Replicas take the snapshot of another lineage whatever its epoch is; within one they never go back (reliability P5).
+    The builder finds the work within its sweep: nobody is hinted, since ADS calls this and has no broker's client.
     """
     before = environment.lineage
     environment.lineage = uuid.uuid4()
@@ -30,7 +30,7 @@ def lineage_renew(*, environment: Environment, actor: Principal, reason: str) ->
 
 @transaction.atomic
 def lineages_renew(*, actor: Principal, reason: str) -> tuple[str, ...]:
-    """Begin anew in every environment, after a restore; their keys."""
+    """Give every environment a new lineage, after a restore of the database; the environments' keys."""
     environments = list(Environment.objects.select_for_update().order_by("pk"))
     for environment in environments:
         lineage_renew(environment=environment, actor=actor, reason=reason)

@@ -37,7 +37,7 @@ def orphans_of(
 
 
 def _referrers(environment: Environment, deleted: Collection[Key], *, gone: set[Key]) -> dict[Key, list[Key]]:
-    """Deleted name -> what refers to it now and is not itself deleted or put anew."""
+    """For each deleted name, the resources that refer to it and are themselves neither deleted nor written anew."""
     found: dict[Key, list[Key]] = {key: [] for key in sorted(deleted)}
     for word, names in _by_word(deleted):
         for start in range(0, len(names), _BATCH):

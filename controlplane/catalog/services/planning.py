@@ -6,6 +6,7 @@ is the same code up to where something would be left behind (texts.md section 4,
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from django.conf import settings
 
@@ -29,7 +30,7 @@ from controlplane.catalog.values import (
     Put,
     edit_key,
 )
-from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
+from controlplane.common.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity, has_errors
 from xdscore.resource_types import by_word
@@ -46,7 +47,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An edit with everything that costs time done before the transaction: the address, and a secret's sealed bytes."""
+    """An edit for which all that takes long is done before the transaction: the address, and a secret's sealed
+    bytes.
+    """
 
     edit: Edit
     key: Key
@@ -57,7 +60,7 @@ class Prepared:
 
     @staticmethod
     def of(edit: Edit, environment_key: str) -> "Prepared":
-        """The edit, prepared for this environment."""
+        """Prepare an edit for this environment."""
         match edit:
             case Delete():
                 return Prepared(edit, edit_key(edit), None, b"", b"")
@@ -73,16 +76,18 @@ class Prepared:
 
     @property
     def blob_kind(self) -> BlobKind:
-        """How the bytes are stored."""
+        """The kind of blob that the edit's bytes become."""
         return BlobKind.SECRET if self.is_sealed else BlobKind.RESOURCE
 
     def owner(self, owner: str | None) -> str | None:
-        """Whose the resource becomes where the whole write is of this owner; None leaves it as it is."""
+        """The owner that the edit gives the resource where the whole write is by `owner`; None leaves the owner as it
+        is.
+        """
         own = self.edit.owner if isinstance(self.edit, Put) else None
         return owner if own is None else own
 
     def changes(self, resource: Resource | None, owner: str | None) -> bool:
-        """Whether this edit makes a difference to what is there."""
+        """Whether this edit changes the resource that is stored; None: none is."""
         owner = self.owner(owner)
         present = is_present(resource)
         if self.parsed is None:
@@ -93,13 +98,15 @@ class Prepared:
         return not same_content or (owner is not None and owner != resource.owner)
 
     def graded(self, policy: ContentPolicy) -> "Prepared":
-        """The same with dangerous content graded by the environment's policy."""
+        """A copy of the edit, with findings about dangerous content graded by the environment's policy."""
         if self.parsed is None:
             return self
         return replace(self, parsed=replace(self.parsed, findings=graded(self.parsed.findings, policy)))
 
     def outcome(self, resource: Resource | None) -> EditedResource:
-        """What becomes of the resource, with the number its revision gets."""
+        """The result of the edit: whether the resource is created, updated or deleted, and the number of the new
+        revision.
+        """
         word, name = self.key
         number = (resource.counter if resource is not None else 0) + 1
         if self.parsed is None:
@@ -109,12 +116,12 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a set of edits is meant: whose it is, whether it is all they have, and what it was made against.
+    """The terms of a set of edits: whose it is, whether it is all they have, and what it was made against.
 
     `owner` becomes the owner of what is put; None leaves owners as they are. `prune` also deletes what this owner has
     and no edit names. `base_generation`: the state that was looked at; resources written since then are a conflict.
-    `strict` refuses references of what is put to what is not there (`strictness`).
-    `overrides_hold`: for the way back, which leads into a hold and on to another epoch (decisions U5).
+    `strict` refuses references of what is put to what is not there (`strictness`). `overrides_hold`: for the way back,
+    which leads into a hold and on to another epoch (decisions U5).
     """
 
     owner: str | None = None
@@ -124,9 +131,12 @@ class Terms:
     overrides_hold: bool = False
 
 
+NO_TERMS: Final = Terms()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The edits that make a difference, beside what is there now."""
+    """The edits that make a difference, with the resources that are stored now and the findings."""
 
     effective: tuple[Prepared, ...]
     current: dict[Key, Resource]
@@ -135,12 +145,12 @@ class Plan:
 
     @property
     def outcomes(self) -> tuple[EditedResource, ...]:
-        """What becomes of each resource."""
+        """The result of each edit, in order."""
         return tuple(edit.outcome(self.current.get(edit.key)) for edit in self.effective)
 
     def owners_moved(self, owner: str | None) -> tuple[OwnerMoved, ...]:
-        """Whose each resource was and whose it becomes in a write of this owner, where that differs or it is deleted:
-        whoever makes a name again may make it another owner's.
+        """The owner of each resource before and after a write of this owner, where that differs or the resource is
+        deleted: whoever makes a name again may make it another owner's.
         """
         found = []
         for edit in self.effective:
@@ -155,12 +165,14 @@ class Plan:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Warnings and notes of what is put, of what is deleted while it is needed, and of types that grow large."""
+        """Warnings and notes about the resources that are written, about deleted ones that are needed, and about types
+        that grow large.
+        """
         said = (finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
         return (*said, *self.orphans, *self.sizes)
 
     def prospect(self, environment_key: str) -> Prospect:
-        """What clients could lose by it: only what is deleted."""
+        """The part of the plan by which clients could lose anything: only deletions."""
         gone = frozenset(edit.key for edit in self.effective if edit.parsed is None)
         if not gone:
             return Prospect(environment_key)
@@ -169,8 +181,8 @@ class Plan:
 
 
 def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:
-    """What needs no look at the environment. Raises InputInvalid: a name edited twice, prune without owner;
-    and KeysForeign: secrets would be sealed with keys that nobody else has.
+    """Prepare the edits as far as that needs no look at the environment. Raises InputInvalid: a name edited twice,
+    prune without owner; and KeysForeign: secrets would be sealed with keys that nobody else has.
     """
     if terms.prune and not terms.owner:
         raise InputInvalid(
@@ -184,12 +196,12 @@ def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[
 
 
 def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -> Plan:
-    """What these edits change here and now. Raises Conflict, NotFound, PreconditionFailed and InputInvalid (too many
-    resources, references to nothing).
+    """The difference that these edits make to the environment as it is now. Raises Conflict, NotFound,
+    PreconditionFailed and InputInvalid (too many resources, references to nothing).
     """
     if environment.hold_reason and not terms.overrides_hold:
         raise Conflict(
-            f"Environment '{environment.key}' is held: {environment.hold_reason}. Release the hold, then try again."
+            f"Environment '{environment.key}' is on hold: {environment.hold_reason}. Release the hold, then try again."
         )
     _check_base(environment, terms)
     edits = (*prepared, *_pruned(environment, prepared, terms))
@@ -218,7 +230,7 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -
 
 
 def is_present(resource: Resource | None) -> bool:
-    """Whether there is such a resource now; a deleted one is remembered for its counter."""
+    """Whether the resource exists now; the row of a deleted one stays for its counter."""
     return resource is not None and not resource.deleted
 
 
@@ -286,7 +298,9 @@ def _current_resources(environment: Environment, keys: Iterable[Key]) -> dict[Ke
 
 
 def _check_expectation(prepared: Prepared, resource: Resource | None) -> None:
-    """If-Match and If-None-Match, re-checked under the lock (RFC 9110 section 13.1; texts.md section 4)."""
+    """Check If-Match and If-None-Match again, under the lock (RFC 9110 section 13.1; texts.md section 4). Raises
+    PreconditionFailed.
+    """
     word, name = prepared.key
     edit = prepared.edit
     present = is_present(resource)
@@ -314,7 +328,7 @@ def _holds(expect: Expectation, number: int, present: bool) -> bool:
 
 
 def _check_content(environment: Environment, effective: Sequence[Prepared]) -> None:
-    """What the environment refuses is refused here, whoever parsed it (reliability threat 20)."""
+    """Raise InputInvalid for content that the environment refuses, whoever parsed it (reliability threat 20)."""
     findings = tuple(finding for edit in effective if edit.parsed is not None for finding in edit.parsed.findings)
     if has_errors(findings):
         raise InputInvalid(
@@ -325,7 +339,7 @@ def _check_content(environment: Environment, effective: Sequence[Prepared]) -> N
 def _check_sizes(
     environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]
 ) -> tuple[Finding, ...]:
-    """The warnings on what grows large. Raises InputInvalid where clients could not take it."""
+    """The warnings about types that grow large. Raises InputInvalid where clients could not take the state."""
     before = {
         edit.key: resource.head.size
         for edit in effective
@@ -339,7 +353,9 @@ def _check_sizes(
 
 
 def _check_count(environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]) -> None:
-    """The limit holds for what a change adds; an environment over a lowered limit can still be changed and emptied."""
+    """Raise InputInvalid when a change adds resources beyond the limit; an environment over a lowered limit can still
+    be changed and emptied.
+    """
     outcomes = [edit.outcome(current.get(edit.key)).action for edit in effective]
     added = outcomes.count("created") - outcomes.count("deleted")
     if added <= 0:

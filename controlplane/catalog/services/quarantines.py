@@ -15,7 +15,7 @@ from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import QuarantineMoved, Undoes
 from controlplane.catalog.values import ChangeMade, ProvenContent
 from controlplane.catalog.withholding import Withholding, marks_of, with_marks
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.journal.services import audit_record, event_append
 
 NOBODY: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -39,10 +39,10 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     consent: Consent = NO_CONSENT,
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Stop serving this revision: its last proven one is served instead. Where there is none, it is withheld from the
-    kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by kind, the
-    marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld from.
-    `undoes`: the change that this takes back.
+    """Put this revision into quarantine: its last proven one is served instead. Where there is none, it is withheld
+    from the kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by
+    kind, the marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld
+    from. `undoes`: the change that this takes back.
 
     Raises NotFound, Conflict when a newer revision took its place meanwhile, and LossRefused where nothing would be
     served of it any more to connected clients.
@@ -91,8 +91,8 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
 
 
 def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -> Prospect:
-    """What clients could lose by the quarantine of this revision: the name, where no older revision is served instead
-    and some client acknowledged this one; what nobody ever acknowledged nobody has.
+    """The part of this quarantine by which clients could lose anything: the name, where no older revision is served
+    instead and some client acknowledged this one; a revision that nobody ever acknowledged nobody has.
     """
     stands_in = Resource.objects.filter(pk=row.resource_id, proven__isnull=False).exists()
     if stands_in or not RevisionProof.objects.filter(revision=row).exists():
@@ -116,10 +116,10 @@ def quarantine_refused(
     refused_by: Mapping[str, Iterable[str]],
     joining: Collection[str],
 ) -> bool:
-    """More clients refuse a revision in quarantine; whether that says anything new. Raises NotFound.
+    """Note that more clients refuse a revision in quarantine; whether that says anything new. Raises NotFound.
 
-    `joining`: so many refuse it of these kinds that it may be withheld from them too. Of others, whose kind is what a
-    client says of itself, nobody is taken at their word (N4).
+    `joining`: the kinds of which so many clients refuse it that it may be withheld from them too. The kind of another
+    client is only what it says of itself, and is not believed (N4).
     """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
@@ -148,7 +148,7 @@ def _add_refusers(
 
 @transaction.atomic(durable=True)
 def quarantine_probed(*, environment_key: str, word: str, name: str, version: str, kind: str, mark: str) -> bool:
-    """A client that was let try a content in quarantine acknowledged it; whether that says anything new.
+    """Note that a client that was let try a content in quarantine acknowledged it; whether that says anything new.
 
     Its kind gets the content again, and where every kind that refused it has taken it since, the quarantine ends.
     `mark` is that of its verified identity; an identity that refused it says nothing by taking it. Raises NotFound for
@@ -196,8 +196,8 @@ def quarantine_release(
     request_id: str = "",
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Serve this revision again. A second call changes nothing. `undoes`: the change that this takes back. Raises
-    NotFound.
+    """Release this revision from quarantine, so that it is served again. A second call changes nothing. `undoes`: the
+    change that this takes back. Raises NotFound.
     """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
@@ -242,13 +242,15 @@ def _release(
 
 
 def _rebuild(row: Revision, environment: Environment, message: str) -> None:
-    """What is served of a revision in quarantine differs from now on, though nobody edited anything."""
+    """Start a change so that the environment is built again: what is served of a revision in quarantine differs from
+    now on, though nobody edited anything.
+    """
     _touch(row, environment)
     change_start(environment=environment, kind=ChangeKind.QUARANTINE, actor=SYSTEM, message=message[:1000])
 
 
 def proofs_record(*, proven: Iterable[ProvenContent]) -> int:
-    """Note that clients acknowledged these contents; how many revisions were newly proven.
+    """Store that clients acknowledged these contents; how many revisions were newly proven.
 
     A proof counts for every revision of the resource with this content, and makes the newest proven one that is in no
     quarantine the resource's fallback. It is no change: what is served does not depend on it until something is
@@ -304,10 +306,10 @@ def _advance_fallback(proven: list[Revision], environment: Environment) -> None:
 
 
 def _choose_fallback(resource: Resource) -> None:
-    """Fall back to the newest proven revision that is in no quarantine.
+    """Make the newest proven revision that is in no quarantine the resource's fallback.
 
     Some clients may have acknowledged what others refuse: while that is out of service it is no fallback, and the one
-    before it is. What was there before a deletion is none.
+    before it is. A revision from before a deletion is no fallback.
     """
     revisions = Revision.objects.filter(resource=resource)
     deletion = revisions.filter(blob=None).order_by("-number").values_list("number", flat=True).first() or 0
@@ -317,7 +319,7 @@ def _choose_fallback(resource: Resource) -> None:
 
 
 def _touch(row: Revision, environment: Environment) -> None:
-    """Tell the next build that the resource is to be read again."""
+    """Mark the resource as one that the next build has to read again."""
     Resource.objects.filter(pk=row.resource_id).update(touched=environment.generation + 1)
 
 

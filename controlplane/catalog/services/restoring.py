@@ -8,7 +8,7 @@ from controlplane.catalog.models import Blob, Revision
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services.changes import change_apply
 from controlplane.catalog.values import ChangeMade, Existing, Expectation, Put
-from controlplane.errors import InputInvalid, NotFound
+from controlplane.common.errors import InputInvalid, NotFound
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
 
@@ -42,7 +42,7 @@ def resource_restore(  # noqa: PLR0913 - what one request may say of it
 
 
 def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedResource | Refused:
-    """What a resource was, read under the rules of today, its secrets included."""
+    """The content of an earlier revision parsed under the rules of today, its secrets included."""
     tree = to_json_with_secrets(blob_plaintext(blob), xds_name=name, ttl_ms=ttl_ms)
     return parse(Manifest(tree), Expected(word, name), now=timezone.now())
 

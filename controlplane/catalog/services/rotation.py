@@ -27,7 +27,7 @@ class Resealed:
 
 
 def secrets_foreign() -> int:
-    """How many secrets say that a key sealed them which is not configured. One query."""
+    """The number of secrets that were sealed by a key which is not configured, as they say themselves. One query."""
     ring = key_ring()
     marks = Blob.objects.filter(kind=BlobKind.SECRET.value).annotate(
         mark=Substr("data", 1, MARK_BYTES, output_field=BinaryField())
@@ -37,7 +37,7 @@ def secrets_foreign() -> int:
 
 
 def secrets_reseal() -> Resealed:
-    """Seal every secret that is under an older key under the first one."""
+    """Seal anew, under the first key, every secret that is under an older one."""
     ring = key_ring()
     moved, last = 0, ""
     lost: list[str] = []

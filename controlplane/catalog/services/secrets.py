@@ -12,7 +12,7 @@ _SHOWN = 1_000
 
 @transaction.atomic
 def secrets_read_record(*, environment_key: str, names: Sequence[str], actor: Principal, request_id: str = "") -> None:
-    """Somebody was shown these secrets, without their values."""
+    """Record in the audit log that somebody was shown these secrets, without their values."""
     audit_record(
         actor=actor,
         verb="secret.read",

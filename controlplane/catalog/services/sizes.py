@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SizeFindings:
-    """What a change does to the size of states: `errors` refuse it, `warnings` are told with it."""
+    """Findings about the size of states after a change: `errors` refuse the change, `warnings` are told with it."""
 
     errors: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
@@ -66,7 +66,7 @@ def _stored(environment: Environment, kind: ResourceType) -> int:
 
 
 def _largest(environment: Environment, kind: ResourceType, before: Mapping[Key, int], after: Mapping[Key, int]) -> str:
-    """What to make smaller: the largest of what would be there."""
+    """The largest resources of this type after the change, in words: those to make smaller."""
     rows = Resource.objects.filter(environment=environment, type=kind.word, deleted=False)
     stored = rows.order_by("-head__size", "name").values_list("name", "head__size")[: _MAX_SHOWN + len(before)]
     untouched = [(name, size) for name, size in stored if (kind.word, name) not in before]

@@ -9,7 +9,7 @@ from itertools import chain
 
 from controlplane.catalog.models import Environment, Resource
 from controlplane.catalog.references import XDSTP, Authorities, missing_findings, needs_of
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from xdscore.schema.parse import ParsedResource
 from xdscore.snapshot import EntryKey
 
@@ -19,7 +19,7 @@ _BATCH = 500
 def refuse_missing(
     environment: Environment, *, put: Mapping[EntryKey, ParsedResource], deleted: Collection[EntryKey]
 ) -> None:
-    """Raise InputInvalid with every reference of what is put to a name that will not be there after these edits."""
+    """Raise InputInvalid with every reference of a written resource to a name that does not exist after these edits."""
     needs = {key: places for key, parsed in put.items() if (places := needs_of(parsed))}
     wanted = {target for places in needs.values() for target in places} - put.keys()
     kept = {key for key in _present(environment, wanted) if key not in deleted}
@@ -44,6 +44,8 @@ def _present(environment: Environment, keys: Collection[EntryKey]) -> Iterator[E
 
 
 def _in_xdstp(environment: Environment) -> Iterator[EntryKey]:
-    """Read only when somebody asks: a reference by an xdstp name that is not there is rare."""
+    """The keys of the environment's xdstp names. Read only when needed: a reference by an xdstp name that does not
+    exist is rare.
+    """
     rows = Resource.objects.filter(environment=environment, deleted=False, name__startswith=XDSTP)
     yield from rows.values_list("type", "name").iterator()

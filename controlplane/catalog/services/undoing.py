@@ -12,9 +12,11 @@ from controlplane.catalog.models import Change, Environment, Revision
 from controlplane.catalog.selectors import environment_state
 from controlplane.catalog.services.changes import change_apply
 from controlplane.catalog.services.environments import environment_update
+from controlplane.catalog.services.planning import Terms
 from controlplane.catalog.services.restoring import parsed_again
 from controlplane.catalog.undoing import (
     Columns,
+    GoesBack,
     Undoes,
     Way,
     WrittenResource,
@@ -24,7 +26,7 @@ from controlplane.catalog.undoing import (
     resources_way,
 )
 from controlplane.catalog.values import ChangeMade, Delete, Edit, EnvironmentPolicy, Existing, Put
-from controlplane.errors import Conflict, InputInvalid, PreconditionFailed
+from controlplane.common.errors import Conflict, InputInvalid, PreconditionFailed
 from xdscore.findings import Finding
 from xdscore.resource_types import by_word
 from xdscore.schema import Refused
@@ -32,7 +34,7 @@ from xdscore.schema import Refused
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A revision of the change, and the one before it where that held something."""
+    """A revision that the change wrote, and the one before it where that held something."""
 
     row: Revision
     before: Revision | None
@@ -57,7 +59,7 @@ class _Written:
 
 
 def resources_undo_way(*, change: Change) -> Way:
-    """What taking back this change of resources would do now."""
+    """What undoing this change of resources would do now, and what stands in the way."""
     way = resources_way([each.value for each in _written(change)])
     columns = columns_of(change.undo)
     if columns is None or Environment.objects.get(pk=change.environment_id).hold_reason != columns.after["hold_reason"]:
@@ -74,8 +76,8 @@ def resources_undo(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make every resource of the change what the change found, all or none; owners and a hold that it set go back
-    where they are still as it left them. `through_hold`: a hold does not stand in the way.
+    """Undo a change of resources: make every one what the change found, all or none; owners and a hold that it set go
+    back where they are still as it left them. `through_hold`: a hold does not stand in the way.
 
     Raises Conflict naming each resource that was written since, by whom and in which change; InputInvalid when what was
     there is refused by the rules of today, with every finding; and what `change_apply` raises.
@@ -87,9 +89,8 @@ def resources_undo(
             environment_key=change.environment.key,
             edits=_edits(change, written),
             actor=actor,
-            hold="" if through_hold else None,
-            hold_back=columns_of(change.undo),
-            undoes=undoes,
+            terms=Terms(overrides_hold=through_hold),
+            back=GoesBack(columns=columns_of(change.undo), undoes=undoes),
             request_id=request_id,
             consent=consent,
         )
@@ -98,7 +99,7 @@ def resources_undo(
 
 
 def settings_undo_way(*, change: Change, columns: Columns) -> Way:
-    """What taking back this change of an environment's settings would do now."""
+    """What undoing this change of an environment's settings would do now, and what stands in the way."""
     row = Environment.objects.get(pk=change.environment_id)
     now = {column: getattr(row, column) for column in columns.after}
     moved = {column for column, value in columns.after.items() if now[column] != value}
@@ -106,7 +107,7 @@ def settings_undo_way(*, change: Change, columns: Columns) -> Way:
 
 
 def settings_before(*, change: Change, columns: Columns) -> tuple[EnvironmentPolicy, EnvironmentPolicy]:
-    """The policy of the environment as it is, and as it would be with these settings of the change taken back."""
+    """The environment's policy as it is now, and as it would be with these settings of the change undone."""
     row = Environment.objects.get(pk=change.environment_id)
     now = environment_state(row).policy
     for column, value in columns.before.items():
@@ -123,8 +124,8 @@ def settings_undo(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Give the environment the settings that the change found, and leave the others as they are. Raises Conflict naming
-    each setting that was changed since, by whom and in which change, and LossRefused.
+    """Undo a change of an environment's settings: give it those that the change found, and leave the others as they
+    are. Raises Conflict naming each setting that was changed since, by whom and in which change, and LossRefused.
     """
     settings_undo_way(change=change, columns=columns).go(undoes.change)
     now, before = settings_before(change=change, columns=columns)
@@ -180,7 +181,7 @@ def _edits(change: Change, written: Iterable[_Written]) -> list[Edit]:
 
 
 def _last_changes(change: Change, columns: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-    """Of each column, the author and id of the last change that wrote it."""
+    """The author and id of the last change after this one that wrote each column, by column."""
     wanted = set(columns)
     found: dict[str, tuple[str, str]] = {}
     if not wanted:

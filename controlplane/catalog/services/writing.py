@@ -8,12 +8,12 @@ import structlog
 from django.db import transaction
 
 from controlplane.accounts.principal import Principal
+from controlplane.broker.hints import hint_build
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.undoing import Undoes
-from controlplane.errors import NotFound
-from controlplane.hints import hint_build
+from controlplane.common.errors import NotFound
 from controlplane.journal.services import audit_record
 
 log = structlog.get_logger(__name__)
@@ -22,8 +22,8 @@ _MAX_MESSAGE_CHARS = 1_000  # the column
 
 
 def environment_lock(*, key: str) -> Environment:
-    """The environment's row, locked: always the first lock a write takes, so that writes never deadlock. Raises
-    NotFound.
+    """Lock the environment's row and read it: always the first lock a write takes, so that writes never deadlock.
+    Raises NotFound.
 
     On SQLite the transaction itself is the lock (IMMEDIATE, dependencies.md 6).
     """
@@ -47,11 +47,11 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     request_id: str = "",
     loss: Loss = NOTHING_LOST,
 ) -> Change:
-    """The change that what follows belongs to, at the environment's next generation; once it is committed it is in the
-    log, and the builder is hinted. `back_to`: the generation that a rollback goes back to. `undo`: what takes it back,
-    where its revisions and access edits do not tell (`catalog.undoing`). `undoes`: the change that it takes back, which
-    its message names. `loss`: what connected clients lose by it. `reason`: why, in the words of whoever writes; it
-    stands behind `message`, which says what was written and gives way where both are too long.
+    """Start the change that the following writes belong to, at the environment's next generation; once it is committed
+    it is in the log, and the builder is hinted. `back_to`: the generation that a rollback goes back to. `undo`: what
+    takes it back, where its revisions and access edits do not tell (`catalog.undoing`). `undoes`: the change that it
+    takes back, which its message names. `loss`: what connected clients lose by it. `reason`: why, in the words of
+    whoever writes; it stands behind `message`, which says what was written and gives way where both are too long.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
@@ -85,7 +85,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
 
 
 def _message(what: str, why: str) -> str:
-    """What was written and why, as lists of changes tell it."""
+    """The message of a change, for lists of changes: what was written, then why, within the longest message."""
     if not why:
         return what
     room = max(_MAX_MESSAGE_CHARS - len(why) - 2, 0)
@@ -93,7 +93,7 @@ def _message(what: str, why: str) -> str:
 
 
 def _tell(change: Change, environment_key: str) -> None:
-    """With what its way is followed by from here on."""
+    """Log that the change was saved, with the ids by which later log lines name it."""
     log.info(
         "change.saved",
         environment=environment_key,

@@ -15,7 +15,7 @@ _DROP_PROOF = (
 
 @transaction.atomic
 def nacks_mark_digested(*, ids: Iterable[int]) -> frozenset[int]:
-    """Of these NACKs, those that nobody has digested yet; they are digested now.
+    """Mark these NACKs as digested; the ids of those that were not digested before.
 
     Called inside the transaction that writes what became of them, so that none counts twice and none is lost. Rows that
     another worker holds at this moment are left to it (decisions D28).
@@ -27,12 +27,12 @@ def nacks_mark_digested(*, ids: Iterable[int]) -> frozenset[int]:
 
 
 def probes_drop(*, ids: Iterable[int]) -> None:
-    """Forget probes that the catalogue was told."""
+    """Delete the probes that the catalogue was told."""
     ContentProbe.objects.filter(pk__in=list(ids)).delete()
 
 
 def proofs_drop(*, proofs: Iterable[PendingProof]) -> None:
-    """Forget proofs that the catalogue was told.
+    """Delete the proofs that the catalogue was told.
 
     One that came in again meanwhile stays, for a later revision may need it.
     """

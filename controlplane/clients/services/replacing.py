@@ -24,11 +24,13 @@ _BACK: Final = "UPDATE clients_replica SET replaced_at = NULL WHERE id = %s"
 
 
 def predecessors_replace(cursor: CursorWrapper, *, place: str, successor: str, now: datetime | str | None) -> None:
-    """Whoever was at this place before has ended, and its streams with it. Within the caller's transaction."""
+    """Close the streams of the ADS processes that were at this place before, and note that they were replaced. Runs
+    within the caller's transaction.
+    """
     cursor.execute(_REPLICAS, [now, now, place, successor])
     cursor.execute(_STREAMS, [now, DIED, place, successor])
 
 
 def replica_back(cursor: CursorWrapper, *, replica: str) -> None:
-    """It was replaced and lives."""
+    """Note that an ADS process which was taken for dead and replaced is alive."""
     cursor.execute(_BACK, [replica])

@@ -12,7 +12,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.comparing import Comparison, Difference
 from controlplane.clients.foreign_text import KeptText, nack_text, one_line
 from controlplane.clients.models import VERSION_CHARS, Client, Report, SaidDifference
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from xdscore.redaction import NO_SECRETS, Secrets
 from xdscore.resource_types import by_word
 from xdscore.said import SaidSource
@@ -26,7 +26,7 @@ _MAX_ERROR_BYTES: Final = 1_024
 _READING_S: Final = 2.0
 
 Revisions = Mapping[tuple[EntryKey, str], int]
-"""By name and version, the number of the revision with that content."""
+"""The number of the revision with that content, by (type, name) and version."""
 
 
 def report_keep(
@@ -38,8 +38,9 @@ def report_keep(
     revisions: Revisions,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Remember a comparison in place of the one before. What still differs goes on since when it did; what was not
-    compared this time stays as it was. Raises NotFound for a client that was forgotten meanwhile. `clock` is monotonic.
+    """Store a comparison in place of the client's previous one. A name that still differs keeps the time since when;
+    what was not compared this time stays as it was. Raises NotFound for a client that was forgotten meanwhile. `clock`
+    is monotonic.
     """
     environment = Client.objects.filter(pk=client).values_list("environment__key", flat=True).first()
     # Before anything is locked: others write meanwhile.
@@ -95,8 +96,8 @@ def _any_of(keys: set[EntryKey]) -> Q:
 def _errors(
     environment: str, differences: Iterable[Difference], clock: Callable[[], float]
 ) -> Mapping[EntryKey, KeptText]:
-    """What the client says of each, as it is kept. Texts about secrets are read for a bounded time, one by one; what is
-    left then is withheld.
+    """The error texts that the client reports, redacted for storing, by type and name. Texts about secrets are read for
+    a bounded time, one by one; what is left then is withheld.
     """
     said = {(each.type, each.name): each.said.error for each in differences if each.said and each.said.error}
     sealed = sealed_lately(environment_key=environment, keys=said.keys())

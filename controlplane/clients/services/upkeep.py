@@ -42,7 +42,9 @@ log = structlog.get_logger(__name__)
 
 
 def streams_reap() -> int:
-    """Close the streams of replicas that went silent; how many. A replica that comes back reports its streams again."""
+    """Close the streams of replicas that went silent; how many were closed. A replica that comes back reports its
+    streams again.
+    """
     now = database_now()
     orphans = Stream.objects.filter(closed_at=None, replica__seen_at__lt=now - timedelta(seconds=SILENT_S))
     # Looking first keeps a worker with nothing to do from taking SQLite's writer lock each second.
@@ -53,7 +55,7 @@ def streams_reap() -> int:
 
 
 def facts_prune() -> int:
-    """Forget what is over its age or number; how many rows. Bounded per call: called often, it keeps up."""
+    """Delete facts that are over their age or number; how many rows. Bounded per call: called often, it keeps up."""
     now = database_now()
     retained = now - timedelta(days=settings.PARLEY.limits.nack_retention_days)
     return (
@@ -85,7 +87,7 @@ def _old_nacks(before: models.Expression | object) -> models.QuerySet[Nack]:
 
 
 def _crowded_nacks() -> models.QuerySet[Nack]:
-    """All but the newest of each client and type (reliability (e), N8)."""
+    """The digested NACKs beyond the newest few of each client and type (reliability (e), N8)."""
     of_type = models.Window(RowNumber(), partition_by=["client_id", "type"], order_by=models.F("id").desc())
     return Nack.objects.annotate(of_type=of_type).filter(
         of_type__gt=settings.PARLEY.limits.nacks_per_type, digested_at__isnull=False
@@ -93,7 +95,7 @@ def _crowded_nacks() -> models.QuerySet[Nack]:
 
 
 def _forgotten_clients(before: object) -> models.QuerySet[Client]:
-    """Nobody's stream, and nobody whose NACKs are still kept."""
+    """The clients that have no stream and no NACK any more, and were not seen since `before`."""
     return Client.objects.filter(last_seen__lt=before).exclude(
         Exists(Stream.objects.filter(client=OuterRef("pk"))) | Exists(Nack.objects.filter(client=OuterRef("pk")))
     )
@@ -104,7 +106,9 @@ def _dead_replicas(before: object) -> models.QuerySet[Replica]:
 
 
 class _Crowd(NamedTuple):
-    """Rows of an environment that have a bound, who is accountable for one, and which go first, the last ones."""
+    """A table whose rows are bounded for each environment, with who is accountable for a row and which rows are deleted
+    last.
+    """
 
     rows: models.QuerySet[Any]
     environment: str
@@ -137,8 +141,8 @@ _LEFT = _Crowd(
 
 
 def nacks_shed() -> int:
-    """Forget NACKs that wait beyond what an environment may have, of whoever sent most; how many. Called before each
-    look at what waits, so that a flood that outruns the digest is its sender's loss alone.
+    """Delete NACKs that wait beyond what an environment may have, of whoever sent most; how many were deleted. Called
+    before each look at what waits, so that a flood that outruns the digest is its sender's loss alone.
     """
     room = settings.PARLEY.limits.nacks_per_environment
     shed = _shed(_WAITING, room)
@@ -148,7 +152,9 @@ def nacks_shed() -> int:
 
 
 def _shed(crowd: _Crowd, room: int) -> int:
-    """Delete what is more than fits of each environment, of those who have most and of these the oldest."""
+    """Delete the rows beyond `room` in each environment, of those who have most and of these the oldest; how many were
+    deleted.
+    """
     totals = crowd.rows.order_by().values_list(crowd.environment).annotate(held=models.Count("pk"))
     return sum(_shed_of(crowd, environment, room) for environment, held in totals.filter(held__gt=room))
 

@@ -25,13 +25,13 @@ Row = tuple[Value, ...]
 
 
 class _Field:
-    """One field of rows, as a statement names it: `{3}`, or `{3:moment}`."""
+    """A column of a statement's rows, for `str.format`: `{3}`, or `{3:moment}` with its type."""
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
 
     def __format__(self, kind: str) -> str:
-        """Its expression. SQLite needs no type."""
+        """The column's SQL expression, with a cast to the type. SQLite needs no cast."""
         return self._expression + (_TYPES[kind] if connection.vendor == "postgresql" else "")
 
 
@@ -126,9 +126,8 @@ STOPPED = "the ADS process stopped"
 
 
 def facts_write(*, batch: FactBatch) -> bool:
-    """Store a batch, all of it or nothing. Written twice it leaves the same rows, but for NACKs, which count.
-
-    Whether this process was taken for dead by one that started in its place: its streams are to be reported again.
+    """Store a batch, all of it or nothing; whether this process was taken for dead by one that started in its place, so
+    that its streams are to be reported again. Written twice, a batch leaves the same rows, but for NACKs, which count.
 
     Runs on the calling thread's own connection. Raises ValueError for a batch above MAX_BATCH_KEYS, and whatever the
     database raises: the caller keeps the batch and tries again.
@@ -150,8 +149,9 @@ _STEPS_PER_S: Final = 500
 
 
 class _Moments:
-    """Ages as moments by the database's clock, in its own form: to 2 ms, and never earlier than they were, for what was
-    sent right after a publication must not look as if it had been sent before (controlplane.clients.delivery).
+    """Turns ages in seconds into times by the database's clock, in its own form: to 2 ms, and never earlier than they
+    were, for what was sent right after a publication must not look as if it had been sent before
+    (controlplane.clients.delivery).
     """
 
     def __init__(self, now: datetime) -> None:
@@ -174,14 +174,14 @@ class _Moments:
 
 
 def _serves(serves: Mapping[str, Serving] | None) -> str | None:
-    """As the column has it (`selectors.replicas_behind` reads it)."""
+    """The JSON text of the column `serves` (`selectors.replicas_behind` reads it)."""
     if serves is None:
         return None
     return json.dumps({key: asdict(each) for key, each in serves.items()})
 
 
 def _write_replica(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> bool:
-    """Whether it was replaced, which it no longer is."""
+    """Store the row of the ADS process, which is not replaced any more; whether it was."""
     replica = batch.replica
     stopped_at = moments.now if replica.stopping else None
     cursor.execute(

@@ -31,7 +31,7 @@ MAX_SUSPECTS = 100
 
 @dataclass(frozen=True, slots=True)
 class Accusation:
-    """What one NACK says against one resource, or (empty `name`) against nobody in particular.
+    """The refusal of one resource by one NACK; with an empty `name`, a NACK that blames nobody in particular.
 
     `current`: what was refused is still what the catalogue says. Revisions that the catalogue does not know have number
     0. `crowded`: it is not told apart from others. `request_id`: of the request that made the change, for logs.
@@ -55,12 +55,12 @@ class Accusation:
 
     @property
     def algorithm(self) -> str:
-        """By which algorithm its fingerprint is made."""
+        """The name of the algorithm that makes the fingerprint."""
         return PROVEN_ALGORITHM if self.confidence.proven else ALGORITHM
 
     @property
     def fingerprint(self) -> str:
-        """Which incident this belongs to."""
+        """The fingerprint of the incident to which the accusation belongs."""
         if self.confidence.proven:
             return proven_fingerprint(word=self.word, name=self.name, revision=self.revision)
         return fingerprint(word=self.word, name=self.name, family=self.family, normalised=self.normalised)
@@ -75,7 +75,7 @@ class Case:
 
 
 class Reader:
-    """Reads a batch of NACKs."""
+    """Reads a batch of NACKs and finds which resources each blames."""
 
     def __init__(self) -> None:
         self._blames: dict[tuple[str, str, tuple[Content, ...], tuple[Content, ...], Evidence], Blame] = {}
@@ -83,7 +83,7 @@ class Reader:
         self._origins: dict[tuple[str, str, str, str], RevisionOrigin | None] = {}
 
     def cases(self, nacks: Iterable[NackView]) -> list[Case]:
-        """The NACKs by incident."""
+        """The accusations of these NACKs, grouped by incident."""
         cases: dict[tuple[str, str], Case] = {}
         for nack in nacks:
             for accusation in self.accusations(nack):
@@ -95,8 +95,8 @@ class Reader:
         return list(cases.values())
 
     def accusations(self, nack: NackView) -> tuple[Accusation, ...]:
-        """One for each resource this NACK blames, or a single one against nobody in particular. Of those that are too
-        many to be told apart, one that names them all.
+        """One accusation for each resource this NACK blames, or a single one against nobody in particular. Of those
+        that are too many to be told apart, one that names them all.
         """
         found = self._blame(nack)
         if not found.guilty:

@@ -7,7 +7,7 @@ from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.services import quarantine_open, quarantine_release
 from controlplane.catalog.values import ChangeMade
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import public_key
 from controlplane.incidents.services.answering import refused_by
@@ -18,7 +18,7 @@ from controlplane.journal.services import audit_record
 def incident_quarantine(
     *, public_id: str, reason: str, actor: Principal, request_id: str, consent: Consent = NO_CONSENT
 ) -> ChangeMade:
-    """Take the refused revision out of service: the builder publishes the last acknowledged one instead.
+    """Put the refused revision into quarantine: the builder publishes the last acknowledged one instead.
 
     A second call changes nothing. Raises NotFound, Conflict when nobody is named or a newer revision took its place,
     and LossRefused.
@@ -42,7 +42,8 @@ def incident_quarantine(
 
 
 def incident_release(*, public_id: str, reason: str, actor: Principal, request_id: str) -> ChangeMade:
-    """Serve the refused revision again, against what clients say. It is not quarantined automatically again (U21).
+    """Release the refused revision from quarantine, against what clients say. It is not quarantined automatically again
+    (U21).
 
     A second call changes nothing. Raises NotFound, and Conflict when nobody is named.
     """
@@ -62,7 +63,7 @@ def incident_release(*, public_id: str, reason: str, actor: Principal, request_i
 
 @transaction.atomic(durable=True)
 def incident_set_state(*, public_id: str, state: IncidentState, actor: Principal, request_id: str) -> None:
-    """Say what is being done about it; the state it has already changes nothing. Raises NotFound and Conflict.
+    """Set the state of an incident; the state it has already changes nothing. Raises NotFound and Conflict.
 
     Whoever acknowledges it looks after it from then on, also where somebody else did; who opens it again gives it back.
     """

@@ -14,11 +14,11 @@ from xdscore.resource_types import by_word
 
 
 def answers_to(incident: Incident, *, served: Mapping[str, ClientKey], now: datetime) -> Answers:
-    """What clients said to the revision that an incident is about. `served`: who was sent it or is about to be; `now`:
-    as the database has it.
+    """The ACKs and refusals of the revision that an incident is about. `served`: who was sent it or is about to be;
+    `now`: as the database has it.
 
     Clients refuse in the words of their kind, so that one revision may have several incidents: the refusals of all of
-    them weigh against the ACKs, and who refused it in one of them acknowledged but what stands in for it.
+    them weigh against the ACKs, and a client that refused it in any of them acknowledged only what stands in for it.
     """
     refused = _clients(refusers(incident))
     proven = _is_proven(incident)
@@ -36,7 +36,9 @@ def answers_to(incident: Incident, *, served: Mapping[str, ClientKey], now: date
 
 
 def refusers(incident: Incident) -> models.QuerySet[IncidentClient]:
-    """Who refuses the revision, be it over another incident about it; where nobody is named, who refuses over this."""
+    """The rows of the clients that refuse the revision, be it over another incident about it; where nobody is named, of
+    those that refuse over this incident.
+    """
     if not _is_named(incident):
         return IncidentClient.objects.filter(incident=incident, revision=incident.revision)
     return IncidentClient.objects.filter(
@@ -48,12 +50,12 @@ def refusers(incident: Incident) -> models.QuerySet[IncidentClient]:
 
 
 def refused_by(incident: Incident) -> Mapping[str, frozenset[str]]:
-    """By kind, the marks of the clients that refuse the revision."""
+    """The marks of the clients that refuse the revision, by kind of client."""
     return marks_by_kind(_clients(refusers(incident)))
 
 
 def kinds_refusing(incident: Incident) -> frozenset[str]:
-    """The kinds of clients of which so many verified identities refuse the revision as decide for others (N4)."""
+    """The kinds of clients of which enough verified identities refuse the revision to decide for others (N4)."""
     marks = marks_by_kind(_clients(refusers(incident).exclude(identity="")))
     return frozenset(kind for kind, each in marks.items() if len(each) >= MIN_IDENTITIES)
 
@@ -68,7 +70,7 @@ def _is_named(incident: Incident) -> bool:
 
 
 def _is_proven(incident: Incident) -> bool:
-    """Whether some client acknowledged the revision that is refused; of what is not named nobody knows."""
+    """Whether some client acknowledged the refused revision; False where nobody is named."""
     if not _is_named(incident):
         return False
     history = revision_list(environment_key=incident.environment.key, kind=by_word[incident.type], name=incident.name)

@@ -40,7 +40,7 @@ Taken = Sequence[tuple[NackView, int]]
 
 @dataclass(slots=True)
 class Crowd:
-    """What a shared incident is to take in: NACKs, when they came, and the resources they are about, newest last."""
+    """The NACKs that a shared incident is to take in, when they came, and the resources they are about, newest last."""
 
     environment: EnvironmentState
     word: str
@@ -51,17 +51,18 @@ class Crowd:
 
     @property
     def fingerprint(self) -> str:
-        """Which incident is shared."""
+        """The fingerprint of the shared incident."""
         return fingerprint(word=self.word, name="", family=self.family, normalised=CROWDED)
 
     def suspects(self, before: Iterable[Sequence[str]]) -> list[list[str]]:
-        """The resources it names from now on, the newest first, after those it named before."""
+        """The suspects of the shared incident from now on, the newest first, after those it named before."""
         newest = dict.fromkeys((*reversed(self.contents), *((name, version) for name, version in before)))
         return [list(content) for content in newest][:MAX_CROWDED_NAMES]
 
 
 class Crowds:
-    """The shares of the environments of one batch, and what did not fit. Lives as long as a transaction.
+    """The shares of incidents in the environments of one batch, and the NACKs that did not fit. Lives as long as a
+    transaction.
 
     `made_room`: the incidents that were resolved for others.
     """
@@ -74,11 +75,13 @@ class Crowds:
 
     @property
     def crowds(self) -> tuple[Crowd, ...]:
-        """What did not fit."""
+        """The NACKs that did not fit, one crowd for each shared incident."""
         return tuple(self._crowds.values())
 
     def admit(self, environment: EnvironmentState, accusation: Accusation, taken: Taken) -> str | None:
-        """On whose share one more is opened; None where it belongs to those who share one."""
+        """The key of who is accountable for opening one more incident; None where the accusation belongs to the shared
+        one.
+        """
         limits = settings.PARLEY.limits
         held = self._of(environment)
         spent = self._spent[environment.id]
@@ -97,11 +100,11 @@ class Crowds:
         return None
 
     def closed(self, environment: EnvironmentState, incident: Incident) -> None:
-        """One is resolved, and counts no more."""
+        """Take a resolved incident off the share of whoever opened it."""
         self._of(environment)[incident.opened_by] -= 1
 
     def add(self, environment: EnvironmentState, accusation: Accusation, taken: Taken) -> None:
-        """Keep what did not fit."""
+        """Keep an accusation that did not fit, for the shared incident."""
         crowd = self._crowd(environment, accusation.word, accusation.family)
         crowd.taken.extend(taken)
         crowd.moments.extend(nack.at for nack, _ in taken)
@@ -151,6 +154,6 @@ class Crowds:
 
 
 def _refusals(environment: EnvironmentState) -> QuerySet[Incident]:
-    """Those that are told apart."""
+    """The rows of an environment's refusals, but for shared incidents."""
     rows = Incident.objects.filter(environment=environment.id, cause=IncidentCause.NACK.value)
     return rows.exclude(normalised=CROWDED)

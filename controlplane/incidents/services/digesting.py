@@ -12,7 +12,7 @@ from controlplane.builder.claims import claim
 from controlplane.catalog.services import proofs_record, quarantine_probed
 from controlplane.clients.selectors import nacks_pending, probes_pending, proofs_pending
 from controlplane.clients.services import facts_prune, nacks_shed, probes_drop, proofs_drop, streams_reap
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
 from controlplane.incidents.services.losing import losses_open
 from controlplane.incidents.services.pruning import incidents_prune
@@ -29,7 +29,7 @@ _PRUNE_EVERY_S = 60.0
 
 
 def digest() -> int:
-    """Take in what waits; how many facts were taken. Does nothing while another process digests."""
+    """Digest the proofs, probes and NACKs that wait; how many. Does nothing while another process digests."""
     with claim("digest") as claimed:
         if not claimed:
             return 0
@@ -51,7 +51,9 @@ def digest() -> int:
 
 
 def _proofs_digest() -> int:
-    """Tell the catalogue what clients have accepted: before NACKs, so that a quarantine knows what to fall back to."""
+    """Tell the catalogue which contents clients have acknowledged; how many. Before NACKs, so that a quarantine knows
+    what to fall back to.
+    """
     proofs = proofs_pending(limit=_PROOFS)
     if proofs:
         contents = [proof.content for proof in proofs]
@@ -62,7 +64,9 @@ def _proofs_digest() -> int:
 
 
 def _probes_digest() -> int:
-    """Tell the catalogue who took what others refused: after proofs, so that it is known to be good at all."""
+    """Tell the catalogue which clients acknowledged what others refused; how many. After proofs, so that it is known to
+    be good at all.
+    """
     probes = probes_pending(limit=_PROOFS)
     for probe in probes:
         if not probe.verified:
@@ -90,7 +94,7 @@ def _nacks_digest() -> int:
 
 
 class _Pruning:
-    """When this process forgot old facts last."""
+    """Deletes old facts at intervals, and remembers when this process did last."""
 
     def __init__(self) -> None:
         self._due_at = time.monotonic() + _PRUNE_EVERY_S

@@ -17,7 +17,7 @@ _AT_ONCE = 1_000
 class Finder:
     """Looks incidents up for one batch of accusations, within its transaction.
 
-    Which fingerprints there are is read at once: of a flood of words most are new, and none of them is asked for alone.
+    All existing fingerprints are read at once: of a flood of words most are new, and none of them is asked for alone.
     """
 
     def __init__(self, accusations: Iterable[Accusation]) -> None:
@@ -28,7 +28,8 @@ class Finder:
             self._known.update(rows.values_list("fingerprint", flat=True))
 
     def incident_of(self, environment: EnvironmentState, accusation: Accusation) -> Incident | None:
-        """The incident that is continued; None where a new one is to be opened. Locked until the transaction ends.
+        """The incident that an accusation continues; None where a new one is to be opened. Locked until the transaction
+        ends.
 
         The revision that is refused comes first: what is proven goes on in whatever unresolved incident is about it,
         and what only words tell, in one where it is proven. Then the same words about another revision of the resource:
@@ -48,12 +49,12 @@ class Finder:
         return found or of_revision.first() or same_words.first()
 
     def made(self, incident: Incident) -> None:
-        """It has this fingerprint from now on."""
+        """Note the fingerprint of an incident that was opened or changed, so that later accusations find it."""
         self._known.add(incident.fingerprint)
 
 
 def same_fault(environment: EnvironmentState, incident: Incident) -> QuerySet[Incident]:
-    """The other unresolved incidents about the same revision, which words alone told apart."""
+    """The other unresolved incidents about the same revision, which only the words of clients told apart."""
     rows = incidents_locked(environment).filter(state__in=UNRESOLVED).exclude(pk=incident.pk)
     return rows.filter(type=incident.type, name=incident.name, revision=incident.revision).exclude(
         confidence__in=PROVEN
@@ -61,6 +62,6 @@ def same_fault(environment: EnvironmentState, incident: Incident) -> QuerySet[In
 
 
 def incidents_locked(environment: EnvironmentState) -> QuerySet[Incident]:
-    """The refusals of an environment, each locked when it is read."""
+    """The rows of an environment's refusals, each locked when it is read."""
     rows = Incident.objects.select_for_update(of=("self",)).select_related("environment")
     return rows.filter(environment=environment.id, cause=IncidentCause.NACK.value)

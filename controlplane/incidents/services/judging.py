@@ -17,7 +17,7 @@ from controlplane.catalog.selectors import change_get, environment_get, is_quara
 from controlplane.catalog.services import quarantine_open, quarantine_refused
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.services.answering import answers_to, kinds_refusing, refused_by
 from controlplane.incidents.services.losing import loss_over
@@ -42,7 +42,8 @@ _AT_MOST_S = 5.0
 
 
 def incidents_judge(*, clock: Callable[[], float] = time.monotonic) -> None:
-    """Count again who refuses and who was sent, for incidents that are not settled; act where the policy says so.
+    """Count again how many clients refuse and were sent, for incidents that are not settled, and judge them; act where
+    the policy says so.
 
     Those of whoever opened many wait behind those of others. `clock`: seconds, only forward.
     """
@@ -60,13 +61,15 @@ def incidents_judge(*, clock: Callable[[], float] = time.monotonic) -> None:
 
 
 def impact_count(incident: Incident, reach: Reach) -> None:
-    """Count who refuses, and who was sent what they refuse; `incident` has it, the database not yet."""
+    """Count the clients that refuse, and those that were sent what they refuse, and set both on `incident`, without
+    saving it.
+    """
     nacked, sent = _impact(incident, reach)
     incident.nacked, incident.sent = len(nacked), len(sent)
 
 
 def _impact(incident: Incident, reach: Reach) -> tuple[dict[str, ClientKey], dict[str, ClientKey]]:
-    """The clients that refuse, and those that were sent it, which the first are part of."""
+    """The clients that refuse, and those that were sent what they refuse, which include the first."""
     nacked = _nacked(incident)
     return nacked, {**reach.sent(incident), **nacked}
 
@@ -112,7 +115,7 @@ def _nacked(incident: Incident) -> dict[str, ClientKey]:
 
 
 def _may_act(incident: Incident) -> bool:
-    """Whether the policy leaves it to clients.
+    """Whether the environment's policy lets clients' answers quarantine the revision.
 
     Never for endpoints, for what was released, or while nobody is named.
     """
@@ -125,9 +128,9 @@ def _may_act(incident: Incident) -> bool:
 
 
 def _is_released(incident: Incident) -> bool:
-    """Whether this revision was in quarantine and is not any more, be it over another incident about it: an operator
-    released it (decisions U21), or a client that was let try it took it. Who says that it is of another kind, and
-    refuses in other words, does not bring it back.
+    """Whether this revision was released from quarantine, be it over another incident about it: by an operator
+    (decisions U21), or because a client that was let try it took it. Who says that it is of another kind, and refuses
+    in other words, does not bring it back.
     """
     same = Incident.objects.filter(environment=incident.environment, type=incident.type, name=incident.name)
     if same.filter(forced_revision=incident.revision).exists():
@@ -145,7 +148,7 @@ def _is_quarantined(incident: Incident) -> bool:
 
 
 def _refuse_more(incident: Incident) -> None:
-    """Who refuses it since belongs to those it is withheld from."""
+    """Withhold the quarantined revision also from the clients that refuse it since."""
     quarantine_refused(
         environment_key=incident.environment.key,
         word=incident.type,
@@ -219,7 +222,7 @@ def _resolve(incident: Incident) -> bool:
 
 
 def _resolution(incident: Incident, built_generation: int) -> Resolution | None:
-    """Why an incident is over; None while it is not."""
+    """What resolves an incident, as things are now; None while nothing does."""
     if incident.cause == IncidentCause.LOSS:
         return loss_over(change=change_get(public_id=incident.change), built_generation=built_generation)
     return _moved_on(incident, built_generation) if incident.name else _none_current(incident)
@@ -239,7 +242,7 @@ def _moved_on(incident: Incident, built_generation: int) -> Resolution | None:
 
 
 def _none_current(incident: Incident) -> Resolution | None:
-    """Whether every suspect has another content by now.
+    """What resolves an incident of which every suspect has another content by now; None while one is current.
 
     Nobody knows where there are no suspects: an operator resolves those.
     """

@@ -32,7 +32,7 @@ _MESSAGE_CHARS = 600
 
 
 def losses_open() -> int:
-    """Open an incident for each change by which clients lost something, once it is published; how many.
+    """Open an incident for each change by which clients lost something, once it is published; how many were opened.
 
     None is opened where the loss is over by then. A change is looked at once: its incident and the mark that it was
     looked at are one transaction, and an environment's changes come in the order they were written.
@@ -42,7 +42,7 @@ def losses_open() -> int:
 
 
 def loss_over(*, change: Change, built_generation: int) -> Resolution | None:
-    """Why what clients lost by this change is over with what is published now, None while it is not.
+    """What ends the loss by this change, with what is published now; None while it goes on.
 
     The only place that decides it, for incidents that would open and for those that are open.
     """
@@ -50,7 +50,8 @@ def loss_over(*, change: Change, built_generation: int) -> Resolution | None:
 
 
 def _due() -> tuple[tuple[Environment, int], ...]:
-    """The environments with a published change that was not looked at, and up to where they were looked through.
+    """The environments with a published change that was not looked at, and up to which generation they were looked
+    through.
 
     A step into an index for each environment, however many changes there are.
     """

@@ -13,7 +13,9 @@ _BATCH = 500
 
 
 def incidents_prune() -> int:
-    """Forget them; how many. What a quarantine or its release refers to stays, and what people said they ignore."""
+    """Delete incidents that are old and resolved; how many. What a quarantine or its release refers to stays, and what
+    people said they ignore.
+    """
     room = settings.PARLEY.limits.resolved_incidents_per_environment
     over = _over().order_by().values_list("environment").annotate(held=Count("pk")).filter(held__gt=room)
     return sum(_prune(environment, room) for environment, _ in over)

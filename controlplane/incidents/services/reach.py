@@ -11,19 +11,19 @@ _Key = tuple[str, str, tuple[str, ...]]
 
 
 def names_of(incident: Incident) -> tuple[str, ...]:
-    """The name that an incident is about, or those of its suspects."""
+    """The name that an incident is about, or the names of its suspects."""
     return (incident.name,) if incident.name else tuple(str(name) for name, _ in incident.suspects)
 
 
 class Reach:
-    """Of one run: what it has read once, it does not read again."""
+    """The clients that were sent, or ask for, what incidents are about; each is read once in a run."""
 
     def __init__(self) -> None:
         self._sent: dict[tuple[_Key, datetime], Mapping[str, ClientKey]] = {}
         self._asking: dict[_Key, Mapping[str, ClientKey]] = {}
 
     def sent(self, incident: Incident) -> Mapping[str, ClientKey]:
-        """By id, every client that was sent what the incident is about since the refused revision was written."""
+        """The clients, by id, that were sent what the incident is about since the refused revision was written."""
         environment, word, names = _key(incident)
         key = ((environment, word, names), incident.since)
         if key not in self._sent:
@@ -31,7 +31,7 @@ class Reach:
         return self._sent[key]
 
     def asking(self, incident: Incident) -> Mapping[str, ClientKey]:
-        """By id, every connected client that asks for it."""
+        """The connected clients, by id, that ask for what the incident is about."""
         environment, word, names = key = _key(incident)
         if key not in self._asking:
             self._asking[key] = clients_asking(environment_key=environment, word=word, names=names)

@@ -41,7 +41,8 @@ _LOGGED_CHARS = 300
 
 
 def nacks_record(nacks: Sequence[NackView]) -> int:
-    """Write what these NACKs mean and mark them digested; how many were new. Safe to call twice with the same.
+    """Open or continue the incidents of these NACKs and mark them digested; how many were new. Safe to call twice with
+    the same.
 
     A NACK counts for every resource it blames; one that blames nobody counts for an incident without a name.
     """
@@ -91,7 +92,9 @@ class _Batch:
 def _write(
     environment: EnvironmentState, accusation: Accusation, taken: Taken, batch: _Batch
 ) -> list[tuple[str, Incident]]:
-    """Open or continue one incident; what is worth saying about it. What has no share left is kept for later."""
+    """Open or continue one incident; the events that people should hear of. What has no share left is kept in the batch
+    for later.
+    """
     crowds = batch.crowds
     incident = None if accusation.crowded else batch.finder.incident_of(environment, accusation)
     opened_by = None
@@ -120,7 +123,7 @@ def _write(
 
 
 def _write_crowd(crowd: Crowd) -> list[tuple[str, Incident]]:
-    """Open or continue the incident that what did not fit shares; what is worth saying about it."""
+    """Open or continue the shared incident of a crowd; the events that people should hear of."""
     incident = incidents_locked(crowd.environment).filter(algorithm=ALGORITHM, fingerprint=crowd.fingerprint).first()
     first_at, last_at = min(crowd.moments), max(crowd.moments)
     event = ""
@@ -192,7 +195,7 @@ def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken, o
 def _continue(
     incident: Incident, environment: EnvironmentState, accusation: Accusation, taken: Taken, opened_by: str | None
 ) -> bool:
-    """Add to an incident; whether it came back, which counts on the share of `opened_by`.
+    """Add NACKs to an incident; whether that opened a resolved one again, which counts on the share of `opened_by`.
 
     Only a refusal of what is current brings a resolved incident back: a client that still runs, and refuses, an older
     revision says nothing new (texts.md 9.8).
@@ -217,14 +220,16 @@ def _continue(
 
 
 def _others(incident: Incident, taken: Taken) -> bool:
-    """Whether somebody says this who did not before."""
+    """Whether one of those accountable for these NACKs is not accountable for any client of the incident yet."""
     saying = {nack.accountable for nack, _ in taken}
     known = IncidentClient.objects.filter(incident=incident, accountable__in=saying).values_list("accountable")
     return known.distinct().count() < len(saying)
 
 
 def _tell_again(incident: Incident) -> None:
-    """Whoever opened it may have had no message left: what others say as well is told on their share."""
+    """Tell people of an incident again, on the share of others who say it as well: whoever opened it may have had no
+    message left.
+    """
     if incident.state in UNRESOLVED:
         # Who was sent it is counted when it is judged, each time for the whole fleet.
         incident.nacked = IncidentClient.objects.filter(incident=incident, revision=incident.revision).count()
@@ -281,7 +286,7 @@ def _count_clients(incident: Incident, taken: Taken) -> None:
 
 
 def _clients_of(incident: Incident, whose: Collection[str]) -> Counter[str]:
-    """How many clients of this incident each of these is."""
+    """The number of the incident's clients for which each of these is accountable."""
     if not whose:
         return Counter()
     rows = IncidentClient.objects.filter(incident=incident, accountable__in=whose).order_by().values_list("accountable")
@@ -303,8 +308,8 @@ def _keep_samples(incident: Incident, taken: Taken) -> None:
 def _explained(
     environment: EnvironmentState, accusation: Accusation, taken: Taken, named: Incident
 ) -> Iterable[Incident]:
-    """Resolve what this one says better: incidents without a name whose clients now say which of the suspects it is,
-    for the engine sent them apart, and, once it is proven, those that words told apart of the same revision.
+    """Resolve the incidents that this one explains: those without a name whose clients now say which of the suspects it
+    is, for the engine sent them apart, and, once it is proven, those that words told apart of the same revision.
     """
     clients = {nack.client for nack, _ in taken}
     unnamed = incidents_locked(environment).filter(

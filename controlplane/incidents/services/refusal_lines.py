@@ -17,7 +17,9 @@ _LINES_MAX: Final = 20
 
 
 def refusals_told(cases: Sequence[Case], fresh: Collection[int]) -> None:
-    """A line for each content that these NACKs, of which the ids in `fresh` are new, are about; the rest is counted."""
+    """Log one line for each content that these NACKs are about, of which the ids in `fresh` are new; beyond that,
+    count.
+    """
     new = [(case.newest, found) for case in cases if (found := [nack for nack, _ in case.nacks if nack.id in fresh])]
     for accusation, nacks in new[:_LINES_MAX]:
         log.warning(

@@ -9,7 +9,9 @@ from controlplane.journal.services import audit_record
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What resolved an incident, as its timeline tells it. `change` made it so; `incident` says more than this one."""
+    """The reason why an incident was resolved, as its timeline tells it. `change` made it so; `incident` says more than
+    this one.
+    """
 
     because: str
     change: str = ""
@@ -18,7 +20,7 @@ class Resolution:
 
 
 def resolution_record(incident: Incident, resolution: Resolution) -> None:
-    """Keep what resolved an incident, in the transaction in which it is resolved."""
+    """Record what resolved an incident, in the transaction in which it is resolved."""
     audit_record(
         actor=SYSTEM,
         verb="incident.resolved",

@@ -30,7 +30,7 @@ _LATER_EVERY_S: Final = 8
 
 
 def settled_told() -> int:
-    """Tell of the changes that are settled now and were not told; how many."""
+    """Log how changes ended that are settled now and were not logged yet; how many."""
     due = Q(settled_mark=None, built_generation__gt=0)
     due |= Q(built_generation__gt=F("settled_mark__generation")) | Q(settled_mark__open__gt="")
     environments = Environment.objects.filter(due).select_related("settled_mark").order_by("pk")
@@ -57,8 +57,8 @@ def _tell(environment: Environment) -> int:
 
 
 def _ended(change: Change, age: timedelta, *, first: bool) -> bool:
-    """Whether nothing more is learnt of this change; then its line is written. Mostly not asked of one that is open for
-    longer; `first`: nobody has asked.
+    """Whether nothing more will be learnt of this change, so that its line can be logged. A change that is open for
+    longer is asked about less often; `first`: nobody has asked.
     """
     age_s = int(age.total_seconds())
     if not first and age_s >= _AT_FIRST_S and (age_s + change.generation) % _LATER_EVERY_S:

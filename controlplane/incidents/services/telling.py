@@ -15,7 +15,7 @@ _MOST_ACCOUNTABLE = 20
 
 
 def incident_told(kind: str, incident: Incident, *, again: bool = False) -> None:
-    """Append the event. The client's own words are cut and made harmless for a line of any channel.
+    """Append an event about an incident. The client's own words are cut and made harmless for a line of any channel.
 
     `again`: it was told before, and others say it by now; people hear of it if they did not the first time.
     """
@@ -49,8 +49,8 @@ def incident_told(kind: str, incident: Incident, *, again: bool = False) -> None
 
 
 def _caused_by(incident: Incident) -> list[str]:
-    """On whose shares of messages it may count: of those who refuse it, and on nobody's own where they are many or not
-    known; nobody for a loss, which no data plane causes.
+    """The keys of those on whose shares of messages the incident may count: of those who refuse it, and on nobody's own
+    where they are many or not known; none for a loss, which no data plane causes.
     """
     if incident.cause == IncidentCause.LOSS:
         return []
@@ -60,7 +60,9 @@ def _caused_by(incident: Incident) -> list[str]:
 
 
 def _lost(incident: Incident) -> dict[str, str]:
-    """Of a loss: how many names, which, who lost them, and of which kinds they are."""
+    """The facts about a loss for an event's payload: how many names, which, who lost them, and of which kinds they
+    are.
+    """
     if incident.loss is None:
         return {}
     loss = loss_from_json(incident.loss)

@@ -13,7 +13,7 @@ from controlplane.incidents.selectors import public_key
 
 
 def quarantine_undo_way(*, environment_key: str, moved: QuarantineMoved) -> Way:
-    """What taking such a change back would do now."""
+    """What undoing a change that moved this quarantine would do now, and what stands in the way."""
     last = quarantine_last(environment_key=environment_key, word=moved.type, name=moved.name, revision=moved.revision)
     head = last.revision.resource.head
     if moved.opened:
@@ -42,8 +42,8 @@ def quarantine_undo(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Serve again what the change took out of service, or take out again what it put back. Raises NotFound, and
-    Conflict where that was done since, or a newer revision took its place.
+    """Undo a change that moved a quarantine: release what it opened, or quarantine again what it released. Raises
+    NotFound, and Conflict where that was done since, or a newer revision took its place.
     """
     quarantine_undo_way(environment_key=environment_key, moved=moved).go(undoes.change)
     last = quarantine_last(environment_key=environment_key, word=moved.type, name=moved.name, revision=moved.revision)

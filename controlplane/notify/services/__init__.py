@@ -25,15 +25,15 @@ _watch = Watch()
 
 
 def notifications_make() -> None:
-    """Make notifications of what happened, and look what time has brought about. Safe to run at any time, any number of
-    times; waits for nobody outside.
+    """Make notifications of the events that wait, and of what only time brings about. Safe to run at any time, any
+    number of times; waits for nobody outside.
     """
     notifications_expand()
     _watch.look()
 
 
 def notify() -> None:
-    """The same, and send what is due in between."""
+    """Make notifications as `notifications_make` does, and send those that are due."""
     notifications_expand()
     deliveries_send()
     _watch.look()

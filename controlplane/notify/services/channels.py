@@ -16,7 +16,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import Principal
 from controlplane.clients.clock import database_now
-from controlplane.errors import Busy, Conflict, InputInvalid, NotFound
+from controlplane.common.errors import Busy, Conflict, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 from controlplane.notify.catalogue import KINDS, Severity
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
@@ -32,7 +32,7 @@ _MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class NewChannel:
-    """What somebody wants. `environments` and `kinds` empty: all of them."""
+    """A channel to create. `environments` and `kinds` empty: all of them."""
 
     name: str
     kind: ChannelKind
@@ -42,8 +42,8 @@ class NewChannel:
 
 
 class _Samples:
-    """When samples were sent in the last minute by this process. As each ends at its deadline, this bounds how many
-    are under way, too. For threads.
+    """Limits the samples that this process sends in a minute. As each ends at its deadline, this bounds how many are
+    under way, too. Threads may share it.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class _Samples:
         self._sent: deque[float] = deque()
 
     def take(self, most: int) -> None:
-        """Count one that is about to be sent. Raises Busy."""
+        """Count a sample that is about to be sent. Raises Busy when `most` were sent in the last minute."""
         now = time.monotonic()
         with self._lock:
             while self._sent and self._sent[0] <= now - _MINUTE_S:
@@ -70,7 +70,7 @@ _samples = _Samples()
 
 @transaction.atomic(durable=True)
 def channel_create(*, wanted: NewChannel, actor: Principal, request_id: str = "") -> tuple[Channel, str]:
-    """A new channel and, of a webhook, the secret it signs with, which is shown only now.
+    """Create a channel; its row and, of a webhook, the secret it signs with, which is shown only now.
 
     Raises InputInvalid for a target nobody may send to, and Conflict for a name that is taken.
     """
@@ -96,7 +96,7 @@ def channel_create(*, wanted: NewChannel, actor: Principal, request_id: str = ""
 
 @transaction.atomic(durable=True)
 def channel_delete(*, public_id: UUID, actor: Principal, request_id: str = "") -> None:
-    """Remove a channel with its delivery log. Raises NotFound."""
+    """Delete a channel with its delivery log. Raises NotFound."""
     channel = _get(public_id)
     _audit("channel.deleted", channel, actor, request_id)
     channel.delete()
@@ -104,7 +104,7 @@ def channel_delete(*, public_id: UUID, actor: Principal, request_id: str = "") -
 
 @transaction.atomic(durable=True)
 def channel_resume(*, public_id: UUID, actor: Principal, request_id: str = "") -> None:
-    """Send to a paused channel again, also what waited meanwhile. A second call changes nothing. Raises NotFound."""
+    """End a channel's pause, so that also what waited is sent. A second call changes nothing. Raises NotFound."""
     channel = _get(public_id)
     if channel.paused_at is None:
         return
@@ -114,8 +114,9 @@ def channel_resume(*, public_id: UUID, actor: Principal, request_id: str = "") -
 
 
 def channel_test(*, public_id: UUID) -> Sent:
-    """Send a sample now, and say how that went. Leaves nothing behind. Raises NotFound, and Busy for more samples in a
-    minute than PARLEY_LIMIT_CHANNEL_TESTS_PER_MIN, of whoever and to whatever channel: nobody counts open ports so.
+    """Send a sample to a channel now; whether it was taken, and the answer. Stores nothing. Raises NotFound, and Busy
+    for more samples in a minute than PARLEY_LIMIT_CHANNEL_TESTS_PER_MIN, of whoever and to whatever channel: nobody
+    counts open ports so.
     """
     channel = _get(public_id)
     _samples.take(settings.PARLEY.limits.channel_tests_per_min)
@@ -149,7 +150,9 @@ def _check(wanted: NewChannel) -> None:
 
 
 def _check_literal(target: Target) -> None:
-    """Refuse an address at once where it is written down. A name is judged each time something is sent to it."""
+    """Raise InputInvalid for a target that is written as an address nobody may send to. A name is judged each time
+    something is sent to it.
+    """
     try:
         ip_address(target.host)
     except ValueError:

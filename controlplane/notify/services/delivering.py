@@ -34,7 +34,8 @@ PAUSE_AFTER = 10
 
 
 def deliveries_send() -> int:
-    """Try what is due, and what becomes due meanwhile; how many were tried. Does nothing while another process sends.
+    """Send the notifications that are due, and that become due meanwhile; how many were tried. Does nothing while
+    another process sends.
 
     Returns when nothing is due nor under way, or, where the process wants to fork, when nothing is under way.
     """
@@ -43,7 +44,7 @@ def deliveries_send() -> int:
 
 
 class _Round:
-    """What is under way at the moment, of each channel at most one."""
+    """The deliveries that are under way at the moment, at most one of each channel."""
 
     def __init__(self) -> None:
         # There are no more threads than channels (`channels.MAX_CHANNELS`).
@@ -72,7 +73,9 @@ class _Round:
         return sum(self._start_next(channel_id) for channel_id in list(waiting))
 
     def _start_next(self, channel_id: int) -> bool:
-        """Whichever is due first, however many are: nobody's backlog comes before another channel."""
+        """Start the channel's delivery that is due first; whether there was one. However many are due, one channel's
+        backlog never comes before another channel.
+        """
         ordered = _due().filter(channel_id=channel_id).order_by("next_at", "id")
         delivery = ordered.select_related("channel", "notification").first()
         if delivery is None:
@@ -84,7 +87,9 @@ class _Round:
         return True
 
     def _try(self, delivery: Delivery, timestamp: int) -> None:
-        """In a thread of its own, which ends at the deadline of `send`."""
+        """Send one delivery and hand its result back. Runs in a thread of its own, which ends at the deadline of
+        `send`.
+        """
         try:
             sent = send(delivery, timestamp=timestamp)
         except Exception:
@@ -93,7 +98,7 @@ class _Round:
         self._results.put((delivery, sent))
 
     def _settle(self) -> None:
-        """Wait a moment for one that comes back, and keep what was said."""
+        """Wait a moment for a delivery to end, and store its result."""
         try:
             delivery, sent = self._results.get(timeout=_LOOK_S)
         except Empty:

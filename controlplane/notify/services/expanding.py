@@ -37,7 +37,7 @@ _KEEP_NOTIFICATIONS = timedelta(days=30)
 
 
 def notifications_expand() -> int:
-    """Take what waits; how many notifications were made."""
+    """Make notifications of the events that wait; how many were made."""
     # Looking first keeps a worker with nothing to do from taking SQLite's writer lock each second.
     if not events_waiting():
         return 0
@@ -50,7 +50,9 @@ def notifications_expand() -> int:
 
 
 def _count(kinds: Sequence[str]) -> None:
-    """In one order, so that two processes never wait for each other."""
+    """Add these notifications to the counts of their kinds, in one order, so that two processes never wait for each
+    other.
+    """
     for kind, times in sorted(Counter(kinds).items()):
         ToldCount.objects.get_or_create(kind=kind)
         ToldCount.objects.filter(kind=kind).update(count=F("count") + times)
@@ -91,7 +93,9 @@ def _tell(event: Event) -> bool:
 
 
 def _told_lately(event: Event, kind: Kind, severity: Severity, *, beyond: bool) -> bool:
-    """Whether people know. What channels were not sent is in the way of nothing that they may be sent."""
+    """Whether people were told of this lately. A notification that was not sent to channels is in the way of none that
+    may be.
+    """
     about = Notification.objects.filter(environment=event.environment, subject=event.subject)
     if event.payload.get("again"):
         told = about.filter(kind__in=_NEWS).order_by("pk").last()
@@ -107,8 +111,8 @@ def _told_lately(event: Event, kind: Kind, severity: Severity, *, beyond: bool) 
 
 
 def _share(event: Event) -> tuple[str, bool]:
-    """On whose share it counts, of those who caused it whoever has most left; and whether channels were sent as many
-    within an hour as they may be.
+    """The key on whose share the event counts, of those who caused it whoever has most left; and whether channels were
+    sent as many within an hour as they may be.
     """
     said = event.payload.get("caused_by") or ()
     # One key alone is what a version before wrote.

@@ -15,11 +15,11 @@ from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 
 from controlplane.clients.foreign_text import one_line
+from controlplane.database.waiting_outside import before_waiting_outside
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
 from controlplane.notify.reaching import Deadline, addresses_of, connected, tls_context
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.targets import TargetRefusedError, allowed_address, target_of
-from controlplane.waiting_outside import before_waiting_outside
 
 _MAX_ANSWER_BYTES = 200
 _SUBJECT_CHARS = 1_200
@@ -30,15 +30,15 @@ DELIVERY = "Parley-Delivery"
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Whether the other side took it, and what it said."""
+    """Whether the other side took a notification, and what it answered."""
 
     ok: bool
     answer: str
 
 
 def send(delivery: Delivery, *, timestamp: int) -> Sent:
-    """Try once, for no longer than PARLEY_LIMIT_DELIVERY_TIMEOUT_MS in all. Never raises for what the other side does;
-    never follows a redirect. Raises RuntimeError within a transaction.
+    """Send a delivery once, within PARLEY_LIMIT_DELIVERY_TIMEOUT_MS in all; whether it was taken, and the answer. Never
+    raises for what the other side does; never follows a redirect. Raises RuntimeError within a transaction.
     """
     before_waiting_outside()
     channel, notification = delivery.channel, delivery.notification
@@ -66,13 +66,13 @@ def send(delivery: Delivery, *, timestamp: int) -> Sent:
 
 
 def signature(secret: bytes, timestamp: int, body: bytes) -> str:
-    """What proves that this installation sent this body at this time."""
+    """The signature of a webhook, which proves that this installation sent this body at this time."""
     mac = hmac.new(secret, f"{timestamp}.".encode() + body, hashlib.sha256)
     return f"v1={mac.hexdigest()}"
 
 
 def webhook_body(notification: Notification, delivery: str) -> Mapping[str, object]:
-    """The JSON of a webhook."""
+    """The JSON object that a webhook sends."""
     return {
         "id": str(notification.public_id),
         "delivery": delivery,
@@ -88,8 +88,8 @@ def webhook_body(notification: Notification, delivery: str) -> Mapping[str, obje
 
 
 def slack_body(notification: Notification) -> Mapping[str, object]:
-    """Slack's own form, which others read too. Its three control characters are escaped, so that no client's text makes
-    a link or calls a channel.
+    """The JSON object that Slack takes, and others read too. Its three control characters are escaped, so that no
+    client's text makes a link or calls a channel.
     """
     said = f"*{_slack(notification.title)}*\n{_slack(notification.text)}\n{_slack(notification.link)}"
     return {"text": said, "unfurl_links": False}
@@ -134,7 +134,9 @@ def _post(url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline)
 
 
 def _said(answer: http.client.HTTPResponse) -> bytes:
-    """The beginning of what it says. Its status says whether it took it; a rest that does not come changes nothing."""
+    """The beginning of the answer's body. The status says whether it was taken; a rest that does not come changes
+    nothing.
+    """
     said = b""
     try:
         while len(said) < _MAX_ANSWER_BYTES and (part := answer.read1(_MAX_ANSWER_BYTES - len(said))):
@@ -145,7 +147,7 @@ def _said(answer: http.client.HTTPResponse) -> bytes:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """Speaks to the address that was judged, under the name of the host."""
+    """An HTTP connection to the address that was judged, under the name of the host."""
 
     def __init__(self, host: str, port: int, address: str, deadline: Deadline, *, tls: bool) -> None:
         super().__init__(host, port)

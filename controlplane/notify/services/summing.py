@@ -19,7 +19,7 @@ _WHO_CHARS = 200
 
 
 def held_notice() -> None:
-    """Append an event for each environment of which messages were left out; each message is in one summary."""
+    """Append an event for each environment of which notifications were not sent to channels; each is in one summary."""
     now = database_now()
     held = Notification.objects.filter(sending=Sending.HELD.value)
     for environment in held.filter(at__lt=now - _COLLECTED_FOR).values_list("environment", flat=True).distinct():

@@ -27,14 +27,14 @@ _NAME_CHARS = 200
 
 
 class Watch:
-    """Looks now and then. `clock` is monotonic."""
+    """Looks at intervals for what only time brings about. `clock` is monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._due = dict.fromkeys((silence_notice, drop_notice, ends_notice, held_notice), 0.0)
 
     def look(self) -> None:
-        """Called by every sweep; mostly does nothing."""
+        """Append the events that are due by their intervals, mostly none. Every sweep calls it."""
         for notice, due in self._due.items():
             if self._clock() >= due:
                 notice()
@@ -63,7 +63,7 @@ def silence_notice() -> None:
 
 
 def drop_notice() -> None:
-    """Append an event for each environment that lost a good part of its fleet within a minute."""
+    """Append an event for each environment that lost a large share of its connected clients within a minute."""
     for environment, drop in fleets_dropped(percent=settings.PARLEY.limits.fleet_drop_percent).items():
         event_append(
             kind="fleet.dropped",
@@ -85,7 +85,7 @@ def _listed(node_ids: Sequence[str], clients: int) -> str:
 
 
 def ends_notice() -> None:
-    """Append an event for each token that ends within the longest notice."""
+    """Append an event for each token that expires within the longest time of notice."""
     now = database_now()
     for token in tokens_ending(before=now + timedelta(days=max(DAYS_LEFT))):
         at = token.expires_at

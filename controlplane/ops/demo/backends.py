@@ -19,7 +19,7 @@ class _Hello(BaseHTTPRequestHandler):
         self.wfile.write(_HTTP_TEXT)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-        """Quiet: the demo prints what matters."""
+        """Log nothing: the demo prints what matters."""
 
 
 class _Echo(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
@@ -30,14 +30,14 @@ class _Echo(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the
 
 
 def http_backend() -> int:
-    """Start answering GET; the port."""
+    """Start a server that answers GET; its port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
     threading.Thread(target=server.serve_forever, name="http-backend", daemon=True).start()
     return server.server_port
 
 
 def grpc_backend() -> tuple[grpc.Server, int]:
-    """Start echoing unary calls; the server, which runs while it is referenced, and its port."""
+    """Start a server that echoes unary calls; the server, which runs while it is referenced, and its port."""
     server = grpc.server(ThreadPoolExecutor(2), handlers=[_Echo()])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

@@ -11,7 +11,7 @@ _ANSWER_S: Final = 20.0
 
 
 def outcome(channel: grpc.Channel) -> str:
-    """What came back, or the error's text, and after how long."""
+    """Make one call; the answer or the error's text, and after how many seconds it came."""
     started = time.monotonic()
     try:
         answer = channel.unary_unary(ECHO_METHOD, None, None)(b"hello", timeout=_ANSWER_S).decode()

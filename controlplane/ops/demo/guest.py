@@ -12,7 +12,7 @@ from controlplane.ops.demo.calling import outcome
 
 
 def main(target: str) -> None:
-    """One call; then wait to be ended."""
+    """Make one call, print its outcome, and wait to be ended."""
     with grpc.insecure_channel(f"xds:///{target}") as channel:
         sys.stdout.write(f"{outcome(channel)}\n")
         sys.stdout.flush()

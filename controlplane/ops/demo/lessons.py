@@ -21,7 +21,7 @@ _ASK_S: Final = 0.2
 
 
 def guest_denied(rest: Rest, bootstrap: Path) -> str:
-    """A rule against the guests, and what one of them hears. It stays connected, as a client in trouble does."""
+    """Write a rule against the guests; what one of them is told. It stays connected, as a client in trouble does."""
     if not any(group["key"] == _GROUP for group in _listed(rest, f"{_HERE}/client-groups")):
         matchers = [{"node_id": "demo-guest*"}]
         rest.post(f"{_HERE}/client-groups", {"key": _GROUP, "matchers": matchers, "trust": "declared"})
@@ -43,7 +43,9 @@ def guest_denied(rest: Rest, bootstrap: Path) -> str:
 
 
 def change_refused(rest: Rest, within_s: float) -> str:
-    """The pipeline's change of a cluster that was sound; the incident it becomes, or what is missing for one."""
+    """Change a sound cluster, as a pipeline would, so that clients refuse it; a text about the incident, or about what
+    is missing for one.
+    """
     for token in _listed(rest, "/tokens"):
         if token["name"] == PIPELINE and not token["revoked_at"]:
             rest.delete(f"/tokens/{token['id']}")

@@ -14,7 +14,9 @@ _ADS: Tree = {"ads": {}, "resource_api_version": "V3"}
 
 
 def manifests(*, http_backend: int, grpc_backend: int, listener: int) -> list[Tree]:
-    """Everything for one request through Envoy and one call through `xds:///`; the arguments are ports on loopback."""
+    """The manifests for one request through Envoy and one call through `xds:///`; the arguments are ports on
+    loopback.
+    """
     return [
         _cluster(HTTP_CLUSTER),
         _endpoints(HTTP_CLUSTER, http_backend),
@@ -38,8 +40,8 @@ def manifests(*, http_backend: int, grpc_backend: int, listener: int) -> list[Tr
 
 
 def billing(*, checked: bool) -> Tree:
-    """A cluster that nothing uses. `checked` by a health checker that Envoy does not have: sound by every rule of the
-    field, so only the proxy can refuse it.
+    """The manifest of a cluster that nothing uses. `checked` by a health checker that Envoy does not have: sound by
+    every rule of the field, so only the proxy can refuse it.
     """
     checker: Tree = {
         "timeout": "1s",

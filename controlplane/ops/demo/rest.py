@@ -12,13 +12,13 @@ Body = dict[str, object]
 
 
 class RestError(Exception):
-    """The API said no; its problem document."""
+    """The API answered with a problem document, which is the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`base` is the console's URL; the administrator's token is read anew for each call, since the supervisor may
-    replace it. `token` is somebody else's.
+    """Calls the REST API. `base` is the console's URL; the administrator's token is read anew for each call, since the
+    supervisor may replace it. `token` is somebody else's.
     """
 
     base: str
@@ -26,27 +26,27 @@ class Rest:
     token: str = ""
 
     def as_token(self, token: str) -> "Rest":
-        """The same API for whoever has this token."""
+        """A caller of the same API with this token."""
         return replace(self, token=token)
 
     def get(self, path: str, **query: str) -> Body:
-        """The body of a GET below /api/v1."""
+        """GET this path below /api/v1; the body of the answer."""
         return self._call("GET", f"{path}?{urllib.parse.urlencode(query)}" if query else path, None)
 
     def post(self, path: str, body: Body) -> Body:
-        """The answer to a POST below /api/v1."""
+        """POST this body to the path below /api/v1; the body of the answer."""
         return self._call("POST", path, json.dumps(body).encode())
 
     def delete(self, path: str) -> None:
-        """A DELETE below /api/v1."""
+        """DELETE this path below /api/v1."""
         self._call("DELETE", path, None)
 
     def published(self, change: str) -> None:
-        """Return when the change is published, or after 20 s."""
+        """Wait until the change is published, for at most 20 s."""
         self.get(f"/changes/{change}", wait="20s", **{"for": "published"})
 
     def await_ready(self, within_s: float) -> None:
-        """Return when the web process serves. Raises TimeoutError."""
+        """Wait until the web process serves. Raises TimeoutError after so many seconds."""
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             try:

@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Final
 
-from controlplane.config import ConfigError, load
-from controlplane.home import HomeError, home_create
+from controlplane.config.home import HomeError, home_create
+from controlplane.config.loading import ConfigError, load
 from controlplane.ops.supervisor.locks import Held, supervisor_lock
 from controlplane.ops.supervisor.output import Screen
 from controlplane.ops.supervisor.preflight import CannotStart, preflight
@@ -50,7 +50,7 @@ def main(arguments: list[str], *, with_demo: bool = False) -> int:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """What the processes get: ours, with paths that do not depend on where they start."""
+    """The environment variables of the child processes: ours, with paths that do not depend on where they start."""
     return {
         **os.environ,
         "PARLEY_HOME": str(home),

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Backoff:
-    """Doubles from `first_s` to `last_s`; a process that ran for `healthy_s` starts over."""
+    """How long to wait between starts of a process: doubles from `first_s` to `last_s`; a process that ran for
+    `healthy_s` starts over.
+    """
 
     first_s: float = 1.0
     last_s: float = 30.0
@@ -13,7 +15,7 @@ class Backoff:
     _next_s: float = 0.0
 
     def after(self, uptime_s: float) -> float:
-        """Seconds to wait after a run that lasted `uptime_s`."""
+        """The seconds to wait after a run that lasted `uptime_s`."""
         if uptime_s >= self.healthy_s or not self._next_s:
             self._next_s = self.first_s
         wait_s = self._next_s

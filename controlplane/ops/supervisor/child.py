@@ -42,7 +42,7 @@ class Child:
         self._control: socket.socket | None = None
 
     async def run(self) -> None:
-        """Start the program again and again; returns once it was stopped and has ended."""
+        """Start the program again and again; return once it was stopped and has ended."""
         try:
             while not self._stopping.is_set():
                 started = time.monotonic()
@@ -61,7 +61,7 @@ class Child:
         return await self._once()
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the program to end; do not wait for it."""
         self._stopping.set()
         self._order(guard.ORDER_TERMINATE)
 
@@ -77,7 +77,7 @@ class Child:
                 await asyncio.wait_for(self._ended.wait(), _KILL_WAIT_S)
 
     def kill(self) -> None:
-        """End it now."""
+        """End the program now; do not wait for it."""
         self._stopping.set()
         self._order(guard.ORDER_KILL)
 
@@ -156,7 +156,7 @@ async def _reader(pipe: BinaryIO) -> asyncio.StreamReader:
 
 
 async def _program_of(control: socket.socket) -> int:
-    """The process group of the guarded program, as its guard reports it; 0 when the guard ended before."""
+    """The id of the guarded program's process group, as its guard reports it; 0 when the guard ended before."""
     control.setblocking(False)
     line = await asyncio.get_running_loop().sock_recv(control, 32)
     return int(line or b"0")

@@ -4,12 +4,12 @@ import os
 import shlex
 from pathlib import Path
 
-from controlplane.config import Config
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
 
 
 def facts(config: Config, home: Home) -> str:
-    """Console, password, API token, ADS address, and how to stop: one line each."""
+    """The lines that tell a person the console, password, API token, ADS address, and how to stop."""
     token = shlex.quote(_short(home.admin_token))
     lines = (
         ("Console", f"{config.public_url}  (user: admin)"),
@@ -35,6 +35,6 @@ def _transport(config: Config) -> str:
 
 
 def _short(file: Path) -> str:
-    """Relative where that is shorter: what is printed is typed again in this directory."""
+    """The file's path, relative where that is shorter: what is printed is typed again in this directory."""
     relative = os.path.relpath(file)
     return relative if len(relative) < len(str(file)) else str(file)

@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(command: list[str]) -> tuple[int, int]:
-    """The id of a process that becomes the program once a byte comes out of the descriptor beside it: not before the
+    """Fork a process for the program; its id, and a descriptor that starts the program by a byte: not before the
     supervisor knows the id, or nobody could end the program of a guard that was killed at that moment.
     """
     told, go = os.pipe()
@@ -75,7 +75,7 @@ def _start(command: list[str]) -> tuple[int, int]:
 
 
 def _watch(program: int, control: int, wake: int, grace_s: float) -> int:
-    """Obey orders until the program has ended; its wait status."""
+    """Carry out the supervisor's orders until the program has ended; its wait status."""
     kill_at = float("inf")
     while True:
         ended, status = os.waitpid(program, os.WNOHANG)
@@ -102,7 +102,7 @@ def _watch(program: int, control: int, wake: int, grace_s: float) -> int:
 
 
 def _order(control: int) -> bytes:
-    """One order; empty when the supervisor is gone."""
+    """Read one order of the supervisor; empty when the supervisor is gone."""
     try:
         return os.read(control, 1)
     except ConnectionResetError:  # it went before it had read what this process told it

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from controlplane.home import FILE_MODE, Home
+from controlplane.config.home import FILE_MODE, Home
 
 # A guard ends its process within 3 s after the supervisor is gone; twice that, and something is wrong.
 CHILDREN_WAIT_S: Final = 6.0
@@ -18,11 +18,11 @@ _POLL_S: Final = 0.05
 
 
 class Held(Exception):
-    """The home has a supervisor already; a sentence that names both."""
+    """Another supervisor runs in this home; the sentence names both."""
 
 
 def supervisor_lock(home: Home) -> int:
-    """Become the supervisor of this home; the descriptor that holds the lock. Raises Held."""
+    """Lock this home for its only supervisor; the descriptor that holds the lock. Raises Held."""
     descriptor = os.open(_supervisor(home), os.O_RDWR | os.O_CREAT, FILE_MODE)
     _claim(descriptor, home)
     os.ftruncate(descriptor, 0)
@@ -64,7 +64,7 @@ def children_gone(home: Home, wait_s: float = CHILDREN_WAIT_S) -> bool:
 
 
 def children_lock(home: Home) -> Path:
-    """The file whose lock the guards share."""
+    """The file whose lock is shared by the guards of all child processes."""
     return home.run / "children.lock"
 
 

@@ -15,9 +15,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final, TextIO
 
-from controlplane.foreign_lines import event_line, is_event
-from controlplane.log_origin import origin
-from controlplane.log_text import FIELD_CHARS_MAX, contained
+from controlplane.logs.foreign_lines import event_line, is_event
+from controlplane.logs.origin import origin
+from controlplane.logs.text import FIELD_CHARS_MAX, contained
 
 FILE_BYTES_MAX: Final = 10 * 1024 * 1024
 FILES_KEPT: Final = 3
@@ -48,22 +48,22 @@ class Screen:
         self._thread.start()
 
     def line(self, name: str, text: str) -> None:
-        """A line of one process."""
+        """Write a line of one process, with its name in front or, as JSON, among its fields."""
         self._put(self.stored(text, program=name) if self._as_json else self._prefixes[name] + text)
 
     def plain(self, text: str) -> None:
-        """A line of the supervisor for the person in front, without a name."""
+        """Write a line of the supervisor for the person in front, without a name."""
         self._put(self.stored(text))
 
     def stored(self, text: str, **fields: str) -> str:
-        """The line as a file keeps it, which has no names in front."""
+        """The line in the form in which a file keeps it, which has no names in front."""
         if not self._as_json or is_event(text.encode("utf-8", "replace")):
             return text
         event = contained(text.strip(), FIELD_CHARS_MAX)
         return event_line({"level": "info", "logger": __name__, "event": event, **fields}, origin())
 
     def close(self, wait_s: float = 2.0) -> None:
-        """Write what is left, unless nobody reads."""
+        """Write what is left, unless nobody reads, and end the thread; waits for at most so many seconds."""
         with suppress(queue.Full):
             self._lines.put(_END, timeout=wait_s)
             self._thread.join(wait_s)
@@ -88,27 +88,27 @@ class Screen:
 
 
 class LogFile:
-    """One process's file, with rotation."""
+    """The log file of one process, which is rotated."""
 
     def __init__(self, file: Path) -> None:
         self._handler = _Quiet(file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8", delay=True)
 
     def write(self, text: str) -> None:
-        """Append a line."""
+        """Append a line to the file."""
         self._handler.emit(logging.LogRecord("", logging.INFO, "", 0, text, (), None))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._handler.close()
 
 
 class _Quiet(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
-        """A full disk costs this line and nothing else (reliability F27)."""
+        """Ignore an error of writing: a full disk costs this line and nothing else (reliability F27)."""
 
 
 async def pump(pipe: asyncio.StreamReader, *takers: Callable[[str], None]) -> None:
-    """Carry lines from a process to whoever takes them until it closes its end."""
+    """Hand each line that a process writes to every taker, until the process closes its end."""
     rest = b""
     while chunk := await pipe.read(_LINE_BYTES_MAX):
         *lines, rest = (rest + chunk).split(b"\n")

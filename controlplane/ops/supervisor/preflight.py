@@ -8,11 +8,11 @@ import os
 import socket
 from pathlib import Path
 
-from controlplane.config import Config
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
+from controlplane.config.values import Address
 from controlplane.ops.supervisor.locks import CHILDREN_WAIT_S, Held, children_gone, supervisor_absent
 from controlplane.ops.supervisor.valkey import valkey_binary
-from controlplane.values import Address
 
 
 class CannotStart(Exception):
@@ -24,7 +24,7 @@ class CannotStart(Exception):
 
 
 def preflight(config: Config) -> None:
-    """Raise CannotStart with every reason found."""
+    """Check whether Parley can start here. Raises CannotStart with every reason found."""
     problems = _home(config.home) or _other_run(Home(config.home))
     if not problems:
         problems = [*_ports(config), *_files(config), *_broker(config)]
@@ -77,7 +77,7 @@ def _port(name: str, address: Address) -> list[str]:
 
 
 def _home(path: Path) -> list[str]:
-    """Whether the home is a directory we may write to, or can become one."""
+    """The reasons why the home neither is a directory we may write to, nor can become one; empty when it can."""
     nearest = next(each for each in (path, *path.parents) if _there(each))
     if not nearest.is_dir():
         return [f"PARLEY_HOME {path} cannot be used: {nearest} is not a directory."]

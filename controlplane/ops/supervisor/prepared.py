@@ -8,10 +8,10 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 
-from controlplane.config import Config
-from controlplane.home import Home, private_replace
+from controlplane.config.home import Home, private_replace
+from controlplane.config.loading import Config
+from controlplane.config.values import AdsAuth
 from controlplane.ops.supervisor.programs import ROOT
-from controlplane.values import AdsAuth
 
 
 def prepared(config: Config, home: Home) -> bool:
@@ -26,7 +26,7 @@ def prepared(config: Config, home: Home) -> bool:
 
 
 def prepared_note(config: Config, home: Home) -> None:
-    """Remember that this home is prepared."""
+    """Store the mark by which `prepared` sees that this home is prepared."""
     if config.database is None:
         private_replace(_mark(home), _state(home))
 
@@ -36,7 +36,9 @@ def _mark(home: Home) -> Path:
 
 
 def _state(home: Home) -> str:
-    """Raises OSError when there is no database file."""
+    """A hash that changes when the database file or the migrations do. Raises OSError when there is no database
+    file.
+    """
     database = home.database.stat()
     migrations = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("controlplane/*/migrations/*.py"))
     parts = (version("django"), str(database.st_dev), str(database.st_ino), *migrations)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from controlplane.config import Config
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
 from controlplane.ops.supervisor.readiness import Probe, file_ready, http_ready, valkey_ready
 from controlplane.ops.supervisor.valkey import valkey_command
 
@@ -27,9 +27,10 @@ STOP_GRACE_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One process. `environment` is added to the supervisor's own; `clears` is removed before each start.
+    """A program that the supervisor runs. `environment` is added to the supervisor's own; `clears` is removed before
+    each start.
 
-    What a process that is not `shown` says goes to its file only.
+    The output of a program that is not `shown` goes to its file only.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Program:
 
 
 def programs(config: Config, home: Home, *, worker_processes: int) -> tuple[Program, ...]:
-    """Everything that runs beside the broker."""
+    """The programs that run beside the broker: web, workers and ADS."""
     web = config.web_address
     worker_file = home.run / "worker.ready"
     return (
@@ -84,7 +85,9 @@ def programs(config: Config, home: Home, *, worker_processes: int) -> tuple[Prog
 
 
 def demo(home: Home) -> Program:
-    """Demo resources, data planes and calls (`make demo`); ready once it has shown what came of the calls."""
+    """The program that shows resources, data planes and calls (`make demo`); ready once it has printed how the calls
+    ended.
+    """
     ready = home.run / "demo.ready"
     return Program(
         name=DEMO,
@@ -97,13 +100,15 @@ def demo(home: Home) -> Program:
 
 
 def preparation() -> Program:
-    """What must have ended well before the others start. Quiet: the supervisor itself says where things are."""
+    """The program that must have ended well before the others start. Quiet: the supervisor itself says where things
+    are.
+    """
     command = (sys.executable, str(ROOT / "manage.py"), "prepare", "--verbosity", "0")
     return Program(name=PREPARE, command=command, ready=_never)
 
 
 def broker(binary: Path, socket: Path) -> Program:
-    """The embedded Valkey."""
+    """The program of the embedded Valkey."""
     return Program(
         name=VALKEY,
         command=valkey_command(binary, socket),

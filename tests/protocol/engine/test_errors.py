@@ -6,7 +6,7 @@ from google.rpc import error_details_pb2
 
 from adsserver.engine.events import Rejected, Respond, Variant
 from adsserver.engine.session import Session
-from adsserver.wire import Encoder
+from adsserver.wire.discovery import Encoder
 from tests.protocol.engine.checks import Half
 from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.scenario import Wire

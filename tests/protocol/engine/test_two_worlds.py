@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsserver.engine.events import DeltaRequest, Respond, SotwRequest, Variant
-from adsserver.wire import Encoder
+from adsserver.wire.discovery import Encoder
 from tests.protocol.engine.checks import Half
 from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.profile import EXAMPLES, STEPS

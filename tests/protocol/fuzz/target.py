@@ -15,9 +15,9 @@ from google.protobuf.message import Message
 from adsserver.engine.events import Respond, SotwRequest, Variant
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
-from adsserver.identity import NodeError, first_node, same_node
+from adsserver.identity.identification import NodeError, first_node, same_node
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
-from adsserver.wire import (
+from adsserver.wire.discovery import (
     Encoder,
     MalformedRequestError,
     NodeFacts,

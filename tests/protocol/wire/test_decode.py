@@ -1,4 +1,4 @@
-"""Requests as real clients write them, read by adsserver.wire."""
+"""Requests as real clients write them, read by adsserver.wire.discovery."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 from google.rpc import status_pb2
 
 from adsserver.engine.events import DeltaRequest, Nack, SotwRequest, Variant
-from adsserver.wire import (
+from adsserver.wire.discovery import (
     Decoder,
     Incoming,
     MalformedRequestError,

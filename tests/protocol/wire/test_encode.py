@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsserver.engine.events import NamedContent, Respond, Variant
-from adsserver.wire import Encoder, Recent, varint
+from adsserver.wire.discovery import Encoder, Recent, varint
 from xdscore.errors import ResourceError, StatusCode
 from xdscore.resource_types import CLUSTER, RESOURCE_TYPES, SECRET, ResourceType
 from xdscore.snapshot import Content, content_hash

@@ -25,7 +25,7 @@ from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply, environment_create, environment_delete
 from controlplane.catalog.values import EnvironmentPolicy, Put
-from controlplane.errors import Conflict, InputInvalid, NotFound
+from controlplane.common.errors import Conflict, InputInvalid, NotFound
 from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.selectors import snapshot_of_name
 from tests.support.manifests import cluster, parsed

@@ -16,13 +16,13 @@ from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.selectors import token_principal, user_principal
 from controlplane.accounts.services import api_token_create, environment_forget, person_tokens_revoke
 from controlplane.accounts.token_rules import TokenKind
-from controlplane.append_only import maintenance
 from controlplane.catalog.models import Environment
 from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.services import environment_create, environment_lock
 from controlplane.catalog.token_rights import api_token_issue, client_token_issue
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.errors import Forbidden, InputInvalid
+from controlplane.common.errors import Forbidden, InputInvalid
+from controlplane.database.append_only import maintenance
 
 USERS: Any = get_user_model()
 pytestmark = pytest.mark.parametrize("database", ["postgresql"], indirect=True)  # SQLite has one writer at a time

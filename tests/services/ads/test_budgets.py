@@ -7,12 +7,12 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from adsserver import budgets as counting
-from adsserver import server
-from adsserver.budgets import Budget
 from adsserver.config import AuthMode
 from adsserver.engine.session import Session
+from adsserver.limits import budgets as counting
+from adsserver.limits.budgets import Budget
 from adsserver.ports import Reader
+from adsserver.running import server
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import ADS, NODE, Client, cluster, connect, until

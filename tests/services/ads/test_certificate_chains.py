@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtensionOID, NameOID
 
 from adsserver.config import AuthMode, TlsFiles
-from adsserver.identity import WITHDRAWN
+from adsserver.identity.identification import WITHDRAWN
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import Client
 from tests.support.certificates import Authority, replace_file, server_files

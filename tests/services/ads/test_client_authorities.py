@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adsserver.config import AuthMode, TlsFiles
-from adsserver.identity import WITHDRAWN
+from adsserver.identity.identification import WITHDRAWN
 from tests.services.ads.test_mtls import PAY, _channel, _served, connect
 from tests.support.ads import Running, config, running
 from tests.support.certificates import Authority, replace_file, server_files

@@ -24,7 +24,7 @@ from controlplane.accounts.selectors import user_principal
 from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.clients.identity import client_id
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.support.ads import Catalogue, MemoryContents
 from tests.support.ads_client import cluster, endpoints
 from tests.support.facts import NothingSecret, stream

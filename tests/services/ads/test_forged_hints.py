@@ -9,8 +9,8 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from adsserver.store.hints import HintListener
-from controlplane.hints import PUBLISHED_CHANNEL
-from controlplane.redis_client import redis_client
+from controlplane.broker.client import redis_client
+from controlplane.broker.hints import PUBLISHED_CHANNEL
 from tests.support.valkey import valkey
 from tests.support.waiting import eventually
 

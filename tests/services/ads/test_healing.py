@@ -4,9 +4,9 @@ import pytest
 from envoy.config.core.v3 import base_pb2
 from google.rpc import status_pb2
 
-from adsserver import server
 from adsserver.engine.events import Acknowledged
-from adsserver.store import loader
+from adsserver.running import server
+from adsserver.store import snapshot_reading
 from tests.support.ads import running
 from tests.support.ads_client import ADS, cluster, connect, until
 from xdscore.resource_types import CLUSTER
@@ -63,4 +63,4 @@ async def test_nack__of_an_envoy__is_not_answered() -> None:
 
 
 def test_held__is_told_well_before_the_loader_forgets() -> None:
-    assert 3 * server._HOLD_PERIOD_S < loader._SWEEP_S
+    assert 3 * server._HOLD_PERIOD_S < snapshot_reading._SWEEP_S

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from adsserver.engine.publication import Publication
-from adsserver.hub import Hub
 from adsserver.ports import Directory
+from adsserver.servicers.hub import Hub
 from xdscore.access import AccessTable, Effect
 from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector
 from xdscore.snapshot import Snapshot, snapshot_from_entries

@@ -3,8 +3,8 @@
 import pytest
 
 from adsserver.config import AdsConfigError, AuthMode, TlsFiles, host_and_port
-from adsserver.identity import NodeError, UnauthenticatedError, first_node, same_node, spiffe_identity
-from adsserver.wire import NodeFacts
+from adsserver.identity.identification import NodeError, UnauthenticatedError, first_node, same_node, spiffe_identity
+from adsserver.wire.discovery import NodeFacts
 from tests.support.ads import config
 
 DOMAINS = frozenset({"td.example"})

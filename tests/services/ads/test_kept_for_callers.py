@@ -9,8 +9,8 @@ import grpc
 import pytest
 from envoy.config.core.v3 import base_pb2
 
-from adsserver.budgets import Budgets
 from adsserver.config import AuthMode
+from adsserver.limits.budgets import Budgets
 from tests.services.ads.test_budgets import MIB, as_identity, requests
 from tests.services.ads.test_paces import GOOD, Clock, two_callers
 from tests.support.ads import config, running

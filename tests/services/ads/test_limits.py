@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from adsserver.budgets import Budgets, RefusedStreamError
-from adsserver.limits import Admission, DeniedNames, LoopLag, MemoryBound
+from adsserver.limits.admission import Admission, DeniedNames, LoopLag, MemoryBound
+from adsserver.limits.budgets import Budgets, RefusedStreamError
 from xdscore.callers import CallerKey
 from xdscore.limits import Limits
 

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from adsserver.identity import Caller, Peer, UnauthenticatedError
+from adsserver.identity.identification import Caller, Peer, UnauthenticatedError
 from tests.support.ads import Running, config, running
 from tests.support.ads_client import NODE, connect
 from xdscore.access import AccessTable, Effect
@@ -74,7 +74,7 @@ async def test_methods__caller_is_nobody_we_know__unauthenticated(path: str, mon
     async def deny(_: Peer) -> Caller:
         raise UnauthenticatedError("not you")
 
-    monkeypatch.setattr("adsserver.server.identification", lambda *_: deny)
+    monkeypatch.setattr("adsserver.running.server.identification", lambda *_: deny)
     async with running() as run:
         run.publish()
 

@@ -17,11 +17,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from envoy.service.discovery.v3 import discovery_pb2
 from structlog.testing import capture_logs
 
-from adsserver.callers import SWEEP_PERIOD_S
 from adsserver.config import AdsConfigError, AuthMode, TlsFiles
-from adsserver.identity import WITHDRAWN
-from adsserver.server import AdsServer
-from adsserver.tls import Certificates
+from adsserver.identity.callers import SWEEP_PERIOD_S
+from adsserver.identity.identification import WITHDRAWN
+from adsserver.identity.tls import Certificates
+from adsserver.running.server import AdsServer
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import Client

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from adsserver.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
+from adsserver.limits.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from tests.support.ads_client import until
 from xdscore.callers import CallerKey
 from xdscore.limits import Limits

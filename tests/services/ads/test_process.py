@@ -21,7 +21,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 from prometheus_client import CollectorRegistry
 
 from adsserver.ports import Directory
-from adsserver.process import AdsProcess
+from adsserver.running.process import AdsProcess
 from tests.support.ads import config, raw_call
 from tests.support.ads_client import until
 from tests.support.ads_store import MemoryStore, Status, open_store

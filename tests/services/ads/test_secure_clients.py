@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 
 from adsserver.config import AuthMode
 from controlplane.clients.bootstraps import Node, Variant, envoy_bootstrap, grpc_bootstrap, grpc_variables
-from controlplane.config import Config, load
+from controlplane.config.loading import Config, load
 from tests.services.ads.test_real_clients import http_get, until, web
 from tests.support.ads import Running, config, running
 from tests.support.backends import grpc_backend, http_backend

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adsserver.server import channel_options
+from adsserver.running.server import channel_options
 from xdscore.limits import Limits
 
 

@@ -8,7 +8,7 @@ import pytest
 from envoy.config.core.v3 import base_pb2
 from structlog.testing import capture_logs
 
-from adsserver import server
+from adsserver.running import server
 from tests.support.ads import Running, config, running
 from tests.support.ads_client import ADS, NODE, cluster, connect, endpoints, until
 from tests.support.figures import measured

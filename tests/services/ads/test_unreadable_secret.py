@@ -11,7 +11,7 @@ from adsserver.engine.events import SotwRequest, Variant
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import EngineSettings, Session
 from adsserver.store import loader
-from adsserver.wire import Encoder
+from adsserver.wire.discovery import Encoder
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES

@@ -3,7 +3,7 @@
 import pytest
 
 from adsserver.servicers.unsupported import MAX_TYPES, TooManyTypesError, UnsupportedAnswer, UnsupportedTypes
-from adsserver.wire import UnknownTypeRequest
+from adsserver.wire.discovery import UnknownTypeRequest
 from xdscore.errors import MAX_TEXT_CHARS, StatusCode
 from xdscore.limits import Limits
 

@@ -11,7 +11,8 @@ from adsserver.ports import Directory
 from adsserver.store.blobs import DatabaseBlobs
 from adsserver.store.contents import ContentMemory
 from adsserver.store.last_good import LastGood
-from adsserver.store.loader import Loader, _check_rules
+from adsserver.store.loader import Loader
+from adsserver.store.snapshot_reading import _check_rules
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES
@@ -30,7 +31,7 @@ from controlplane.catalog.services import (
 )
 from controlplane.catalog.values import Delete, EnvironmentPolicy, ProvenContent, Put
 from controlplane.clients.facts import Serving
-from controlplane.home import Home
+from controlplane.config.home import Home
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 from tests.support.figures import measured
@@ -385,7 +386,7 @@ def test_loader__swept__lets_go_of_what_no_snapshot_needs() -> None:
     put(cluster("a", connect_timeout="2s"))
 
     for _ in range(3):
-        replica.loader._next_sweep = 0.0
+        replica.loader._reader._next_sweep = 0.0
         replica.loader._look()
 
     assert replica.contents.missing([old.blob])

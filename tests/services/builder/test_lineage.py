@@ -6,12 +6,12 @@ import pytest
 from django.db import transaction
 
 from controlplane.accounts.principal import ADMIN_SCOPES
-from controlplane.append_only import maintenance
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change, Environment, Resource
 from controlplane.catalog.services import change_apply, lineages_renew
 from controlplane.catalog.values import Delete, Put
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
+from controlplane.database.append_only import maintenance
 from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.models import SnapshotRow
 from tests.support.ads_replica import Replica

@@ -14,7 +14,7 @@ from controlplane.catalog import change_names
 from controlplane.catalog.models import Environment
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Put
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.support.manifests import cluster, parsed
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])

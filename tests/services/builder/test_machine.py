@@ -28,7 +28,6 @@ from adsserver.ports import Directory
 from adsserver.store.contents import ContentMemory
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader
-from controlplane import failpoints
 from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build
@@ -37,6 +36,7 @@ from controlplane.builder.services import build
 from controlplane.catalog.models import Blob, Environment
 from controlplane.catalog.services import change_apply, environment_default_ensure
 from controlplane.catalog.values import Delete, Put
+from controlplane.database import failpoints
 from controlplane.snapshots.models import SnapshotRow
 from tests.support.manifests import cluster, parsed, route
 from tests.support.principals import somebody

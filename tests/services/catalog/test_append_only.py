@@ -7,10 +7,10 @@ from django.db import IntegrityError, connection, transaction
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES
-from controlplane.append_only import guarded_models, maintenance
 from controlplane.catalog.models import Change, Revision
 from controlplane.catalog.services import change_apply, environment_create, environment_delete
 from controlplane.catalog.values import EnvironmentPolicy, Put
+from controlplane.database.append_only import guarded_models, maintenance
 from controlplane.journal.models import AuditEvent
 from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody

@@ -7,6 +7,7 @@ from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.models import Blob, Change, Resource, Revision
 from controlplane.catalog.selectors import environments_due, resource_get, resource_list, resource_row, revision_list
 from controlplane.catalog.services import (
+    Terms,
     change_apply,
     environment_create,
     environment_default_ensure,
@@ -24,7 +25,7 @@ from controlplane.catalog.values import (
     ProvenContent,
     Put,
 )
-from controlplane.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
+from controlplane.common.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
 from controlplane.journal.models import AuditEvent
 from tests.support.manifests import cluster, parsed, tls_secret
 from tests.support.principals import somebody
@@ -42,7 +43,7 @@ def environment() -> None:
 
 def put(*trees: dict[str, object], expect: Expectation = Existing.ANY, owner: str | None = None) -> ChangeMade:
     edits = [Put(parsed(tree), expect) for tree in trees]
-    return change_apply(environment_key="default", edits=edits, actor=DANA, message="why", owner=owner)
+    return change_apply(environment_key="default", edits=edits, actor=DANA, message="why", terms=Terms(owner))
 
 
 def test_change_apply__two_new_clusters__one_change_at_the_next_generation() -> None:

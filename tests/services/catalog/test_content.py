@@ -16,7 +16,7 @@ from controlplane.catalog.services import (
     resource_restore,
 )
 from controlplane.catalog.values import ChangeMade, Delete, EnvironmentPolicy, Put
-from controlplane.errors import InputInvalid, NotFound
+from controlplane.common.errors import InputInvalid, NotFound
 from tests.support.manifests import cluster, endpoints, parsed, route, tls_secret
 from tests.support.principals import somebody
 from xdscore.findings import Severity

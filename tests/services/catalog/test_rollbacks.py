@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.catalog.rollbacks import Turn, in_force, undone_by, undone_of
 from controlplane.catalog.selectors import change_get
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.snapshots.rollback import environment_rollback
 from tests.services.incidents.fleet import DANA, publish, rebuild
 from tests.support.manifests import cluster

@@ -9,7 +9,7 @@ from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.models import Change
 from controlplane.catalog.services import change_apply, change_plan
 from controlplane.catalog.values import ChangeMade, Delete, Put
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
 from tests.support.figures import measured
 from tests.support.manifests import cluster, parsed, route
 from tests.support.principals import somebody

@@ -18,7 +18,7 @@ from controlplane.clients.browsing import (
 )
 from controlplane.clients.models import Stream, Subscription
 from controlplane.clients.selectors import client_get, sent_before
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild

@@ -7,7 +7,7 @@ from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.catalog.guarding import Consent
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.clients.holders import holders_of
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild, revision
 from tests.support.facts import acknowledged, subscribed
 from tests.support.manifests import cluster

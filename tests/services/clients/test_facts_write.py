@@ -11,7 +11,6 @@ from adsserver.engine.events import Respond
 from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
 from controlplane.accounts.principal import SYSTEM
-from controlplane.append_only import maintenance
 from controlplane.catalog.models import Environment
 from controlplane.catalog.services import environment_create
 from controlplane.catalog.values import EnvironmentPolicy, ProvenContent
@@ -27,7 +26,7 @@ from controlplane.clients.selectors import (
     nacks_pending,
     proofs_pending,
     replica_list,
-    type_states,
+    subscription_counts,
 )
 from controlplane.clients.services import (
     SILENT_S,
@@ -37,8 +36,9 @@ from controlplane.clients.services import (
     proofs_drop,
     streams_reap,
 )
-from controlplane.databases import READER
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
+from controlplane.database.aliases import READER
+from controlplane.database.append_only import maintenance
 from tests.support.facts import NothingSecret, acknowledged, content, rejected, respond, stream, subscribed
 from xdscore.resource_types import ENDPOINT
 
@@ -87,7 +87,8 @@ def test_facts_write__a_client_with_a_stream__is_shown_with_what_it_asks_for() -
     (seen,) = client_streams(public_id=client.id)
     assert (seen.variant, seen.closed_at) == ("sotw", None)
     assert connected_counts() == {"default": 1}
-    assert type_states(environment_key="default")["cluster"] == {SubscriptionState.ACKED: 1}
+    counts = subscription_counts()
+    assert (counts[SubscriptionState.ACKED], counts[SubscriptionState.REQUESTED]) == (1, 1)
 
 
 def test_facts_write__same_states_again__leaves_the_same_rows() -> None:

@@ -8,7 +8,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.fleet_reading import DOUBT, fleet_read
 from controlplane.clients.models import Replica, Stream
 from controlplane.clients.services import streams_reap
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.facts import subscribed
 from tests.support.manifests import cluster

@@ -11,11 +11,11 @@ import pytest
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.comparing import Belief, Believed, Comparison, Difference, DifferenceKind
-from controlplane.clients.foreign_text import WITHHELD
+from controlplane.clients.foreign_text import NOT_SHOWN
 from controlplane.clients.models import Client, Report, SaidDifference, Stream
 from controlplane.clients.reports import client_word, differing_counts
 from controlplane.clients.services import facts_prune, report_keep
-from controlplane.errors import NotFound
+from controlplane.common.errors import NotFound
 from tests.services.incidents.fleet import Fleet, publish
 from tests.support.manifests import tls_secret
 from xdscore.redaction import REDACTED
@@ -121,6 +121,6 @@ def test_report__errors_about_many_long_secrets__are_read_one_by_one_for_a_bound
     tracemalloc.stop()
     assert peak < 40 * 1024**2
     errors = list(SaidDifference.objects.order_by("name").values_list("error", flat=True))
-    read = sum(error != WITHHELD for error in errors)
+    read = sum(error != NOT_SHOWN for error in errors)
     assert 0 < read < len(errors)
     assert all(error.endswith(REDACTED) for error in errors[:read])

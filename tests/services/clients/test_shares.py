@@ -21,7 +21,7 @@ from controlplane.clients.foreign_text import KeptText, nack_text
 from controlplane.clients.models import Client, Nack, Stream
 from controlplane.clients.selectors import nacks_pending
 from controlplane.clients.services import facts_prune, facts_write, nacks_mark_digested, nacks_shed
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from xdscore.client_kinds import ClientFamily
 from xdscore.redaction import NO_SECRETS
 

@@ -15,7 +15,7 @@ from controlplane.catalog.services import change_apply, environment_create
 from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.clients.identity import client_id
 from controlplane.clients.troubles import troubles_of
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild
 from tests.support.facts import stream, subscribed
 from tests.support.manifests import cluster, parsed

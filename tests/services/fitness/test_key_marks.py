@@ -18,11 +18,11 @@ from controlplane.catalog.models import KeyMark
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
+from controlplane.config.home import encryption_keys
 from controlplane.fitness.judging import Check
 from controlplane.fitness.models import ProcessState
 from controlplane.fitness.selectors import processes_unfit
 from controlplane.fitness.watch import Watch
-from controlplane.home import encryption_keys
 from controlplane.snapshots.models import SnapshotRow
 from tests.support.manifests import cluster, parsed, tls_secret
 from tests.support.principals import somebody

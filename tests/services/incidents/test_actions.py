@@ -5,8 +5,8 @@ import pytest
 from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
-from controlplane.databases import READER
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get, incident_list
 from controlplane.incidents.services import digest, incident_quarantine, incident_release, incident_set_state

@@ -18,7 +18,7 @@ from pytest_django.fixtures import Settings
 from adsserver.engine.events import NamedContent, Respond
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest

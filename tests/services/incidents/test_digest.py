@@ -12,7 +12,7 @@ from controlplane.builder.claims import claim
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
 from controlplane.clients.models import Client, ContentProof, Nack
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents import services
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.models import Incident, IncidentClient

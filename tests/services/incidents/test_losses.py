@@ -14,8 +14,8 @@ from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.guarding import Loss, LostName
 from controlplane.catalog.models import Environment, Quarantine, Resource
 from controlplane.catalog.selectors import change_get
-from controlplane.databases import READER
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
+from controlplane.database.aliases import READER
 from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.refusals import refusals_of

@@ -10,9 +10,10 @@ from controlplane.accounts.principal import SYSTEM
 from controlplane.builder.services import build
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import change_apply
+from controlplane.catalog.undoing import GoesBack
 from controlplane.catalog.values import Put
 from controlplane.clients.clock import database_now
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest, settled_lines
 from tests.services.incidents.fleet import Fleet, held
 from tests.support.facts import acknowledged
@@ -96,7 +97,9 @@ def test_changes__one_is_open__the_others_are_told_and_it_is_later(lines: Lines)
     first = put("pay", "ci-1")
     response = fleet.send(held("pay", 1))
     # No client sees a difference, so that nobody answers.
-    second = change_apply(environment_key="default", edits=[], actor=SYSTEM, hold="a freeze", request_id="ci-2")
+    second = change_apply(
+        environment_key="default", edits=[], actor=SYSTEM, back=GoesBack(hold="a freeze"), request_id="ci-2"
+    )
     build(environment_id=Environment.objects.get(key="default").pk)
 
     digest()

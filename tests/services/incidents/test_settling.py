@@ -10,7 +10,7 @@ from controlplane.catalog.selectors import change_get
 from controlplane.clients import delivery
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import Serving
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents import settling
 from controlplane.incidents.services import digest
 from controlplane.incidents.settling import Delivery, change_delivery, changes_undecided, changes_unsettled

@@ -4,7 +4,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from controlplane.accounts.principal import ADMIN_SCOPES
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest, incident_quarantine, incident_set_state
 from controlplane.incidents.triage import (

@@ -12,7 +12,7 @@ from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.selectors import VerdictView, incident_get
 from controlplane.incidents.services import digest

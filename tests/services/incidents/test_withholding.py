@@ -5,7 +5,7 @@ import pytest
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.models import Environment, Quarantine
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine
 from controlplane.incidents.services.judging import incidents_judge

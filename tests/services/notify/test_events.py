@@ -9,11 +9,12 @@ from controlplane.accounts.principal import SYSTEM
 from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, environment_update
+from controlplane.catalog.undoing import GoesBack
 from controlplane.catalog.values import Put
 from controlplane.clients.clock import database_now
 from controlplane.clients.drops import is_drop
 from controlplane.clients.models import Stream, Subscription
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.notify.models import Notification
 from controlplane.notify.services.expanding import notifications_expand
 from controlplane.notify.services.watching import Watch, drop_notice, ends_notice, silence_notice
@@ -42,17 +43,19 @@ def test_hold__set_and_released__both_are_told_with_who_and_why() -> None:
     hold("freeze until Monday")
     hold("")
 
-    assert told() == [("default", "'default' is held"), ("default", "'default' takes changes again")]
+    assert told() == [("default", "'default' is on hold"), ("default", "'default' takes changes again")]
     texts = list(Notification.objects.order_by("pk").values_list("text", flat=True))
     assert all("dana" in text and "freeze until Monday" in text for text in texts)
 
 
 def test_hold__by_a_rollback__is_told_and_another_edit_of_the_policy_is_not() -> None:
-    change_apply(environment_key="default", edits=[Put(parsed(cluster("a")))], actor=DANA, hold="rolled back: bad")
+    change_apply(
+        environment_key="default", edits=[Put(parsed(cluster("a")))], actor=DANA, back=GoesBack(hold="rolled back: bad")
+    )
     policy = environment_get(key="default").policy
     environment_update(key="default", policy=replace(policy, deep_validation=True), actor=DANA)
 
-    assert told() == [("default", "'default' is held")]
+    assert told() == [("default", "'default' is on hold")]
 
 
 @pytest.mark.parametrize(("days", "words"), [(13.5, "14 days"), (2.5, "3 days"), (0.5, "a day")])

@@ -10,13 +10,13 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.guarding import Loser, Loss, LostName
-from controlplane.databases import READER
+from controlplane.config.values import WebhookAllow
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from controlplane.notify.models import ChannelKind, Notification
 from controlplane.notify.services import channel_create, notify
 from controlplane.notify.services.channels import NewChannel
-from controlplane.values import WebhookAllow
 from tests.services.incidents.fleet import publish, rebuild
 from tests.support.losses import lose, take_back
 from tests.support.manifests import cluster

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from pytest_django.fixtures import Settings
 
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.journal.services import event_append
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
 from controlplane.notify.services.expanding import notifications_expand

@@ -15,8 +15,9 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.clients.clock import database_now
-from controlplane.databases import READER
-from controlplane.errors import InputInvalid
+from controlplane.common.errors import InputInvalid
+from controlplane.config.values import Mail, MailSecurity, WebhookAllow
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from controlplane.journal.models import DomainEvent
 from controlplane.journal.services import event_append
@@ -25,7 +26,6 @@ from controlplane.notify.selectors import channel_get, delivery_list
 from controlplane.notify.services import channel_create, channel_resume, channel_test, notify
 from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.delivering import BACK_OFF, PAUSE_AFTER
-from controlplane.values import Mail, MailSecurity, WebhookAllow
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster
 from tests.support.webhook import Receiver, receiver

@@ -11,12 +11,12 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import SYSTEM
-from controlplane.databases import READER
+from controlplane.config.values import Mail, MailSecurity, WebhookAllow
+from controlplane.database.aliases import READER
 from controlplane.notify.models import ChannelKind
 from controlplane.notify.services import channel_create, channel_test
 from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.sending import Sent
-from controlplane.values import Mail, MailSecurity, WebhookAllow
 from tests.support.certificates import Authority
 from tests.support.slow_peers import Behaviour, after, slow_peer
 

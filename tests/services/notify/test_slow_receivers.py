@@ -17,12 +17,12 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.principal import SYSTEM
 from controlplane.builder.sweeper import Sweeper, fork_waits
 from controlplane.clients.clock import database_now
-from controlplane.databases import READER
+from controlplane.config.values import Mail, MailSecurity, WebhookAllow
+from controlplane.database.aliases import READER
 from controlplane.journal.services import event_append
 from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
 from controlplane.notify.services import channel_create, channel_test, deliveries_send, notifications_expand
 from controlplane.notify.services.channels import NewChannel
-from controlplane.values import Mail, MailSecurity, WebhookAllow
 from tests.support.slow_peers import Behaviour, after, drips, silent, slow_peer
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiver

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.config import load
+from controlplane.config.loading import load
 from controlplane.ops.backups import BackupError, backup_restore, backup_write
 
 # Longer than any file system takes: like a directory that is closed to this user, it cannot even be looked for.

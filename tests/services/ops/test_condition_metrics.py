@@ -8,7 +8,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from controlplane.clients.models import Replica
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from controlplane.journal.models import DomainEvent
 from controlplane.journal.services import event_append

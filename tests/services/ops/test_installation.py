@@ -12,8 +12,8 @@ from controlplane.accounts.selectors import client_token_is_valid, client_tokens
 from controlplane.accounts.services import client_token_revoke
 from controlplane.accounts.token_text import token_digest
 from controlplane.catalog.models import Environment
-from controlplane.config import Config, load
-from controlplane.home import Home, home_create
+from controlplane.config.home import Home, home_create
+from controlplane.config.loading import Config, load
 from controlplane.ops.installation import CLIENT_SUBJECT, installation_prepare
 from controlplane.ops.management.commands.prepare import report
 from tests.support.principals import somebody

@@ -10,8 +10,8 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.utils import ConnectionHandler
 from pytest_django.plugin import DjangoDbBlocker
 
-from controlplane.config import load
-from controlplane.databases import databases
+from controlplane.config.loading import load
+from controlplane.database.aliases import databases
 from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.postgres import postgresql_server
 

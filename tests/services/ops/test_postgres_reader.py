@@ -8,8 +8,8 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError
 from django.db.utils import ConnectionHandler
 from pytest_django.plugin import DjangoDbBlocker
 
-from controlplane.config import load
-from controlplane.databases import READER, databases
+from controlplane.config.loading import load
+from controlplane.database.aliases import READER, databases
 from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.postgres import postgresql
 

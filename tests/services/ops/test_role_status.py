@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError
 
+from controlplane.config.values import Address
 from controlplane.ops import web_status, worker_status
 from controlplane.ops.beat_status import Sending
 from controlplane.ops.health import Condition
 from controlplane.ops.http_metrics import Message, Receive, Send
 from controlplane.ops.web_status import WebStatus
 from controlplane.ops.worker_status import Watched
-from controlplane.values import Address
 from tests.support.ports import free_ports
 from xdscore.status_http import Readiness
 
@@ -164,7 +164,7 @@ def test_web__scraped_in_a_thread__gives_its_connections_back(monkeypatch: pytes
 FORKS = """
 import os, sys, time, urllib.request
 from controlplane.ops.status_thread import StatusThread
-from controlplane.values import Address
+from controlplane.config.values import Address
 from xdscore.status_http import Readiness
 
 port = int(sys.argv[1])

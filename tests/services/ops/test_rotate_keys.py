@@ -16,7 +16,7 @@ from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import resource_get
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
-from controlplane.home import encryption_keys
+from controlplane.config.home import encryption_keys
 from controlplane.journal.models import AuditEvent
 from controlplane.notify.models import Channel, ChannelKind
 from controlplane.notify.sealing import channel_secret

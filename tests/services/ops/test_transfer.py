@@ -25,8 +25,8 @@ from controlplane.accounts.principal import ADMIN_SCOPES, Role
 from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.catalog.models import Change, Environment, Revision
 from controlplane.catalog.services import environment_default_ensure
-from controlplane.config import load
-from controlplane.databases import READER
+from controlplane.config.loading import load
+from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from controlplane.journal.models import AuditEvent
 from controlplane.notify.models import ChannelKind

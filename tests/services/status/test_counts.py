@@ -14,7 +14,7 @@ from controlplane.catalog.models import Environment, Quarantine, Resource
 from controlplane.catalog.selectors import environment_list, resource_list
 from controlplane.catalog.services import environment_create
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.values import IncidentState
 from controlplane.status.environments import Headline

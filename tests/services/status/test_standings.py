@@ -8,7 +8,7 @@ from controlplane.builder import recording
 from controlplane.catalog.selectors import resource_list
 from controlplane.catalog.services import environment_create
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.databases import READER
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine, incident_release, incident_set_state
 from controlplane.incidents.values import IncidentState

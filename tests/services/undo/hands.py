@@ -12,9 +12,9 @@ from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import change_get, environment_get, resource_get
-from controlplane.catalog.services import change_apply, environment_update
+from controlplane.catalog.services import Terms, change_apply, environment_update
 from controlplane.catalog.values import ChangeMade, Delete, Edit, EnvironmentPolicy, Put
-from controlplane.errors import Conflict, NotFound
+from controlplane.common.errors import Conflict, NotFound
 from controlplane.undo.services import Undone, change_undo, undo_way
 from tests.support.manifests import Tree, cluster, parsed
 from tests.support.principals import somebody
@@ -30,7 +30,7 @@ DENY_ALL = RuleDraft(Effect.DENY, "*")
 
 def put(*trees: Tree, owner: str | None = None, delete: tuple[str, ...] = (), actor: Principal = DANA) -> ChangeMade:
     edits: list[Edit] = [*(Put(parsed(tree)) for tree in trees), *(Delete(CLUSTER, name) for name in delete)]
-    return change_apply(environment_key="default", edits=edits, actor=actor, message="why", owner=owner)
+    return change_apply(environment_key="default", edits=edits, actor=actor, message="why", terms=Terms(owner))
 
 
 def undo(change: str, actor: Principal = OPAL) -> Undone:

@@ -20,9 +20,9 @@ from controlplane.access.services import (
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.models import Resource
-from controlplane.catalog.services import change_apply, environment_create
+from controlplane.catalog.services import Terms, change_apply, environment_create
 from controlplane.catalog.values import Delete, Edit, EnvironmentPolicy, Put
-from controlplane.errors import Conflict, InputInvalid, NotFound
+from controlplane.common.errors import Conflict, InputInvalid, NotFound
 from controlplane.undo.services import change_undo
 from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
@@ -56,7 +56,7 @@ def resource_writes(draw: st.DrawFn) -> Write:
         patience = draw(st.sampled_from(("1s", "2s", None)))
         edits.append(Put(PARSED[name, patience]) if patience else Delete(CLUSTER, name, missing_ok=True))
     owner = draw(st.sampled_from((None, "team-a", "team-b")))
-    return lambda key: change_apply(environment_key=key, edits=edits, actor=DANA, owner=owner).change_id
+    return lambda key: change_apply(environment_key=key, edits=edits, actor=DANA, terms=Terms(owner)).change_id
 
 
 @st.composite

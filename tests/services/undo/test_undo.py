@@ -15,8 +15,8 @@ from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_get, resource_get
 from controlplane.catalog.services import change_apply, change_start, environment_create, environment_update
 from controlplane.catalog.values import ChangeMade, Delete, EnvironmentPolicy, Put
-from controlplane.databases import READER
-from controlplane.errors import Conflict, Forbidden, InputInvalid, NotFound
+from controlplane.common.errors import Conflict, Forbidden, InputInvalid, NotFound
+from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine, incident_release
 from controlplane.journal.models import AuditEvent
@@ -173,7 +173,7 @@ def test_undo__while_the_environment_is_held__an_operator_goes_through_and_an_ed
     made = put(cluster("a"))
     settings(hold="freeze")
 
-    with pytest.raises(Conflict, match="is held: freeze"):
+    with pytest.raises(Conflict, match="is on hold: freeze"):
         undo(made.change_id, editor)
     undo(made.change_id, operator)
 

@@ -18,8 +18,8 @@ from controlplane.access.services import (
 from controlplane.access.values import Case, RuleDraft
 from controlplane.builder.services import builds_sweep
 from controlplane.catalog.selectors import change_get
-from controlplane.databases import READER
-from controlplane.errors import Conflict
+from controlplane.common.errors import Conflict
+from controlplane.database.aliases import READER
 from tests.services.undo.hands import (
     DANA,
     DENY_ALL,

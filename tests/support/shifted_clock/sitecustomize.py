@@ -27,7 +27,7 @@ class _AnyDatetime(type):
 
 
 class _Datetime(_Right, metaclass=_AnyDatetime):
-    """What others import as `datetime.datetime`."""
+    """The class that others import as `datetime.datetime`, with the shifted time."""
 
     @classmethod
     def now(cls, tz: dt.tzinfo | None = None) -> Self:

@@ -6,8 +6,8 @@ import pytest
 from envoy.service.status.v3 import csds_pb2
 from google.protobuf import json_format
 
-from adsserver.node_match import MatcherError, compile_matchers
 from adsserver.ports import FleetClient
+from adsserver.wire.node_match import MatcherError, compile_matchers
 
 CLIENT = FleetClient("c1", "prod", "spiffe://corp/Web", "web-1.eu", "fleet", "envoy", "1.40.0")
 

@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
-from adsserver.authorities import Authorities, Chain, presented
+from adsserver.identity.authorities import Authorities, Chain, presented
 from tests.support.certificates import MINUTE, Authority, replace_file
 from tests.support.figures import measured
 from xdscore.limits import Limits

@@ -4,8 +4,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from adsserver import memory
-from adsserver.memory import allowed_bytes, cgroup_files, least_limit
+from adsserver.limits import memory
+from adsserver.limits.memory import allowed_bytes, cgroup_files, least_limit
 from xdscore.limits import Limits
 
 GIB = 1 << 30

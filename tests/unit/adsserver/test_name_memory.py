@@ -9,7 +9,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 
 from adsserver.engine.events import DeltaRequest, SotwRequest, Variant
 from adsserver.engine.session import Session
-from adsserver.wire import decode
+from adsserver.wire.discovery import decode
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World
 from xdscore.limits import Limits

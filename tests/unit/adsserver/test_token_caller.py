@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from adsserver import callers as callers_module
-from adsserver.authorities import Authorities
-from adsserver.callers import EXPIRED, REVOKED, Callers
-from adsserver.identity import NOBODY, Caller, Metadata, UnauthenticatedError, UndecidedError, token_caller
+from adsserver.identity import callers as callers_module
+from adsserver.identity.authorities import Authorities
+from adsserver.identity.callers import EXPIRED, REVOKED, Callers
+from adsserver.identity.identification import (
+    NOBODY,
+    Caller,
+    Metadata,
+    UnauthenticatedError,
+    UndecidedError,
+    token_caller,
+)
 from adsserver.ports import ClientToken
 from controlplane.accounts.token_text import api_token_text, client_token_text, token_digest
 from tests.support.ads_client import until

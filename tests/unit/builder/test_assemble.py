@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.builder.stages.assemble import EMPTY, assemble
-from xdscore.chunks import encode_chunks
+from tests.support.chunks import encode_chunks
 from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served, WithheldName
 
 

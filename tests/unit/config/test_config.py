@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.config import Config, ConfigError, load
-from controlplane.values import AdsAuth, MailSecurity, RepeatErrors
+from controlplane.config.loading import Config, ConfigError, load
+from controlplane.config.values import AdsAuth, MailSecurity, RepeatErrors
 
 HERE = Path("/somewhere/with a space")
 KEY = "A" * 43  # 32 zero bytes, in base64 without padding

@@ -8,9 +8,9 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.utils import ConnectionHandler
 from pytest_django.plugin import DjangoDbBlocker
 
-from controlplane.config import load
-from controlplane.databases import READER, databases
-from controlplane.home import home_create
+from controlplane.config.home import home_create
+from controlplane.config.loading import load
+from controlplane.database.aliases import READER, databases
 from tests.support.keys import ENCRYPTION_KEYS
 
 POSTGRES = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.foreign_lines import ForeignLines, carry
+from controlplane.logs.foreign_lines import ForeignLines, carry
 
 ORIGIN = {"role": "ads", "process": 7, "version": "1.2.3"}
 TRACEBACK = b"""Traceback (most recent call last):

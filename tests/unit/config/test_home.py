@@ -8,9 +8,9 @@ import pytest
 from kombu.utils.url import url_to_parts
 from redis import ConnectionPool
 
-from controlplane import home
-from controlplane.config import Config, load
-from controlplane.home import Home, HomeError
+from controlplane.config import home
+from controlplane.config.home import Home, HomeError
+from controlplane.config.loading import Config, load
 
 
 def config(path: Path, **environment: str) -> Config:

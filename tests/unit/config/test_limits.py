@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.config import ConfigError, load
+from controlplane.config.loading import ConfigError, load
 from xdscore.limits import LIMITS, ORDERED, Limit, Limits
 
 HERE = Path("/here")

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 BEGIN = """
 import os, sys
-from controlplane.log_capture import capture_begin, log_stream
+from controlplane.logs.capture import capture_begin, log_stream
 capture_begin()
 """
 # What the C++ of a library says before it gives up, past everything of Python.
@@ -63,6 +63,16 @@ def test_process__that_ends_somehow__its_last_words_come_out(
     said = [json.loads(line) for line in lines]
     assert ended == status
     assert [(each["level"], each["role"]) for each in said if each["event"].startswith(event)] == [(level, "ads")]
+
+
+def test_process__that_cannot_start__says_why_as_its_log_would(tmp_path: Path) -> None:
+    program = 'from controlplane.logs.capture import say_last; say_last("PARLEY_HOME cannot be used")'
+
+    (said,) = events(tmp_path, program)
+
+    assert (said["level"], said["logger"]) == ("critical", "controlplane.log_capture")
+    assert said["event"] == "PARLEY_HOME cannot be used"
+    assert said["timestamp"].endswith("Z")
 
 
 def test_grpc_core__that_logs__is_json(tmp_path: Path) -> None:

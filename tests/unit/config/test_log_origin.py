@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.log_origin import SERVING, role_of
+from controlplane.logs.origin import SERVING, role_of
 
 SITE = "/opt/parley/lib/python3.11/site-packages"
 

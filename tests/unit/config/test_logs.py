@@ -11,8 +11,8 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.log_text import contained
-from controlplane.logs import logging_config
+from controlplane.logs.setup import logging_config
+from controlplane.logs.text import contained
 
 
 def formatted(*, as_json: bool, event: str, **fields: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.variables import MEANINGS
+from controlplane.config.variables import MEANINGS
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[3]

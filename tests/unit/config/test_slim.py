@@ -12,7 +12,7 @@ import sys
 import django
 django.setup()
 import adsserver.main
-import adsserver.process
+import adsserver.running.process
 import adsserver.store
 import controlplane.ops.management.commands.ads
 loaded = {name.partition(".")[0] for name in sys.modules}

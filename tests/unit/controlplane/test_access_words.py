@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.access.values import RuleDraft
+from controlplane.common.errors import InputInvalid
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
-from controlplane.errors import InputInvalid
 from xdscore.access import Effect
 from xdscore.selectors import Selector
 

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from controlplane.hints import MAX_WAITING, Hint, HintSender
+from controlplane.broker.hints import MAX_WAITING, Hint, HintSender
 
 
 class Broker:

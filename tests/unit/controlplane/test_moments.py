@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controlplane.moments import moment_or_age
+from controlplane.http.moments import moment_or_age
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 

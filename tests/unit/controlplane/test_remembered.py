@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from controlplane.remembered import Remembered
+from controlplane.common.remembered import Remembered
 
 
 class Maker:

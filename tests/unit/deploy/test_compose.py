@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.config import load
-from controlplane.home import Home
+from controlplane.config.home import Home
+from controlplane.config.loading import load
 from controlplane.ops.supervisor.programs import WEB, WORKER, programs
 from tests.support.compose import MissingVariableError, compose_document, interpolated, one_shot, problems
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from adsserver.server import DRAIN_LIMIT_S
-from controlplane.config import load
+from adsserver.running.server import DRAIN_LIMIT_S
+from controlplane.config.loading import load
 from tests.support.compose import compose_document
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"

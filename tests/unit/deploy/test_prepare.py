@@ -12,9 +12,9 @@ import pytest
 from cryptography import x509
 
 from adsserver.config import TlsFiles
-from adsserver.tls import Certificates, server_credentials
-from controlplane.config import Config, load
-from controlplane.values import AdsAuth
+from adsserver.identity.tls import Certificates, server_credentials
+from controlplane.config.loading import Config, load
+from controlplane.config.values import AdsAuth
 from tests.support.compose import ROOT, compose_document, env_file, interpolated
 
 METHOD = "/test.Greeter/Greet"

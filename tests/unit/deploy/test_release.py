@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.dockerfile_steps.context import context_files
+from scripts.dockerfile_steps import context_files
 
 ROOT = Path(__file__).parents[3]
 MANAGE = """import pathlib, sys

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from adsserver.process import _STORE_STOP_S
-from adsserver.server import DRAIN_LIMIT_S
-from controlplane.config import load
+from adsserver.running.process import _STORE_STOP_S
+from adsserver.running.server import DRAIN_LIMIT_S
+from controlplane.config.loading import load
 from tests.support.compose import compose_document
 from tests.support.systemd import FOLDER, RELEASE, ROOT, needed, own_settings, unit, unit_names, variables_of
 

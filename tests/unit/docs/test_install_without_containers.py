@@ -10,10 +10,10 @@ import pytest
 import yaml
 from cryptography import x509
 
-from adsserver.identity import spiffe_identity
+from adsserver.identity.identification import spiffe_identity
 from controlplane.clients.bootstraps import NAMED_FILES
-from controlplane.config import load
-from controlplane.variables import MEANINGS
+from controlplane.config.loading import load
+from controlplane.config.variables import MEANINGS
 from tests.support.systemd import FOLDER, unit_names, variables_of
 
 ROOT = Path(__file__).resolve().parents[3]

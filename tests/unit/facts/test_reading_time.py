@@ -7,7 +7,7 @@ import pytest
 
 from adsserver.store.facts import FactBuffer
 from controlplane.clients.facts import FactBatch
-from controlplane.clients.foreign_text import WITHHELD
+from controlplane.clients.foreign_text import NOT_SHOWN
 from tests.support.facts import content, rejected, respond, stream
 from tests.support.manifests import parsed, tls_secret
 from xdscore.limits import Limits
@@ -77,8 +77,8 @@ class Ground:
     def read_of(self, accountable: str) -> int:
         """How many texts of one were read: the rest is withheld."""
         texts = [each.text for batch in self.batches for each in batch.nacks if each.accountable == accountable]
-        assert all(text == WITHHELD or REDACTED in text for text in texts)
-        return sum(text != WITHHELD for text in texts)
+        assert all(text == NOT_SHOWN or REDACTED in text for text in texts)
+        return sum(text != NOT_SHOWN for text in texts)
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from ipaddress import ip_network
 
 import pytest
 
+from controlplane.config.values import WebhookAllow
 from controlplane.notify.targets import Target, TargetRefusedError, allowed_address, shown_target, target_of
-from controlplane.values import WebhookAllow
 
 NOBODY = WebhookAllow()
 HOOK = Target("https", "hooks.example", 443, "/")

@@ -135,6 +135,21 @@ def test_parse__name_that_cannot_be_one__is_refused(name: str, code: str) -> Non
     assert (code, "/name") in codes({"@type": CLUSTER, "name": name})
 
 
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"@type": CLUSTER, "name": "xdstp://a/b?z=1&a=2"},
+        {"@type": WRAPPER, "name": "xdstp://a/b?z=1&a=2", "resource": {"@type": CLUSTER, "name": "c"}},
+    ],
+    ids=("its own", "wrapper's"),
+)
+def test_parse__context_parameters_in_any_order__are_one_name(tree: dict[str, Any]) -> None:
+    outcome = parse(Manifest(tree), Expected("cluster", "xdstp://a/b?z=1&a=2"))
+
+    assert isinstance(outcome, ParsedResource)
+    assert outcome.name == "xdstp://a/b?a=2&z=1"
+
+
 @pytest.mark.parametrize("name", ["x" * 1024, "é" * 512, "a b", "xdstp://x/y?z=1#f", "日本"])
 def test_parse__name_at_the_limit__passes(name: str) -> None:
     assert parsed({"@type": CLUSTER, "name": name}).name == name

@@ -134,6 +134,12 @@ def test_references__xdstp_name_without_source__is_ours() -> None:
     assert references(tree) == [("route", "xdstp://a/r", CONFIG + "/rds/route_config_name")]
 
 
+def test_references__context_parameters_in_any_order__name_one_resource() -> None:
+    tree = listener(HCM, rds={"route_config_name": "xdstp://a/r?z=1&a=2", "config_source": FILE})
+
+    assert references(tree) == [("route", "xdstp://a/r?a=2&z=1", CONFIG + "/rds/route_config_name")]
+
+
 def test_references__other_filters__name_clusters_and_scopes_name_routes() -> None:
     proxy = listener(FILTERS + "tcp_proxy.v3.TcpProxy", cluster="t")
     scope = {

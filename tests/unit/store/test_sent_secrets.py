@@ -7,7 +7,7 @@ from adsserver.store.contents import ContentMemory
 from adsserver.store.reading_time import ReadingTime
 from adsserver.store.sent_secrets import Hearing
 from controlplane.catalog.sealing import key_ring
-from controlplane.clients.foreign_text import WITHHELD
+from controlplane.clients.foreign_text import NOT_SHOWN
 from tests.support.manifests import cluster, parsed, tls_secret
 from xdscore.redaction import REDACTED
 from xdscore.resource_types import CLUSTER, SECRET
@@ -45,8 +45,8 @@ def test_kept__content_is_gone_or_sealed_by_nobody_known__is_withheld_whole(cont
     unread, gone = Content(b"3" * 16, "v3", 3), Content(b"4" * 16, "v4", 3)
     contents.add({}, {unread.blob: b"garbage"})
 
-    assert refusing(contents, f"bad '{KEY}'", PLAIN, gone) == WITHHELD
-    assert refusing(contents, f"bad '{KEY}'", unread) == WITHHELD
+    assert refusing(contents, f"bad '{KEY}'", PLAIN, gone) == NOT_SHOWN
+    assert refusing(contents, f"bad '{KEY}'", unread) == NOT_SHOWN
 
 
 def test_kept__fleet_that_says_the_same__is_read_once(contents: ContentMemory) -> None:
@@ -76,6 +76,6 @@ def test_kept__no_time_is_left__is_withheld_but_not_what_holds_no_secret_or_says
     hearing, sent = hearing_of(contents, time=time), (NamedContent("pay", SEALED),)
     time.spend("client", 0.0)
 
-    assert hearing.kept("client", f"bad '{KEY}'", SECRET, sent) == WITHHELD
+    assert hearing.kept("client", f"bad '{KEY}'", SECRET, sent) == NOT_SHOWN
     assert hearing.kept("client", "", SECRET, sent) == ""
     assert hearing.kept("client", "no", CLUSTER, (NamedContent("pay", PLAIN),)) == "no"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.home import Home
+from controlplane.config.home import Home
 from controlplane.ops.supervisor import guard
 from controlplane.ops.supervisor.locks import children_gone
 from tests.support.waiting import eventually

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.config import Config, load
-from controlplane.home import Home, home_create
+from controlplane.config.home import Home, home_create
+from controlplane.config.loading import Config, load
 from controlplane.ops.supervisor.locks import Held, supervisor_absent, supervisor_lock
 from controlplane.ops.supervisor.prepared import prepared, prepared_note
 from controlplane.ops.supervisor.valkey import SOCKET_PATH_BYTES_MAX, socket_clear, socket_place, valkey_binary

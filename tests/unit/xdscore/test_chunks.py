@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.chunks import encode_chunks
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.chunks import (
     CHUNKS,
@@ -21,7 +22,6 @@ from xdscore.chunks import (
     decode_chunk,
     decode_root,
     encode_access,
-    encode_chunks,
     encode_root,
 )
 from xdscore.client_groups import ClientGroup, Trust
@@ -126,7 +126,7 @@ def _shown(state: TypeState) -> tuple[object, ...]:
 
 def test_chunks__other_hash_seed__gives_the_same_bytes() -> None:
     program = (
-        "from xdscore.chunks import encode_chunks; from xdscore.snapshot import *\n"
+        "from tests.support.chunks import encode_chunks; from xdscore.snapshot import *\n"
         "e = {('cluster', f'c{i}'): Served(Content(bytes(16), 'v', i), None) for i in range(300)}\n"
         "print(content_hash(b''.join(encode_chunks(e))).hex())"
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import errors
 from controlplane.api import errors as http
-from controlplane.errors import ControlPlaneError
+from controlplane.common import errors
+from controlplane.common.errors import ControlPlaneError
 from scripts.codes_page import page
 from xdscore.codes import CATALOGUE, Code, shown
 from xdscore.errors import StatusCode

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.clients.foreign_text import SECRET_FIELDS, WITHHELD, nack_text
+from controlplane.clients.foreign_text import NOT_SHOWN, SECRET_FIELDS, nack_text
 from tests.support.certificates import Authority
 from tests.support.sensitive_fields import (
     filled,
@@ -109,7 +109,7 @@ def test_without_secrets__body_of_a_key_by_itself_in_any_form__goes() -> None:
 def test_secrets_of__what_cannot_be_looked_for__is_none_and_the_whole_text_is_withheld() -> None:
     assert secrets_of([b"x" * (MAX_SECRET_BYTES + 1)]) is None
     assert secrets_of([b' "" ']) is None
-    assert nack_text("anything", secret=False, held=None, max_bytes=4096) == WITHHELD
+    assert nack_text("anything", secret=False, held=None, max_bytes=4096) == NOT_SHOWN
     assert nack_text("", secret=False, held=None, max_bytes=4096) == ""
     assert secrets_of([]) == NO_SECRETS
 

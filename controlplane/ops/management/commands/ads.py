@@ -9,16 +9,16 @@ from django.core.management.base import BaseCommand
 
 from adsserver.config import AdsConfig, AuthMode, TlsFiles
 from adsserver.main import serve
-from adsserver.opener import Store
 from adsserver.ports import Directory
-from controlplane.config import Config
-from controlplane.home import home_create
-from controlplane.process import unknown_variables_tell
-from controlplane.values import RepeatErrors
+from adsserver.running.opener import Store
+from controlplane.config.home import home_create
+from controlplane.config.loading import Config
+from controlplane.config.values import RepeatErrors
+from controlplane.ops.process import unknown_variables_tell
 
 
 class Command(BaseCommand):
-    """Maps the product's configuration to that of the server, and serves."""
+    """Serves ADS, with the product's configuration mapped to the server's."""
 
     help = "Serve xDS to data planes until SIGTERM or Ctrl-C."
     requires_system_checks = []  # they belong to `make check`; a start must be quick
@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
 
 def ads_config(config: Config) -> AdsConfig:
-    """The part of the configuration that the ADS server needs, in its own words."""
+    """The part of the configuration that the ADS server needs, in the server's own form."""
     tls = config.ads_tls
     return AdsConfig(
         address=str(config.ads_address),
@@ -47,7 +47,9 @@ def ads_config(config: Config) -> AdsConfig:
 
 
 def open_store(on_directory: Callable[[Directory], None]) -> Store:
-    """Open the store where it is used; each of several workers is a new interpreter, without Django so far."""
+    """Open the store in the process that uses it; each of several workers is a new interpreter, without Django so
+    far.
+    """
     django.setup()
     # Not at the top: it needs models, and this module is how a worker's interpreter gets here.
     from adsserver.store import open_store as open_database_store  # noqa: PLC0415

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand
 
-from controlplane.config import in_force, unknown
-from controlplane.variables import Variable
+from controlplane.config.loading import in_force, unknown
+from controlplane.config.variables import Variable
 from xdscore.limits import LIMITS
 
 

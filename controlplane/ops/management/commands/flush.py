@@ -3,14 +3,14 @@
 from django.core.management.commands import flush
 from django.db import transaction
 
-from controlplane.append_only import maintenance
+from controlplane.database.append_only import maintenance
 
 
 class Command(flush.Command):
     """Empties every table."""
 
     def handle(self, **options: object) -> None:
-        """In one transaction, which alone may."""
+        """Empty the tables in one transaction, which alone may change append-only rows."""
         using = str(options["database"])
         with transaction.atomic(using=using), maintenance(using=using):
             super().handle(**options)

@@ -13,8 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
 
 from controlplane.access.selectors import rules_of_upgrade
-from controlplane.append_only import guards_ensure
-from controlplane.home import home_create
+from controlplane.config.home import home_create
+from controlplane.database.append_only import guards_ensure
 
 _SQLITE_WAIT_S: Final = 20  # decisions C30; everything else waits 5 s
 _POSTGRES_UNHURRIED: Final = "-c statement_timeout=0"  # the last setting of a name counts; lock_timeout stays (F26)
@@ -25,12 +25,12 @@ _SECRET_RULES: Final = ("access", "0002_secret_rules")
 
 
 class Command(migrate.Command):
-    """Migrates."""
+    """Applies migrations, with a home, with longer time limits, and with the triggers of append-only tables."""
 
     _wrote_rules = False
 
     def execute(self, *args: object, **options: object) -> str | None:
-        """Before Django's checks, which open the database."""
+        """Migrate; the home is made before Django's checks, which open the database."""
         home_create(settings.PARLEY)
         with _patient(connections[str(options["database"])]):
             output: str | None = super().execute(*args, **options)
@@ -46,7 +46,7 @@ class Command(migrate.Command):
         return output
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
-        """Says how far it is, and remembers whether rules were written now."""
+        """Print how far the migration is, and remember whether it wrote access rules now."""
         super().migration_progress_callback(action, migration, fake)
         if action == "apply_success" and migration is not None:
             self._wrote_rules |= (migration.app_label, migration.name) == _SECRET_RULES
@@ -54,7 +54,7 @@ class Command(migrate.Command):
 
 @contextmanager
 def _patient(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Connect anew with longer time limits, and go back to the usual ones afterwards."""
+    """Open the connection anew with longer time limits, and with the usual ones again afterwards."""
     usual = connection.settings_dict["OPTIONS"]
     patient = dict(usual)
     if connection.vendor == "sqlite":

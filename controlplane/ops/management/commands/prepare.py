@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
 from controlplane.catalog.key_marks import KeysForeign
-from controlplane.home import Home, home_create
+from controlplane.config.home import Home, home_create
 from controlplane.ops.installation import Prepared, installation_prepare
 from controlplane.ops.keys import foreign_keys_sentence
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
 
 def report(done: Prepared, home: Home) -> list[str]:
-    """What was done, and where what a person needs next is; never a secret itself."""
+    """The lines that tell what was done, and where a person finds what they need next; never a secret itself."""
     lines = [f"Database: {done.migrations} migrations applied." if done.migrations else "Database: up to date."]
     if done.administrator:
         given = str(home.admin_password) if home.admin_password in done.files else "that of PARLEY_ADMIN_PASSWORD"

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import lineages_renew
-from controlplane.home import home_create
+from controlplane.config.home import home_create
 from controlplane.ops.backups import BackupError, backup_restore
 from controlplane.ops.keys import foreign_keys_sentence
 
@@ -48,6 +48,6 @@ class Command(BaseCommand):
             raise CommandError(f"But keys{where} are missing; start nothing before they are there. {sentence}".rstrip())
 
     def _say(self, line: str) -> None:
-        """At once: a large installation takes minutes."""
+        """Print a line at once: a large installation takes minutes."""
         self.stdout.write(line)
         self.stdout.flush()

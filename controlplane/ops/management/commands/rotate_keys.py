@@ -20,7 +20,9 @@ _ADD = "Add the key they were made with and run this again; if it is lost for go
 
 
 class Command(BaseCommand):
-    """Moves what is stored to the newest key. Everything serves on, and it may be run again at any time."""
+    """Seals and signs everything that is stored under the newest key. Everything serves on, and it may be run again at
+    any time.
+    """
 
     help = (
         "Seal every secret and sign every snapshot with the first key of PARLEY_ENCRYPTION_KEYS, while everything "

@@ -1,0 +1,1 @@
+"""The processes of ADS: how one starts, serves at a port and ends, and how several share that port."""

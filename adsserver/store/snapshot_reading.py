@@ -1,0 +1,267 @@
+"""Reads a published snapshot from its stored parts and remembers those, so that the next one loads only what is new.
+
+A snapshot is read whole or not at all (reliability P1). One secret that cannot be opened costs nothing but itself
+(law 1): its last content that could stays, and without one its name is unreadable until it can be opened.
+"""
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+import structlog
+
+from adsserver.engine.versions import remember_marks
+from adsserver.store.blobs import Blobs, SnapshotUnreadable, read_contents, read_parts
+from adsserver.store.contents import ContentMemory
+from adsserver.store.disk_format import Part
+from controlplane.snapshots.selectors import SnapshotHead
+from xdscore.access import AccessTable
+from xdscore.chunks import Chunk, ChunkError, changed_entries, decode_access, decode_chunk, decode_root
+from xdscore.resource_types import by_word
+from xdscore.snapshot import (
+    Content,
+    Entry,
+    EntryKey,
+    Served,
+    Snapshot,
+    UnreadableName,
+    WithheldName,
+    snapshot_after,
+    snapshot_from_entries,
+)
+
+log = structlog.get_logger(__name__)
+
+_SWEEP_S = 60.0  # twice the time a slow stream may take for one write
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The newest snapshot of an environment that could be loaded, and where it came from: its chunks by address, and
+    the contents that could not be opened.
+    """
+
+    snapshot: Snapshot
+    head: SnapshotHead
+    chunks: tuple[bytes, ...]
+    unreadable: frozenset[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The parts of one snapshot: the addresses of its chunks and its access table. `chunks` and `stored` are those of
+    every snapshot that is remembered, by address, these among them.
+    """
+
+    addresses: tuple[bytes, ...]
+    access: AccessTable
+    chunks: Mapping[bytes, Chunk]
+    stored: Mapping[bytes, bytes]
+
+    def entries(self) -> Iterator[tuple[EntryKey, Entry]]:
+        """Every entry of the snapshot."""
+        return (entry for address in self.addresses for entry in self.chunks[address])
+
+
+class SnapshotReader:
+    """Keeps what the snapshots in use were read from. For one thread."""
+
+    def __init__(self, contents: ContentMemory) -> None:
+        self._contents = contents
+        self._chunks: Mapping[bytes, Chunk] = {}
+        # The stored bytes of roots, access tables and chunks, for the disk.
+        self._stored: Mapping[bytes, bytes] = {}
+        self._in_use_before: frozenset[bytes] = frozenset()
+        self._fetched: frozenset[bytes] = frozenset()
+        self._next_sweep = time.monotonic() + _SWEEP_S
+
+    def read(self, head: SnapshotHead, before: Loaded | None, blobs: Blobs, doubtful: AbstractSet[bytes]) -> Loaded:
+        """The snapshot of this head; `before` itself where reading that one once more opened nothing new. Contents that
+        are `doubtful` could not be opened before and are read again. Raises SnapshotUnreadable, ChunkError and
+        CacheRefused.
+        """
+        if not head.genuine:
+            raise SnapshotUnreadable(
+                "its signature does not hold: it was altered, or signed under a key that is not configured"
+            )
+        parts = self._parts_of(head, before, blobs)
+        changes = self._changes(before, parts)
+        entries = _new_entries(parts, changes)
+        _check_rules(entries, parts.access)
+        unreadable = self._fetch_contents(entries, blobs, doubtful)
+        if before is not None and not is_newer(head, before):
+            # Read once more, for what could not be opened.
+            if before.unreadable == unreadable.keys():
+                return before
+            log.info("snapshot.mended", environment=head.environment, epoch=head.epoch)
+        current = before.snapshot if before is not None else None
+        snapshot = _put_together(head, parts, current, changes, unreadable)
+        remember_marks(snapshot, current)
+        self._chunks, self._stored = parts.chunks, parts.stored
+        _log_unserved(head, snapshot, unreadable)
+        return Loaded(snapshot, head, parts.addresses, frozenset(unreadable))
+
+    def part(self, address: bytes) -> Part:
+        """A root, access table or chunk as it is stored, with the contents of what it lists."""
+        return Part(self._stored[address], *self._contents.stored(_contents_of(self._chunks.get(address, ()))))
+
+    def let_go(self, loaded: Collection[Loaded]) -> None:
+        """Now and then forget the chunks and contents of no snapshot.
+
+        What was in use at the sweep before this one, or came since, stays one more round: a stream may still be
+        writing it.
+        """
+        now = time.monotonic()
+        if now < self._next_sweep:
+            return
+        self._next_sweep = now + _SWEEP_S
+        in_use = frozenset(address for each in loaded for address in _in_use(each.snapshot))
+        self._contents.keep(in_use | self._in_use_before | self._fetched)
+        self._in_use_before, self._fetched = in_use, frozenset()
+        chunks = {address for each in loaded for address in each.chunks}
+        roots = {bytes.fromhex(address) for each in loaded for address in (each.head.root, each.head.access)}
+        self._chunks = {address: chunk for address, chunk in self._chunks.items() if address in chunks}
+        self._stored = {address: data for address, data in self._stored.items() if address in chunks | roots}
+
+    def _parts_of(self, head: SnapshotHead, before: Loaded | None, blobs: Blobs) -> _Read:
+        root, table = bytes.fromhex(head.root), bytes.fromhex(head.access)
+        stored = {**self._stored, **read_parts(blobs, {root, table} - self._stored.keys())}
+        addresses, access = decode_root(stored[root]), _access(head, stored[table], before)
+        new = read_parts(blobs, {each for each in addresses if each not in self._chunks})
+        chunks = {**self._chunks, **{address: decode_chunk(data) for address, data in new.items()}}
+        return _Read(addresses, access, chunks, {**stored, **new})
+
+    def _changes(self, before: Loaded | None, parts: _Read) -> dict[EntryKey, Entry | None] | None:
+        """What differs from the snapshot before; None where that is not what to begin with: under other rules, and
+        where not all of it could be read.
+        """
+        if before is None or before.snapshot.access is not parts.access:
+            return None
+        if before.unreadable or before.snapshot.unknown:
+            return None
+        other = [(was, now) for was, now in zip(before.chunks, parts.addresses, strict=True) if was != now]
+        changes = changed_entries((self._chunks[was] for was, _ in other), (parts.chunks[now] for _, now in other))
+        return changes if all(word in by_word for word, _ in changes) else None
+
+    def _fetch_contents(
+        self, entries: Iterable[tuple[EntryKey, Entry]], blobs: Blobs, doubtful: AbstractSet[bytes]
+    ) -> dict[bytes, str]:
+        """Get what is not here, and again what could not be opened; what still cannot be, with the reason."""
+        wanted = _contents_of(entries)
+        missing = self._contents.missing(wanted) | (wanted & doubtful)
+        self._contents.add(*read_contents(blobs, missing))
+        self._fetched |= missing
+        return self._contents.unreadable(missing)
+
+
+def is_newer(head: SnapshotHead, loaded: Loaded | None) -> bool:
+    """Another lineage replaces whatever is there; within one, only a higher epoch does (decisions D5b, reliability
+    P5).
+    """
+    return loaded is None or head.lineage != loaded.head.lineage or head.epoch > loaded.head.epoch
+
+
+def _access(head: SnapshotHead, data: bytes, before: Loaded | None) -> AccessTable:
+    """The table; the same object while its bytes are, so that streams see at once that no rule changed."""
+    if before is not None and before.head.access == head.access:
+        return before.snapshot.access
+    return decode_access(data)
+
+
+def _new_entries(parts: _Read, changes: Mapping[EntryKey, Entry | None] | None) -> list[tuple[EntryKey, Entry]]:
+    """What the snapshot before did not have: what changed, or all of it."""
+    if changes is None:
+        return list(parts.entries())
+    return [(key, entry) for key, entry in changes.items() if entry is not None]
+
+
+def _put_together(
+    head: SnapshotHead,
+    parts: _Read,
+    current: Snapshot | None,
+    changes: Mapping[EntryKey, Entry | None] | None,
+    unreadable: Mapping[bytes, str],
+) -> Snapshot:
+    """The snapshot: the current one with what changed where that can be, else anew."""
+    if current is not None and changes is not None and not unreadable:
+        return snapshot_after(current, lineage=head.lineage, epoch=head.epoch, access=parts.access, changes=changes)
+    entries = [_readable(key, entry, current, unreadable) for key, entry in parts.entries()]
+    return _snapshot(head, parts.access, entries)
+
+
+def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
+    return {content.blob for _, entry in entries for content in _contents_in(entry)}
+
+
+def _contents_in(entry: Entry) -> tuple[Content, ...]:
+    """Every content that somebody may be sent of it."""
+    match entry:
+        case Served(content=content, proven=None) | WithheldName(content=Content() as content):
+            return (content,)
+        case Served(content=content, proven=Content() as proven):
+            return (content, proven)
+        case _:
+            return ()
+
+
+def _readable(
+    key: EntryKey, entry: Entry, current: Snapshot | None, unreadable: Mapping[bytes, str]
+) -> tuple[EntryKey, Entry | UnreadableName]:
+    """The entry as this process can serve it: without its content, the last one it served of the name (F14)."""
+    if isinstance(entry, WithheldName) and entry.content is not None and entry.content.blob in unreadable:
+        return key, WithheldName(entry.reason)
+    if not unreadable or not isinstance(entry, Served):
+        return key, entry
+    proven = entry.proven if entry.proven is not None and entry.proven.blob not in unreadable else None
+    reason = unreadable.get(entry.content.blob)
+    if reason is None:
+        return key, replace(entry, proven=proven)
+    word, name = key
+    state = current.types.get(word) if current is not None else None
+    known = state.served.get(name) if state is not None else None
+    if known is None or known.content.blob in unreadable:
+        return key, UnreadableName(reason)
+    return key, Served(known.content, proven, entry.rules)
+
+
+def _in_use(snapshot: Snapshot) -> Iterator[bytes]:
+    """The address of every content that somebody may be sent."""
+    for state in snapshot.types.values():
+        for entries in (state.served, state.partly):
+            for entry in entries.values():
+                yield from (content.blob for content in _contents_in(entry))
+
+
+def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:
+    """A name whose rules are not all in the table would be decided by the others alone. Raises ChunkError."""
+    rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
+    if not all(access.knows(row) for row in rows):
+        raise ChunkError("an entry names an access rule that the access table does not have")
+
+
+def _log_unserved(head: SnapshotHead, snapshot: Snapshot, unreadable: Mapping[bytes, str]) -> None:
+    """Log what of a snapshot is not served here."""
+    if unreadable:
+        log.warning(
+            "secret.unreadable",
+            environment=head.environment,
+            epoch=head.epoch,
+            contents=len(unreadable),
+            reason=min(unreadable.values()),
+        )
+    if snapshot.unknown:
+        log.warning("types.unknown", environment=head.environment, epoch=head.epoch, types=sorted(snapshot.unknown))
+
+
+def _snapshot(
+    head: SnapshotHead, access: AccessTable, entries: list[tuple[EntryKey, Entry | UnreadableName]]
+) -> Snapshot:
+    snapshot = snapshot_from_entries(
+        environment=head.environment, lineage=head.lineage, epoch=head.epoch, access=access, entries=entries
+    )
+    if access.rules:
+        # Here, and not on the event loop when the first audience needs it.
+        for state in snapshot.types.values():
+            state.by_rules()
+    return snapshot

@@ -1,0 +1,459 @@
+"""Discovery protos <-> engine events: bytes in, bytes out. Called by `servicers.stream`; decides nothing.
+
+Requests are parsed by protobuf. Responses are never built as messages: protobuf messages concatenate, so a response is
+a join of parts that were encoded once and are shared by many streams (performance.md law 1). Field numbers are those of
+envoy/service/discovery/v3/discovery.proto and are written beside each tag.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from sys import getsizeof
+from typing import Generic, TypeVar
+
+from envoy.config.core.v3 import base_pb2
+from envoy.service.discovery.v3 import discovery_pb2
+from google.protobuf import struct_pb2
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
+
+from adsserver.engine.events import DeltaRequest, Nack, NamedContent, Respond, SotwRequest, Variant
+from adsserver.ports import Contents
+from xdscore.errors import ResourceError
+from xdscore.limits import Limits
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_url
+
+# Tags of length-delimited fields: (field number << 3) | 2.
+_VERSION_INFO = b"\x0a"  # 1: DiscoveryResponse.version_info, DeltaDiscoveryResponse.system_version_info
+_RESOURCES = b"\x12"  # 2: resources, in both
+_TYPE_URL = b"\x22"  # 4: type_url, in both
+_NONCE = b"\x2a"  # 5: nonce, in both
+_REMOVED_RESOURCES = b"\x32"  # 6: DeltaDiscoveryResponse.removed_resources
+_CONTROL_PLANE = {Variant.SOTW: b"\x32", Variant.DELTA: b"\x3a"}  # 6 and 7: control_plane
+_RESOURCE_ERRORS = {Variant.SOTW: b"\x3a", Variant.DELTA: b"\x4a"}  # 7 and 9: resource_errors
+_RESOURCE_VERSION = b"\x0a"  # 1: Resource.version
+_RESOURCE_RESOURCE = b"\x12"  # 2: Resource.resource
+_RESOURCE_NAME = b"\x1a"  # 3: Resource.name
+_CONTROL_PLANE_IDENTIFIER = b"\x0a"  # 1: ControlPlane.identifier
+_ANY_TYPE_URL = b"\x0a"  # 1: Any.type_url
+_ANY_VALUE = b"\x12"  # 2: Any.value
+_ERROR_RESOURCE_NAME = b"\x0a"  # 1: ResourceError.resource_name
+_ERROR_DETAIL = b"\x12"  # 2: ResourceError.error_detail
+_RESOURCE_NAME_NAME = b"\x0a"  # 1: ResourceName.name
+_STATUS_MESSAGE = b"\x12"  # 2: Status.message
+
+# The client features that mean "I take resources wrapped in Resource, in SotW too" (protocol.md A9): what gRPC sends,
+# and how the protocol's text spells it. Envoy sends neither, and Node fails on a wrapper.
+_TAKES_WRAPPERS = frozenset({"xds.config.resource-in-sotw", "xds.config.supports-resource-in-sotw"})
+_WRAPPER_URL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
+
+ERROR_DOMAIN = "parley"
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+# What streams share: about nine full states of the largest allowed size (reliability (e): 3.5 MiB).
+_MAX_BODY_BYTES = 32 * 1024 * 1024
+# Whole responses, for as long as a fan-out lasts: two of the largest allowed size.
+_MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+# Room for the ACKs of the responses of some minutes, for each type.
+_MAX_REQUESTS = 4_096
+_MAX_SHARED_REQUEST_BYTES = 512
+
+# Declared facts of a node are kept for selectors and for people, not as an archive: metadata can hold whole templates.
+_MAX_METADATA_FIELDS = 64
+_MAX_FACT_CHARS = 256
+
+
+class MalformedRequestError(Exception):
+    """The bytes are not a discovery request this server can read. The text is sent to the client (INVALID_ARGUMENT)."""
+
+
+class OversizedRequestError(Exception):
+    """The request passes a limit of reliability (e). The text is sent to the client (RESOURCE_EXHAUSTED)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """The client's description of itself in its node. `metadata` holds its top-level strings, numbers and booleans;
+    `takes_wrappers`: its client features say that it unwraps resources in SotW (protocol.md A9). `kept_bytes`: the
+    memory of all of it, which nobody but its stream has.
+    """
+
+    id: str
+    cluster: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    user_agent: str = ""
+    user_agent_version: str = ""
+    takes_wrappers: bool = False
+    kept_bytes: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTypeRequest:
+    """A request for a type that is not in the table of types. `names` are the names it asks for (delta: subscribed)."""
+
+    type_url: str
+    names: tuple[str, ...]
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One request: its node if it has one, and its content. `type_url` is empty only on a single-type service."""
+
+    node: NodeFacts | None
+    type_url: str
+    request: SotwRequest | DeltaRequest | UnknownTypeRequest
+
+
+def decode(data: bytes, variant: Variant, service: ResourceType | None, limits: Limits) -> Incoming:
+    """Read one request of an aggregated service, or of the single-type service of `service`.
+
+    Raises MalformedRequestError (also for a missing type URL on ADS and a foreign one on a single-type service:
+    protocol.md A2) and OversizedRequestError.
+    """
+    message = discovery_pb2.DiscoveryRequest() if variant is Variant.SOTW else discovery_pb2.DeltaDiscoveryRequest()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise MalformedRequestError(f"The request is not a {message.DESCRIPTOR.name}.") from error
+    type_url: str = message.type_url
+    kind = _kind(type_url, service)
+    node = _node(message.node) if message.HasField("node") else None
+    nack = Nack(message.error_detail.code, message.error_detail.message) if message.HasField("error_detail") else None
+    if variant is Variant.SOTW:
+        names = _names(message.resource_names, message.resource_locators, limits)
+        if kind is None:
+            return Incoming(node, type_url, UnknownTypeRequest(type_url, names, message.response_nonce))
+        return Incoming(node, type_url, SotwRequest(kind, names, message.response_nonce, message.version_info, nack))
+    subscribe = _names(message.resource_names_subscribe, message.resource_locators_subscribe, limits)
+    if kind is None:
+        return Incoming(node, type_url, UnknownTypeRequest(type_url, subscribe, message.response_nonce))
+    unsubscribe = _names(message.resource_names_unsubscribe, message.resource_locators_unsubscribe, limits)
+    versions = _versions(message.initial_resource_versions, limits)
+    return Incoming(node, type_url, DeltaRequest(kind, subscribe, unsubscribe, versions, message.response_nonce, nack))
+
+
+class Decoder:
+    """Reads the requests of all streams of a process, on the event loop; the same bytes are read once.
+
+    The ACKs of a fleet are the same bytes, for nonces of a stream count up. What carries a node is one client's own.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._known: Recent[tuple[bytes, Variant, ResourceType | None], Incoming] = Recent(_MAX_REQUESTS, lambda _: 1)
+
+    def decode(self, data: bytes, variant: Variant, service: ResourceType | None) -> Incoming:
+        """Read one request as the function `decode` does; a request read before is not read again."""
+        if len(data) > _MAX_SHARED_REQUEST_BYTES:
+            return decode(data, variant, service, self._limits)
+        key = (data, variant, service)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        incoming = decode(data, variant, service, self._limits)
+        return incoming if incoming.node is not None else self._known.put(key, incoming)
+
+
+def _kind(type_url: str, service: ResourceType | None) -> ResourceType | None:
+    if service is None:
+        if not type_url:
+            raise MalformedRequestError("A request on an aggregated stream must have a type_url.")
+        return by_url.get(type_url)
+    if type_url and type_url != service.url:
+        raise MalformedRequestError(f"This service serves {service.url}; the request asks for another type.")
+    return service
+
+
+def _names(names: Sequence[str], locators: Sequence[discovery_pb2.ResourceLocator], limits: Limits) -> tuple[str, ...]:
+    asked = len(names) + len(locators)
+    if asked > limits.names_per_request:
+        raise OversizedRequestError(f"The request has {asked} names; at most {limits.names_per_request} are allowed.")
+    # A locator is a name here: no resource has variants that its parameters could choose from (protocol.md C9).
+    read = (*names, *(locator.name for locator in locators))
+    longest = max(map(len, read), default=0)
+    # A character takes at most 4 bytes in UTF-8: only long names are worth measuring.
+    if longest * 4 > limits.name_bytes and any(len(name.encode()) > limits.name_bytes for name in read):
+        raise OversizedRequestError(f"The request has a name of more than {limits.name_bytes} bytes.")
+    return read
+
+
+def _versions(held: Mapping[str, str], limits: Limits) -> dict[str, str]:
+    """The versions that a client lists as held, of one type, no more of them than an environment can have."""
+    if len(held) > limits.resources_per_environment:
+        raise OversizedRequestError(
+            f"The request says that {len(held)} resources are held; "
+            f"at most {limits.resources_per_environment} are allowed (resources_per_environment)."
+        )
+    versions = dict(held)
+    if any(len(version.encode()) > limits.name_bytes for version in versions.values()):
+        raise OversizedRequestError(f"The request has a version of more than {limits.name_bytes} bytes.")
+    return versions
+
+
+def _node(node: base_pb2.Node) -> NodeFacts:
+    metadata = _metadata(node.metadata.fields)
+    texts = (
+        node.id,
+        _printable(node.cluster),
+        _printable(node.user_agent_name),
+        _printable(node.user_agent_version) or _build_version(node.user_agent_build_version),
+    )
+    return NodeFacts(
+        id=texts[0],
+        cluster=texts[1],
+        metadata=metadata,
+        user_agent=texts[2],
+        user_agent_version=texts[3],
+        takes_wrappers=not _TAKES_WRAPPERS.isdisjoint(node.client_features),
+        kept_bytes=getsizeof(metadata) + sum(map(str.__sizeof__, (*texts, *metadata, *metadata.values()))),
+    )
+
+
+def _metadata(values: Mapping[str, struct_pb2.Value]) -> dict[str, str]:
+    facts: dict[str, str] = {}
+    for key in sorted(values):
+        text = _scalar(values[key])
+        if text is not None and len(key) <= _MAX_FACT_CHARS and len(text) <= _MAX_FACT_CHARS:
+            facts[key] = text
+        if len(facts) == _MAX_METADATA_FIELDS:
+            break
+    return facts
+
+
+def _scalar(value: struct_pb2.Value) -> str | None:
+    match value.WhichOneof("kind"):
+        case "string_value":
+            return value.string_value
+        case "number_value":
+            return f"{value.number_value:g}"
+        case "bool_value":
+            return "true" if value.bool_value else "false"
+        case _:
+            return None
+
+
+def _build_version(build: base_pb2.BuildVersion) -> str:
+    version = build.version
+    return f"{version.major_number}.{version.minor_number}.{version.patch}" if build.HasField("version") else ""
+
+
+def _printable(text: str) -> str:
+    shown = text[:_MAX_FACT_CHARS]
+    if shown.isprintable():
+        return shown
+    return "".join(character if character.isprintable() else " " for character in shown)
+
+
+def varint(number: int) -> bytes:
+    """A number as protobuf encodes it: seven bits a byte, lowest first."""
+    return _VARINTS[number] if number < len(_VARINTS) else _varint(number)
+
+
+def _varint(number: int) -> bytes:
+    parts = bytearray()
+    while number >= 0x80:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+# Of names, texts and versions, of which there are thousands in one response.
+_VARINTS = tuple(map(_varint, range(4_096)))
+
+
+def _field(tag: bytes, value: bytes) -> bytes:
+    return b"".join((tag, varint(len(value)), value))
+
+
+def _text_field(tag: bytes, value: str) -> bytes:
+    return _field(tag, value.encode())
+
+
+class Layout(Enum):
+    """The form of one entry of `resources`."""
+
+    ANY = "any"  # SotW: the resource in an Any
+    WRAPPED_ANY = "wrapped_any"  # SotW: a Resource in an Any
+    WRAPPER = "wrapper"  # delta: a Resource
+
+    __hash__ = object.__hash__  # as of Variant
+
+
+_Told = tuple[int, tuple[int, ...], tuple[str, ...], str, str, Layout]
+"""A response: its resources and errors by their identities, names that are gone, version, nonce, layout."""
+
+
+class Encoder:
+    """Encodes responses. One per process, used on the event loop only.
+
+    `identifier` is control_plane.identifier, stable for the life of the process (protocol.md A7).
+    """
+
+    def __init__(self, contents: Contents, identifier: str) -> None:
+        self._contents = contents
+        control_plane = _text_field(_CONTROL_PLANE_IDENTIFIER, identifier)
+        self._tails = {
+            variant: {
+                kind.url: _text_field(_TYPE_URL, kind.url) + _field(_CONTROL_PLANE[variant], control_plane)
+                for kind in RESOURCE_TYPES
+            }
+            for variant in Variant
+        }
+        self._control_plane = control_plane
+        # By identity of the engine's tuple, which is held so that the identity stays its own.
+        self._bodies: Recent[tuple[int, Layout], tuple[tuple[NamedContent, ...], bytes]] = Recent(
+            _MAX_BODY_BYTES, lambda entry: len(entry[1])
+        )
+        # Streams that opened together have the same nonces, and are told the same with the same bytes. The engine's
+        # resources and errors are known by their identities, and held so that these stay their own.
+        self._responses: Recent[_Told, tuple[Respond, bytes]] = Recent(_MAX_RESPONSE_BYTES, lambda entry: len(entry[1]))
+
+    def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False) -> bytes:
+        """The bytes of a DiscoveryResponse or DeltaDiscoveryResponse.
+
+        `wrapped`: a SotW client takes Resource wrappers. It is sent them always: then a name may differ from the
+        message's own, and a NACK names even what cannot be decoded (clients.md section 4).
+        """
+        layout = _layout(variant, wrapped=wrapped)
+        if not response.resources or response.kind.secret:
+            return self._whole(variant, layout, response)
+        errors = tuple(map(id, response.errors))
+        key = (id(response.resources), errors, response.removed, response.version, response.nonce, layout)
+        shared = self._responses.get(key)
+        if shared is None:
+            shared = self._responses.put(key, (response, self._whole(variant, layout, response)))
+        return shared[1]
+
+    def encode_errors(
+        self, variant: Variant, type_url: str, nonce: str, version: str, errors: Iterable[ResourceError]
+    ) -> bytes:
+        """The bytes of a response with errors only, for a type that is not in the table (protocol.md A5)."""
+        return b"".join(
+            (
+                _text_field(_VERSION_INFO, version),
+                _text_field(_TYPE_URL, type_url),
+                _text_field(_NONCE, nonce),
+                _field(_CONTROL_PLANE[variant], self._control_plane),
+                *self.error_entries(variant, errors),
+            )
+        )
+
+    def error_entries(self, variant: Variant, errors: Iterable[ResourceError]) -> list[bytes]:
+        """The bytes of each resource_errors entry."""
+        tag = _RESOURCE_ERRORS[variant]
+        return [_field(tag, _error_entry(error)) for error in errors]
+
+    def _whole(self, variant: Variant, layout: Layout, response: Respond) -> bytes:
+        parts = [
+            _text_field(_VERSION_INFO, response.version),
+            self._body(layout, response),
+            self._tails[variant][response.kind.url],
+            _text_field(_NONCE, response.nonce),
+        ]
+        # removed_resources exists in delta only; a SotW client learns a removal from absence (protocol.md D1).
+        if variant is Variant.DELTA:
+            parts.extend(_text_field(_REMOVED_RESOURCES, name) for name in response.removed)
+        parts.extend(self.error_entries(variant, response.errors))
+        return b"".join(parts)
+
+    def _body(self, layout: Layout, response: Respond) -> bytes:
+        resources = response.resources
+        if not resources:
+            return b""
+        if response.kind.secret:
+            # Decrypted at send time and never kept (decisions A8).
+            return self._join(layout, resources)
+        key = (id(resources), layout)
+        shared = self._bodies.get(key)
+        if shared is None:
+            shared = self._bodies.put(key, (resources, self._join(layout, resources)))
+        return shared[1]
+
+    def _join(self, layout: Layout, resources: tuple[NamedContent, ...]) -> bytes:
+        any_bytes = self._contents.any_bytes
+        parts: list[bytes] = []
+        for resource in resources:
+            data = any_bytes(resource.content)
+            if layout is Layout.ANY:
+                parts += (_RESOURCES, varint(len(data)), data)
+                continue
+            head = _head(resource, data)
+            size = len(head) + len(data)
+            if layout is Layout.WRAPPED_ANY:
+                wrapper = b"".join((_text_field(_ANY_TYPE_URL, _WRAPPER_URL), _ANY_VALUE, varint(size)))
+                parts += (_RESOURCES, varint(len(wrapper) + size), wrapper, head, data)
+            else:
+                parts += (_RESOURCES, varint(size), head, data)
+        return b"".join(parts)
+
+
+def _layout(variant: Variant, *, wrapped: bool) -> Layout:
+    if variant is Variant.DELTA:
+        return Layout.WRAPPER
+    return Layout.WRAPPED_ANY if wrapped else Layout.ANY
+
+
+def _head(resource: NamedContent, data: bytes) -> bytes:
+    """The bytes of a Resource wrapper up to those of its content. Never a ttl (protocol.md G1, decisions U20)."""
+    return b"".join(
+        (
+            _text_field(_RESOURCE_NAME, resource.name),
+            _text_field(_RESOURCE_VERSION, resource.content.version),
+            _RESOURCE_RESOURCE,
+            varint(len(data)),
+        )
+    )
+
+
+def _error_entry(error: ResourceError) -> bytes:
+    """The bytes of one ResourceError. The detail says the code in a form programs can read; it holds nothing the text
+    does not.
+    """
+    before, after = _status(int(error.code), error.xds_code)
+    status = b"".join((before, _text_field(_STATUS_MESSAGE, error.text), after))
+    return _field(_ERROR_RESOURCE_NAME, _text_field(_RESOURCE_NAME_NAME, error.name)) + _field(_ERROR_DETAIL, status)
+
+
+@lru_cache(maxsize=64)
+def _status(code: int, xds_code: str) -> tuple[bytes, bytes]:
+    """The bytes of a google.rpc.Status that stand before its message and behind it."""
+    status = status_pb2.Status()
+    status.details.add().Pack(error_details_pb2.ErrorInfo(reason=xds_code, domain=ERROR_DOMAIN))
+    after: bytes = status.SerializeToString(deterministic=True)
+    before: bytes = status_pb2.Status(code=code).SerializeToString()
+    return before, after
+
+
+class Recent(Generic[_Key, _Value]):
+    """A cache of the values used last, up to a total cost; a single value above that is handed back and not kept."""
+
+    def __init__(self, capacity: int, cost: Callable[[_Value], int]) -> None:
+        self._capacity = capacity
+        self._cost = cost
+        self._used = 0
+        self._entries: OrderedDict[_Key, _Value] = OrderedDict()
+
+    def get(self, key: _Key) -> _Value | None:
+        """The value under this key, which counts as used now; None when it is not kept."""
+        value = self._entries.get(key)
+        if value is not None:
+            self._entries.move_to_end(key)
+        return value
+
+    def put(self, key: _Key, value: _Value) -> _Value:
+        """Keep `value` under a key that is not kept, in place of values unused for longest; returns `value`."""
+        cost = self._cost(value)
+        if cost > self._capacity:
+            return value
+        self._entries[key] = value
+        self._used += cost
+        while self._used > self._capacity:
+            _, dropped = self._entries.popitem(last=False)
+            self._used -= self._cost(dropped)
+        return value

@@ -1,0 +1,20 @@
+"""The Redis client for hints. Timeouts are short: nothing waits for Redis on purpose (architecture.md law 4)."""
+
+from functools import cache
+
+from django.conf import settings
+from redis import Redis
+
+from controlplane.config import home
+
+
+@cache
+def redis_client() -> Redis:
+    """The Redis client of this process, with its own pool; it connects when it is first used."""
+    limits = settings.PARLEY.limits
+    return Redis.from_url(
+        home.redis_client_url(home.broker_url(settings.PARLEY)),
+        socket_timeout=limits.redis_timeout_ms / 1000,
+        socket_connect_timeout=limits.redis_timeout_ms / 1000,
+        health_check_interval=limits.redis_health_check_s,
+    )

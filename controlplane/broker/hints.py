@@ -1,0 +1,107 @@
+"""Hints over Redis: "look now". Losing one costs latency, never a change (architecture.md law 4).
+
+Whoever hints returns at once: one background thread sends, from a bounded queue that merges equal hints; while the
+broker does not answer, hints are dropped for ten seconds at a time (decisions D8, dependencies.md 16). The builder's
+sweeper and the replicas' poll find what a lost hint would have told.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+log = structlog.get_logger("controlplane.hints")  # users filter lines by this name
+
+PUBLISHED_CHANNEL = "parley:published"
+BREAK_S = 10.0
+MAX_WAITING = 1_000
+
+Hint = tuple[str, str | int]
+"""A hint: ("build", environment id) or ("published", environment key)."""
+
+
+class HintSender:
+    """Hands hints to `deliver` in one thread; `send` never blocks and never raises."""
+
+    def __init__(self, deliver: Callable[[Hint], None], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._deliver = deliver
+        self._clock = clock
+        self._waiting: dict[Hint, None] = {}
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._silent_until = 0.0
+        # A forked child inherits the object but not the thread, and maybe a lock that nobody will release.
+        os.register_at_fork(after_in_child=self._start_over)
+
+    def _start_over(self) -> None:
+        self._waiting = {}
+        self._condition = threading.Condition()
+        self._thread = None
+
+    def send(self, hint: Hint) -> None:
+        """Queue a hint; one that waits already is not queued twice, and one beyond the queue's length is dropped."""
+        with self._condition:
+            if len(self._waiting) < MAX_WAITING:
+                self._waiting[hint] = None
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
+                self._thread.start()
+            self._condition.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                while not self._waiting:
+                    self._condition.wait()
+                hint = next(iter(self._waiting))
+                del self._waiting[hint]
+            if self._clock() >= self._silent_until:
+                self._try(hint)
+
+    def _try(self, hint: Hint) -> None:
+        try:
+            self._deliver(hint)
+        except Exception as error:  # noqa: BLE001 - whatever the broker's client raises, a hint is only a hint
+            self._silent_until = self._clock() + BREAK_S
+            log.warning("hint.dropped", reason=str(error), silent_s=BREAK_S)
+
+
+def _nobody(_environment_id: int) -> None:
+    raise RuntimeError("this process was put together without anything that asks for builds")
+
+
+_build_ask: Callable[[int], None] = _nobody
+
+
+def builds_asked_by(ask: Callable[[int], None]) -> None:
+    """Let `ask` carry every hint to build from now on; it is given the id of the environment. Called by whoever puts
+    the process together: what carries it is Celery, which knows every room and is known by none (decisions D5a).
+    """
+    global _build_ask  # noqa: PLW0603  one process, one way to the workers
+    _build_ask = ask
+
+
+def _deliver(hint: Hint) -> None:
+    kind, subject = hint
+    if kind == "build":
+        _build_ask(int(subject))
+    else:
+        # Late: the library of Redis is loaded by who needs it, which few commands do.
+        from controlplane.broker.client import redis_client  # noqa: PLC0415
+
+        redis_client().publish(PUBLISHED_CHANNEL, str(subject))
+
+
+_sender = HintSender(_deliver)
+
+
+def hint_build(environment_id: int) -> None:
+    """Tell the workers that an environment has something to build."""
+    _sender.send(("build", environment_id))
+
+
+def hint_published(environment_key: str) -> None:
+    """Tell the ADS processes that an environment has a new snapshot."""
+    _sender.send(("published", environment_key))
