@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Protocol
 
 from adsserver.engine.events import Fact, Respond, Variant
+from xdscore.environment_choice import EnvironmentChoice
 from xdscore.resource_types import ResourceType
-from xdscore.selectors import EnvironmentChoice
 from xdscore.snapshot import Content, Snapshot
 
 

@@ -40,9 +40,9 @@ from controlplane.incidents.services import digest
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.client_kinds import ClientFamily
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.redaction import NO_SECRETS
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
-from xdscore.selectors import ClientFacts, Selector
 
 Item = TypeVar("Item")
 

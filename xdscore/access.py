@@ -1,6 +1,6 @@
 """Who may read what, compiled: the table that `decision` asks before anything else.
 
-Access is decided on the name alone, before existence, so that a refusal says nothing about what exists (reliability
+Access is decided on the name alone, before existence, so that a denial says nothing about what exists (reliability
 threat 6). The first rule that covers the type, matches the name and speaks of one of the audience's groups decides; the
 environment's default closes the list. A default that allows never covers secrets: they are allowed by a rule that names
 their type, or not at all.
@@ -17,12 +17,12 @@ from functools import cached_property
 from typing import TypeVar
 
 from xdscore.client_groups import ClientGroup, Trust
+from xdscore.denials import Denied, Missing
+from xdscore.environment_choice import ClientFacts
 from xdscore.patterns import PatternIndex
-from xdscore.refusals import Denied, Missing
 from xdscore.resource_types import ResourceType
-from xdscore.selectors import ClientFacts
 
-# Names that were asked for and are remembered with their verdict, for each audience and type.
+# Names that were asked for and are remembered with their ruling, for each audience and type.
 _MAX_VERDICTS = 10_000
 # Audiences that are remembered with what they may do, for each table; where nothing is verified, a client can be in any
 # set of groups it likes.
@@ -88,7 +88,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Ruling:
     """The effect for one name, the number of the rule that decided it (0: the environment's default) and the rule's
     words for clients.
     """
@@ -98,7 +98,7 @@ class Verdict:
     message: str = ""
 
     @cached_property
-    def refusal(self) -> Missing | Denied | None:
+    def denial(self) -> Missing | Denied | None:
         """The decision for the client when the name is denied or hidden; None when it is allowed. Computed once, for
         decisions are many.
         """
@@ -111,7 +111,7 @@ class Verdict:
                 return None
 
 
-_BY_DEFAULT = {effect: Verdict(effect) for effect in Effect}
+_BY_DEFAULT = {effect: Ruling(effect) for effect in Effect}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,8 @@ class AccessTable:
         """Whether the environment's default allows everything except secrets."""
         return self.default is Effect.ALLOW and not self.default_covers_secrets
 
-    def by_default(self, kind: ResourceType) -> Verdict:
-        """The verdict for names of this type that no rule matches."""
+    def by_default(self, kind: ResourceType) -> Ruling:
+        """The ruling for names of this type that no rule matches."""
         return _BY_DEFAULT[Effect.DENY if self._closed_to(kind) else self.default]
 
     def only(self, numbers: Collection[int]) -> "AccessTable":
@@ -197,9 +197,9 @@ class AccessTable:
         """Whether every number is that of a rule in this table, or `CLOSED` where the default is closed to secrets."""
         return all(number in self._compiled.by_number or (number == CLOSED and self.closed) for number in numbers)
 
-    def verdict(self, audience: Audience, kind: ResourceType, name: str) -> Verdict:
+    def ruling(self, audience: Audience, kind: ResourceType, name: str) -> Ruling:
         """What this audience may do with this name, whether or not the name exists."""
-        return self.permissions(audience, kind).verdict(name) if self.rules else self.by_default(kind)
+        return self.permissions(audience, kind).ruling(name) if self.rules else self.by_default(kind)
 
     def permissions(self, audience: Audience, kind: ResourceType) -> "Permissions":
         """The permissions of this audience for names of this type. The same object each time, as long as it is
@@ -213,14 +213,14 @@ class AccessTable:
 
     def trace(self, audience: Audience, kind: ResourceType, name: str) -> tuple[RuleStep, ...]:
         """Every rule that matches the name up to the one that decides; the explain page shows them in this order."""
-        decided = self.verdict(audience, kind, name).rule
+        decided = self.ruling(audience, kind, name).rule
         rules = (self._compiled.by_number[number] for number in self.row(kind, name) if number != CLOSED)
         steps = [RuleStep(rule, rule.number == decided) for rule in rules]
         last = next((place for place, step in enumerate(steps) if step.decided), len(steps))
         return tuple(steps[: last + 1])
 
-    def heard_by(self, audience: Audience, kind: ResourceType) -> Mapping[int, Verdict]:
-        """The verdicts of the rules that are about this audience and this type, by rule number, in the order of the
+    def heard_by(self, audience: Audience, kind: ResourceType) -> Mapping[int, Ruling]:
+        """The rulings of the rules that are about this audience and this type, by rule number, in the order of the
         rules.
         """
         return self._compiled.heard_by(audience, kind)
@@ -247,7 +247,7 @@ class AccessTable:
         """
         if self.by_default(kind).effect is not Effect.ALLOW:
             return False
-        return all(verdict.effect is Effect.ALLOW for verdict in self.heard_by(audience, kind).values())
+        return all(ruling.effect is Effect.ALLOW for ruling in self.heard_by(audience, kind).values())
 
     def refuses_all(self, audience: Audience, kind: ResourceType) -> bool:
         """Whether the first rule about this audience and this type denies or hides every name."""
@@ -271,18 +271,18 @@ class Permissions:
         self._kind = kind
         self._heard = table.heard_by(audience, kind)
         self._by_default = table.by_default(kind)
-        self._names: dict[str, Verdict] = {}
+        self._names: dict[str, Ruling] = {}
 
-    def of_row(self, numbers: tuple[int, ...]) -> Verdict:
-        """The verdict for a name that is matched by the rules with these numbers and by no others."""
+    def of_row(self, numbers: tuple[int, ...]) -> Ruling:
+        """The ruling for a name that is matched by the rules with these numbers and by no others."""
         heard = self._heard
         for number in numbers:
             if number in heard:
                 return heard[number]
         return self._by_default
 
-    def verdict(self, name: str) -> Verdict:
-        """The verdict for this name, whether or not a resource of that name exists."""
+    def ruling(self, name: str) -> Ruling:
+        """The ruling for this name, whether or not a resource of that name exists."""
         known = self._names.get(name)
         if known is None:
             known = _remember(self._names, name, self.of_row(self._table.row(self._kind, name)), _MAX_VERDICTS)
@@ -317,7 +317,7 @@ class _Compiled:
         self.permissions: dict[tuple[Audience, str], Permissions] = {}
         self._declared = declared
         self._rules = tuple(rules)
-        self._verdicts = {rule.number: Verdict(rule.effect, rule.number, rule.message) for rule in rules}
+        self._verdicts = {rule.number: Ruling(rule.effect, rule.number, rule.message) for rule in rules}
         self._spoken_to: dict[Audience, tuple[Rule, ...]] = {}
 
     @cached_property
@@ -335,7 +335,7 @@ class _Compiled:
             known = _remember(self._spoken_to, audience, tuple(rules), _MAX_AUDIENCES)
         return known
 
-    def heard_by(self, audience: Audience, kind: ResourceType) -> dict[int, Verdict]:
+    def heard_by(self, audience: Audience, kind: ResourceType) -> dict[int, Ruling]:
         rules = [rule for rule in self.spoken_to(audience) if rule.covers(kind)]
         if kind.secret and audience.verified:
             # Whoever could prove who they are does not get a secret for what they merely say (decisions C15).

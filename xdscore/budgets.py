@@ -78,7 +78,7 @@ BUDGETS: Final = (
             "closed_streams_per_environment",
         ),
         "Whoever has most loses its own oldest, and waits behind the others.",
-        "adsserver.store.refusals.Refusals",
+        "adsserver.store.waiting_nacks.WaitingNacks",
     ),
     BudgetRow(
         "incidents",

@@ -12,8 +12,8 @@ from hashlib import blake2b
 
 from xdscore.access import CLOSED, AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup, Trust
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import SECRET_WORDS
-from xdscore.selectors import Selector
 from xdscore.snapshot import HASH_BYTES, Content, Entry, EntryKey, RemovedName, Served, WithheldName
 
 CHUNKS = 256

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from xdscore.selectors import ClientFacts, Selector
+from xdscore.environment_choice import ClientFacts, Selector
 
 
 class Trust(Enum):

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdscore.access import Audience, Effect
+from xdscore.denials import Denied, Missing
 from xdscore.names import canonical
-from xdscore.refusals import Denied, Missing
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Served, Snapshot, WithheldName
 from xdscore.xdstp import Glob
@@ -81,7 +81,7 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
     if snapshot is None:
         return Undecided("no snapshot of this environment was loaded yet")
     name = canonical(name)
-    refused = snapshot.access.verdict(audience, kind, name).refusal
+    refused = snapshot.access.ruling(audience, kind, name).denial
     if refused is not None:
         return refused
     state = snapshot.type_state(kind)
@@ -123,7 +123,7 @@ def decide_collection(
     A rule may refuse the collection by its own name. A member that the audience may not read is no member: that it
     exists would be a secret otherwise. A collection without members is missing.
     """
-    refused = snapshot.access.verdict(audience, kind, glob.name).refusal
+    refused = snapshot.access.ruling(audience, kind, glob.name).denial
     if refused is not None:
         return refused
     state = snapshot.type_state(kind)
@@ -152,7 +152,7 @@ def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> M
         name: Served(content, _fallback(each))
         for name, each in state.partly.items()
         if (content := _let(audience, kind, name, each)) is not None
-        and snapshot.access.verdict(audience, kind, name).effect is Effect.ALLOW
+        and snapshot.access.ruling(audience, kind, name).effect is Effect.ALLOW
     }
     return {**allowed, **let} if let else allowed
 
@@ -167,7 +167,7 @@ def _allowed(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> Mapp
     allow, of_row = Effect.ALLOW, permissions.of_row  # rows are thousands
     for numbers, entries in state.by_rules().items():
         if numbers is None:
-            view |= {name: each for name, each in entries.items() if permissions.verdict(name).effect is allow}
+            view |= {name: each for name, each in entries.items() if permissions.ruling(name).effect is allow}
         elif of_row(numbers).effect is allow:
             view |= entries
     return view

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from xdscore.access import AccessTable, Audience
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
-from xdscore.selectors import ClientFacts
 from xdscore.xdstp import Place, place_of
 
 HASH_BYTES = 16

@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 from adsserver.engine.client_view import ClientView
 from xdscore.access import Audience
 from xdscore.decision import Withheld, decide
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ResourceType
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import MAX_REFUSERS, Snapshot, client_mark
 
 # A view of these takes some 10 ms; a slice of the loop is 5 ms (reliability (e)).

@@ -31,8 +31,8 @@ from adsserver.engine.sotw import SotwByName
 from adsserver.engine.substream import SubStream
 from xdscore.access import Audience
 from xdscore.after_nack import AfterNack, after_nack
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ENDPOINT, ResourceType
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content
 
 __all__ = ["EngineSettings", "Session"]

@@ -77,7 +77,7 @@ def presented(own: bytes, others: bytes, limits: Limits) -> Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Admission:
     """Whether a chain is admitted, and the Unix time until which that verdict holds."""
 
     admitted: bool
@@ -89,10 +89,10 @@ class _Judged:
 
     def __init__(self, anchors: _Anchors) -> None:
         self.anchors = anchors
-        self.known: dict[bytes, _Verdict] = {}
-        self.pending: dict[bytes, asyncio.Future[_Verdict]] = {}
+        self.known: dict[bytes, _Admission] = {}
+        self.pending: dict[bytes, asyncio.Future[_Admission]] = {}
 
-    def remember(self, digest: bytes, verdict: _Verdict) -> None:
+    def remember(self, digest: bytes, verdict: _Admission) -> None:
         """Keep the verdict on the chain with this digest; the oldest verdict gives way when there are too many."""
         self.known.pop(digest, None)
         if len(self.known) >= _MAX_REMEMBERED:
@@ -152,7 +152,7 @@ class Authorities:
             known = await asyncio.shield(pending)
         return known.admitted
 
-    async def _judge(self, judged: _Judged, digest: bytes, work: Future[_Verdict]) -> _Verdict:
+    async def _judge(self, judged: _Judged, digest: bytes, work: Future[_Admission]) -> _Admission:
         try:
             verdict = await asyncio.wrap_future(work)
         finally:
@@ -176,8 +176,8 @@ class Authorities:
 # In the thread. Denied is whatever cannot be read or judged.
 
 
-def _verdict(pem: bytes, anchors: _Anchors, now: float) -> _Verdict:
-    refused = _Verdict(False, now + _REFUSED_FOR_S)
+def _verdict(pem: bytes, anchors: _Anchors, now: float) -> _Admission:
+    refused = _Admission(False, now + _REFUSED_FOR_S)
     try:
         own, *others = [_read(_BEGIN + each) for each in pem.split(_BEGIN)[1:]]
         if own is None:
@@ -186,7 +186,7 @@ def _verdict(pem: bytes, anchors: _Anchors, now: float) -> _Verdict:
     except Exception:
         log.exception("authorities.failed")
         return refused
-    return refused if until is None else _Verdict(True, until)
+    return refused if until is None else _Admission(True, until)
 
 
 def _read(pem: bytes) -> x509.Certificate | None:

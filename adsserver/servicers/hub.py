@@ -9,7 +9,7 @@ from typing import Protocol
 
 from adsserver.engine.publication import Publication
 from adsserver.ports import Directory
-from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
+from xdscore.environment_choice import ClientFacts, EnvironmentChoice, choose_environment
 
 # Streams that are woken before the loop is given back. A wildcard whose bytes are shared takes some 0.05 ms to write,
 # twenty endpoints by name 1 ms.

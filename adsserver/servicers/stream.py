@@ -51,8 +51,8 @@ from adsserver.wire.discovery import (
 )
 from xdscore.callers import caller_key
 from xdscore.client_kinds import kind_of
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ResourceType
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content
 from xdscore.token_bucket import TokenBucket
 

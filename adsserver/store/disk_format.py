@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 from adsserver.ports import ClientToken
-from xdscore.selectors import EnvironmentChoice, Selector
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.snapshot import HASH_BYTES, content_hash
 
 FORMAT = 1

@@ -15,8 +15,8 @@ from typing import Generic, NamedTuple, TypeVar
 from adsserver.engine.events import NamedContent
 from adsserver.store.opened import Opened
 from adsserver.store.reading_time import ReadingTime
-from adsserver.store.refusals import Heard, Refusal, Refusals
 from adsserver.store.sent_secrets import Hearing, SentContents
+from adsserver.store.waiting_nacks import KeptNack, RawNack, WaitingNacks
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.facts import (
     NO_NAMES,
@@ -87,7 +87,7 @@ class Acknowledgement(NamedTuple):
 class Learnt:
     """The facts that the event loop collected since the fact thread last took them."""
 
-    refusals: Refusals[Refusal]
+    refusals: WaitingNacks[RawNack]
     opened: dict[str, Opened] = field(default_factory=dict)
     ended: dict[str, Ended] = field(default_factory=dict)
     substreams: dict[tuple[str, str], Substream] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Pending:
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._substreams: dict[tuple[str, str], Substream] = {}
-        self._refusals: Refusals[Heard] = Refusals(max_nacks)
+        self._refusals: WaitingNacks[KeptNack] = WaitingNacks(max_nacks)
         self._proven: dict[ProvenContent, None] = {}
         self._probes: dict[ProbeFact, Opened] = {}
         self._reported: _Recent[tuple[str, str, str], str] = _Recent(MAX_PROVEN)
@@ -133,7 +133,7 @@ class Pending:
         for refusal in learnt.refusals:
             # Now, while what was sent is at hand: a database that is away may be so for longer.
             text = hearing.kept(refusal.opened.accountable, refusal.message, refusal.kind, refusal.resources)
-            self.nacks_dropped += self._refusals.add(Heard(replace(refusal, message=""), text))
+            self.nacks_dropped += self._refusals.add(KeptNack(replace(refusal, message=""), text))
         for acknowledgement in learnt.acknowledged:
             self._add_proven(acknowledgement)
         for opened, word, member in learnt.probed:
@@ -275,7 +275,7 @@ def _client(opened: Opened, now: float) -> ClientFact:
     )
 
 
-def _nack(heard: Heard, lists: Sequence[Interned], now: float) -> NackFact:
+def _nack(heard: KeptNack, lists: Sequence[Interned], now: float) -> NackFact:
     """The fact of a NACK; `lists` are what its response held, the suspects, and what the client had of these."""
     refusal = heard.refusal
     resources, suspects, kept = (each.id for each in lists)

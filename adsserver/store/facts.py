@@ -27,8 +27,8 @@ from adsserver.ports import StreamInfo
 from adsserver.store.contents import ContentMemory
 from adsserver.store.fact_batches import Acknowledgement, Ended, Learnt, Pending, Substream
 from adsserver.store.opened import Opened
-from adsserver.store.refusals import Refusal, Refusals
 from adsserver.store.sent_secrets import SentContents
+from adsserver.store.waiting_nacks import RawNack, WaitingNacks
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.services import SILENT_S, facts_write
 from controlplane.logs.origin import replica_set
@@ -149,7 +149,7 @@ class FactBuffer:
         # next five.
         self._lock = threading.Lock()
         self._max_nacks: int = bounds.nacks_waiting
-        self._learnt = Learnt(Refusals(self._max_nacks))
+        self._learnt = Learnt(WaitingNacks(self._max_nacks))
         # What changed since the thread last looked, in order: each has one place, however often it changes.
         self._changed: dict[_OpenSubstream, None] = {}
         self._streams: dict[str, _OpenStream] = {}
@@ -255,7 +255,7 @@ class FactBuffer:
         # Of a text of any size only what can be stored is held on to; one character more shows that it was cut.
         message = fact.nack.message[: 2 * self._max_nack_bytes + 1]
         self._nacks_dropped += self._learnt.refusals.add(
-            Refusal(
+            RawNack(
                 known.opened,
                 fact.kind,
                 fact.version,
@@ -323,7 +323,7 @@ class FactBuffer:
 
     def _take(self, *, everything: bool = False) -> None:
         with self._lock:
-            taken, self._learnt = self._learnt, Learnt(Refusals(self._max_nacks))
+            taken, self._learnt = self._learnt, Learnt(WaitingNacks(self._max_nacks))
             # Together with the streams they are of, which were opened before.
             changed, self._changed = self._changed, {}
         # Where somebody refused, it counts at once who else was sent the same.

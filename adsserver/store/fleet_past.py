@@ -24,7 +24,7 @@ Change = tuple[Shown, Shown]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SnapshotStep:
     """The changes of one snapshot, by type word and name; and whether its access rules differ from those before it."""
 
     changes: Mapping[str, Mapping[str, Change]]
@@ -36,7 +36,7 @@ class Past:
     """The steps that led to a snapshot, oldest first. Immutable."""
 
     snapshot: Snapshot
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SnapshotStep, ...] = ()
 
     def then(self, snapshot: Snapshot) -> "Past":
         """The past of the snapshot that follows this one. A snapshot of another lineage begins a new past."""
@@ -106,9 +106,9 @@ def timeline(
     return Timeline(versions, last_changes)
 
 
-def _step(before: Snapshot, after: Snapshot) -> Step:
+def _step(before: Snapshot, after: Snapshot) -> SnapshotStep:
     changes = {kind.word: changed for kind in RESOURCE_TYPES if (changed := _changed(kind, before, after))}
-    return Step(changes, other_rules=before.access != after.access)
+    return SnapshotStep(changes, other_rules=before.access != after.access)
 
 
 def _changed(kind: ResourceType, before: Snapshot, after: Snapshot) -> dict[str, Change]:
@@ -126,5 +126,5 @@ def _content(served: Served | None) -> Shown:
     return served.content if served is not None else ABSENT
 
 
-def _size(step: Step) -> int:
+def _size(step: SnapshotStep) -> int:
     return sum(map(len, step.changes.values()))

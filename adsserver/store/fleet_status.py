@@ -23,9 +23,9 @@ from controlplane.incidents.attribution import blame
 from xdscore.access import Audience, Effect
 from xdscore.after_nack import after_nack, now_runs
 from xdscore.client_kinds import ClientFamily, family_of, kind_of
+from xdscore.environment_choice import ClientFacts
 from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType, by_word
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content
 
 NO_SNAPSHOT = "No snapshot of this environment was loaded yet."
@@ -111,7 +111,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rejection:
+class _Refused:
     """A content that the client rejected; `among`: the rejected one is one of this number, and it is not known which.
     `kept`: the version of what it had acknowledged of the name; `now`: what it has since, in words, where that is
     known.
@@ -162,7 +162,7 @@ def _statuses(
     kind: ResourceType,
     published: Published | None,
     audience: Audience | Absent,
-    rejected: Mapping[str, _Rejection],
+    rejected: Mapping[str, _Refused],
     show: Show,
 ) -> Iterable[ResourceStatus]:
     names = frozenset(subscription.names)
@@ -175,7 +175,9 @@ def _statuses(
         return [ResourceStatus(kind, name, SyncState.UNKNOWN, details=BY_METADATA) for name in sorted(candidates)]
     view = published.view(audience, kind)
     rejected = _still_rejected(subscription, view, rejected)
-    told = _Told(subscription, published.state(view, subscription.variant, wildcard=subscription.wildcard, names=names))
+    told = _TypeSent(
+        subscription, published.state(view, subscription.variant, wildcard=subscription.wildcard, names=names)
+    )
     told.add_stand_ins(view, rejected)
     statuses = []
     for name in sorted(names | view.named.keys()) if subscription.wildcard else sorted(names):
@@ -203,7 +205,7 @@ def _without_content(subscription: StreamSubscription, kind: ResourceType, name:
     )
 
 
-class _Told:
+class _TypeSent:
     """What one stream was sent and answered for one type, as far as the facts say."""
 
     def __init__(self, subscription: StreamSubscription, state: _State) -> None:
@@ -212,7 +214,7 @@ class _Told:
         self._stand_ins: frozenset[str] = frozenset()
         self._rejected: frozenset[str] = frozenset()
 
-    def add_stand_ins(self, view: ClientView, rejected: Mapping[str, _Rejection]) -> None:
+    def add_stand_ins(self, view: ClientView, rejected: Mapping[str, _Refused]) -> None:
         """Add the states in which other content stands in for what the client rejected (protocol.md F17)."""
         if not rejected or len(rejected) > _MAX_STAND_INS or self._subscription.variant == Variant.DELTA.value:
             return
@@ -228,7 +230,7 @@ class _Told:
             steps.append([stand_in - mark(name, view.named[name].content) for stand_in in usable])
         self._stand_ins = frozenset(version_text(self._state.total + sum(chosen)) for chosen in product(*steps))
 
-    def state_of(self, name: str, rejection: _Rejection | None) -> tuple[SyncState, str, datetime | None]:
+    def state_of(self, name: str, rejection: _Refused | None) -> tuple[SyncState, str, datetime | None]:
         """How far the client is with a name that has content: the state, its details, and the time of the response or
         request on which it rests.
         """
@@ -274,8 +276,8 @@ class _Told:
 
 
 def _still_rejected(
-    subscription: StreamSubscription, view: ClientView, rejected: Mapping[str, _Rejection]
-) -> dict[str, _Rejection]:
+    subscription: StreamSubscription, view: ClientView, rejected: Mapping[str, _Refused]
+) -> dict[str, _Refused]:
     """The rejected contents that are still published, by name."""
     still = {}
     for name, rejection in rejected.items():
@@ -295,13 +297,13 @@ def _still_rejected(
     return still
 
 
-def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamNack]) -> dict[str, _Rejection]:
+def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamNack]) -> dict[str, _Refused]:
     """The contents that the NACKs of one stream, oldest first, blame last, by name.
 
     Once one resource is blamed for sure, those that were only suspected together with it no longer are: the stream
     re-sends suspects apart, and whatever else is bad is blamed by itself then (decisions C8).
     """
-    found: dict[str, _Rejection] = {}
+    found: dict[str, _Refused] = {}
     suspected: list[tuple[tuple[str, str], ...]] = []
     for nack in nacks:
         verdict = blame(type_url=kind.url, text=nack.text, resources=nack.resources, suspects=nack.suspects)
@@ -310,11 +312,11 @@ def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamN
                 if guilty in group:
                     _clear(found, group)
             kept, now = _now_of(kind, family, nack, guilty[0])
-            found[guilty[0]] = _Rejection(guilty[1], nack.text, nack.at, 1, kept, now)
+            found[guilty[0]] = _Refused(guilty[1], nack.text, nack.at, 1, kept, now)
         for name, version in verdict.suspects:
             known = found.get(name)
             if known is None or known.version != version or known.among > 1:
-                found[name] = _Rejection(version, nack.text, nack.at, len(verdict.suspects))
+                found[name] = _Refused(version, nack.text, nack.at, len(verdict.suspects))
         if verdict.suspects:
             suspected.append(verdict.suspects)
     return found
@@ -329,7 +331,7 @@ def _now_of(kind: ResourceType, family: ClientFamily, nack: StreamNack, name: st
     return kept, str(now_runs(after, f"version {kept}" if kept else "", healed=nack.healing))
 
 
-def _clear(found: dict[str, _Rejection], group: tuple[tuple[str, str], ...]) -> None:
+def _clear(found: dict[str, _Refused], group: tuple[tuple[str, str], ...]) -> None:
     for name, version in group:
         known = found.get(name)
         if known is not None and known.version == version and known.among > 1:

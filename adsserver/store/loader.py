@@ -38,7 +38,7 @@ from controlplane.clients.facts import Serving
 from controlplane.snapshots.lineages import lineage_check
 from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_heads
 from xdscore.chunks import ChunkError
-from xdscore.selectors import EnvironmentChoice
+from xdscore.environment_choice import EnvironmentChoice
 
 log = structlog.get_logger(__name__)
 

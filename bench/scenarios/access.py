@@ -13,8 +13,8 @@ from controlplane.builder.stages.permit import permit
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.client_groups import ClientGroup
 from xdscore.decision import client_view, decide
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.resource_types import CLUSTER
-from xdscore.selectors import ClientFacts, Selector
 from xdscore.snapshot import Content, Entry, EntryKey, Served, Snapshot, snapshot_from_entries
 
 _GROUPS = 50

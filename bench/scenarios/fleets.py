@@ -164,7 +164,7 @@ def _groups(count: int) -> tuple[str, ...]:
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
     from xdscore.access import Effect  # noqa: PLC0415
     from xdscore.client_groups import Trust  # noqa: PLC0415
-    from xdscore.selectors import Selector  # noqa: PLC0415
+    from xdscore.environment_choice import Selector  # noqa: PLC0415
 
     words = tuple(f"workload-{number}" for number in range(count))
     for number, word in enumerate(words):
@@ -182,7 +182,7 @@ def _second_environment(clusters: int) -> None:
     from controlplane.catalog.services import environment_create  # noqa: PLC0415
     from controlplane.catalog.values import EnvironmentPolicy  # noqa: PLC0415
     from xdscore.access import Effect  # noqa: PLC0415
-    from xdscore.selectors import Selector  # noqa: PLC0415
+    from xdscore.environment_choice import Selector  # noqa: PLC0415
 
     policy = EnvironmentPolicy(default_effect=Effect.ALLOW, selectors=(Selector(node_cluster="plain"),))
     environment_create(key="plain", policy=policy, actor=SYSTEM)

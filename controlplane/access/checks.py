@@ -7,9 +7,9 @@ from typing import Final
 from controlplane.access.values import GroupDraft, RuleDraft
 from xdscore.client_groups import Trust
 from xdscore.codes import CATALOGUE
+from xdscore.environment_choice import Selector
 from xdscore.findings import Finding
 from xdscore.limits import Limits
-from xdscore.selectors import Selector
 
 PATTERN_REFUSED = CATALOGUE["XDS3050"]
 GROUP_UNKNOWN = CATALOGUE["XDS3051"]

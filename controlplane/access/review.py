@@ -6,10 +6,10 @@ from dataclasses import replace
 from controlplane.access.values import Case, CaseResult, SavedCase
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.codes import CATALOGUE
+from xdscore.environment_choice import ClientFacts
 from xdscore.findings import Finding, Severity
 from xdscore.names import canonical
 from xdscore.resource_types import RESOURCE_TYPES, SECRET_WORDS, ResourceType, by_word
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import EntryKey
 
 SHADOWED = CATALOGUE["XDS3053"]
@@ -75,8 +75,8 @@ def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[Entr
 def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult:
     """The effect that the rules have for the client and name of a case, beside the expected one."""
     audience = table.audience(environment_key, case.client)
-    verdict = table.verdict(audience, by_word[case.type], canonical(case.name))
-    return CaseResult(case, verdict.effect, verdict.rule, verdict.message)
+    ruling = table.ruling(audience, by_word[case.type], canonical(case.name))
+    return CaseResult(case, ruling.effect, ruling.rule, ruling.message)
 
 
 def cases_broken(

@@ -28,10 +28,10 @@ from controlplane.catalog.values import EditedResource
 from controlplane.common.errors import NotFound
 from xdscore.access import AccessTable, Effect
 from xdscore.client_groups import Trust
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.resource_types import SECRET_WORDS
-from xdscore.selectors import ClientFacts, Selector
 
 
 def access_table_read(*, environment_id: int, default: Effect, using: str = "default") -> AccessTable:

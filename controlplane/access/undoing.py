@@ -10,9 +10,9 @@ from controlplane.access.values import EditDone, GroupDraft, RuleDraft
 from controlplane.catalog.undoing import Way, obstacle
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
+from xdscore.environment_choice import Selector
 from xdscore.findings import Finding
 from xdscore.limits import Limits
-from xdscore.selectors import Selector
 
 State = Mapping[str, object]
 

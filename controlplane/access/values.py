@@ -8,8 +8,8 @@ from controlplane.access.choices import EditAction, EditSubject
 from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from xdscore.access import Effect, Rule
 from xdscore.client_groups import ClientGroup, Trust
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.findings import Finding
-from xdscore.selectors import ClientFacts, Selector
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
-from controlplane.builder.stages.fallback import Held, Resolution
+from controlplane.builder.stages.fallback import HeldBack, Resolution
 from controlplane.builder.stages.wording import code_of, finding_counts, findings_of_held, other_findings
 from controlplane.catalog.heads import Head
 from controlplane.catalog.selectors import reference_pointers
@@ -24,10 +24,10 @@ _BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class HeldWhy:
+class HeldBackWhy:
     """A name that is held back, with every finding that says why its head is not served."""
 
-    held: Held
+    held: HeldBack
     findings: tuple[Finding, ...]
 
 
@@ -35,7 +35,7 @@ class HeldWhy:
 class Report:
     """The findings of a build and the names that it holds back, ready to be stored."""
 
-    held: tuple[HeldWhy, ...]
+    held: tuple[HeldBackWhy, ...]
     findings: tuple[Finding, ...]
     finding_counts: Mapping[str, int]
 
@@ -49,10 +49,10 @@ def report_of(
     shown, others_held = resolution.held[:MAX_HELD], resolution.held[MAX_HELD:]
     pointers = _pointers(resolution, heads, [each.key for each in shown])
     held = tuple(
-        HeldWhy(each, findings_of_held(each, resolution, environment, pointers)[:_MAX_FINDINGS_OF_ONE])
+        HeldBackWhy(each, findings_of_held(each, resolution, environment, pointers)[:_MAX_FINDINGS_OF_ONE])
         for each in shown
     )
-    held += tuple(HeldWhy(each, ()) for each in others_held)
+    held += tuple(HeldBackWhy(each, ()) for each in others_held)
     others = tuple(islice(chain(checked, other_findings(resolution, environment, pointers)), MAX_FINDINGS))
     counts = finding_counts(resolution) + Counter(each.code for each in checked)
     return Report(held, others, dict(sorted(counts.items())))
@@ -85,7 +85,7 @@ def build_record(
     ).pk
 
 
-def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldWhy]) -> None:
+def held_replace(*, environment_id: int, generation: int, held: Sequence[HeldBackWhy]) -> None:
     """Make these the names that are held back in the environment; only rows that differ are written."""
     rows = HeldResource.objects.filter(environment_id=environment_id)
     before = {
@@ -125,6 +125,6 @@ def _pointers(
     return {(by_revision[revision], target): pointer for (revision, target), pointer in found.items()}
 
 
-def _held_json(held: Held) -> dict[str, object]:
+def _held_json(held: HeldBack) -> dict[str, object]:
     word, name = held.key
     return {"type": word, "name": name, "reason": held.reason, "served": held.served, "code": code_of(held)}

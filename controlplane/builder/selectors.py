@@ -37,7 +37,7 @@ class ChangeState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class HeldName:
+class HeldBackName:
     """A name that is not served as written: it runs an older revision (`served`), or nothing; or it is withheld from
     these `kinds` of clients alone. `findings` say why, with their places in the manifest. `since` is when the build
     ended that said so first; None once its record is forgotten, and where nobody asked.
@@ -65,7 +65,7 @@ class ChangeProgress:
 
     state: ChangeState
     epoch: int | None = None
-    held: tuple[HeldName, ...] = ()
+    held: tuple[HeldBackName, ...] = ()
     detail: str = ""
 
 
@@ -104,7 +104,7 @@ def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
     return frozenset(unfinished)
 
 
-def held_names(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], HeldName]:
+def held_names(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], HeldBackName]:
     """The names among these (type, name) that are held back: the environment does not serve them as written. One
     query.
     """
@@ -153,7 +153,7 @@ def covered_at(*, environment_key: str, generations: Collection[int]) -> Mapping
 
 def held_with_code(
     *, environment_keys: Collection[str], code: str, withheld: bool, limit: int
-) -> tuple[tuple[tuple[str, HeldName], ...], int]:
+) -> tuple[tuple[tuple[str, HeldBackName], ...], int]:
     """The first names, each with its environment, that are held back because of findings with this code, and how many
     there are; `withheld`: of which nothing is served, whatever was found. Two queries.
     """
@@ -181,7 +181,7 @@ def environments_failing() -> int:
     return Build.objects.filter(failed, pk=models.Subquery(newest)).count()
 
 
-def held_name(*, environment_key: str, word: str, name: str) -> HeldName | None:
+def held_name(*, environment_key: str, word: str, name: str) -> HeldBackName | None:
     """Why a name is not served as written; None when it is."""
     row = HeldResource.objects.filter(environment__key=environment_key, type=word, name=name).first()
     return _held_name(row) if row is not None else None
@@ -231,7 +231,7 @@ def _superseded(change: Change, build: Build) -> bool:
     return written.exists() and not written.exclude(models.Exists(newer)).exists()
 
 
-def _held(change: Change) -> tuple[HeldName, ...]:
+def _held(change: Change) -> tuple[HeldBackName, ...]:
     """The names that the change wrote, whose revisions are still current, and that are not served as written."""
     written = Revision.objects.filter(
         change=change,
@@ -243,9 +243,9 @@ def _held(change: Change) -> tuple[HeldName, ...]:
     return tuple(_held_name(row) for row in rows.order_by("type", "name")[:_MAX_HELD])
 
 
-def _held_name(row: HeldResource) -> HeldName:
+def _held_name(row: HeldResource) -> HeldBackName:
     findings = tuple(finding_from_json(each) for each in row.findings)
-    return HeldName(row.type, row.name, row.reason, row.served, findings, tuple(row.kinds))
+    return HeldBackName(row.type, row.name, row.reason, row.served, findings, tuple(row.kinds))
 
 
 def _count(rows: models.QuerySet[Build]) -> Coalesce:

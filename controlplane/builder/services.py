@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
-from controlplane.builder.deep.refusals import Inspection, refusals_replace
+from controlplane.builder.deep.envoy_refusals import Inspection, refusals_replace
 from controlplane.builder.inputs import Inputs, inputs_read
 from controlplane.builder.memory import Memory, Remembered
 from controlplane.builder.models import BuildOutcome

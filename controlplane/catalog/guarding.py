@@ -13,7 +13,7 @@ from typing import ClassVar
 from controlplane.accounts.principal import Principal, Role
 from controlplane.common.errors import Conflict
 from xdscore.access import AccessTable, Effect
-from xdscore.selectors import EnvironmentChoice
+from xdscore.environment_choice import EnvironmentChoice
 from xdscore.snapshot import EntryKey
 
 DEFAULT_ACCESS_CLIENTS = 1

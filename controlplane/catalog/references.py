@@ -41,7 +41,7 @@ class Authorities:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class MissingNames:
     """Resources that are needed and do not exist here: nobody has those in `missing`, another control plane has those
     in `foreign`.
     """
@@ -50,14 +50,14 @@ class Absent:
     foreign: tuple[EntryKey, ...]
 
 
-def absent_of(targets: Iterable[EntryKey], present: Container[EntryKey], authorities: Authorities) -> Absent:
+def absent_of(targets: Iterable[EntryKey], present: Container[EntryKey], authorities: Authorities) -> MissingNames:
     """The targets that are not in `present`, in their order."""
     missing: list[EntryKey] = []
     foreign: list[EntryKey] = []
     for target in targets:
         if target not in present:
             (foreign if authorities.have_elsewhere(target) else missing).append(target)
-    return Absent(tuple(missing), tuple(foreign))
+    return MissingNames(tuple(missing), tuple(foreign))
 
 
 def needs_of(parsed: ParsedResource) -> Mapping[EntryKey, str]:

@@ -17,10 +17,10 @@ from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
 from controlplane.common.errors import NotFound
 from xdscore.access import Effect
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.findings import Finding
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema.content_policy import policy_of
-from xdscore.selectors import EnvironmentChoice, Selector
 
 _BATCH = 500
 

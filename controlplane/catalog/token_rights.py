@@ -24,9 +24,9 @@ from controlplane.catalog.services.environments import environments_stay
 from controlplane.common.errors import Forbidden, InputInvalid, NotFound
 from controlplane.common.principal_ids import PrincipalKind
 from xdscore.codes import shown
+from xdscore.environment_choice import DEFAULT_ENVIRONMENT, ClientFacts, EnvironmentChoice, choose_environment
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import VALUE_REFUSED
-from xdscore.selectors import DEFAULT_ENVIRONMENT, ClientFacts, EnvironmentChoice, choose_environment
 
 _MAX_ID = 2**63
 

@@ -8,11 +8,11 @@ from enum import Enum
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.guarding import DEFAULT_THRESHOLD, NOTHING_LOST, Loss, LossThreshold
 from xdscore.access import Effect
+from xdscore.environment_choice import Selector
 from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
 from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy
 from xdscore.schema.parse import ParsedResource
-from xdscore.selectors import Selector
 
 
 class Existing(Enum):
@@ -130,7 +130,7 @@ def finding_from_json(data: Mapping[str, object]) -> Finding:
 @dataclass(frozen=True, slots=True)
 class EnvironmentPolicy:
     """The settings of an environment, which operators decide (interfaces.md section 4). `hold`: why resource changes
-    are stopped, or empty. `node_ids`: see xdscore.selectors.EnvironmentChoice. `content`: what becomes of resources
+    are stopped, or empty. `node_ids`: see xdscore.environment_choice.EnvironmentChoice. `content`: what becomes of resources
     that bring code or reach into the proxy's machine. `deep_validation`: whether an Envoy reads what is about to be
     served. `require_if_match`: whether a write of one resource has to say which revision it was made from (decisions
     C25). `loss_threshold`: from how many losing clients on a write is refused until whoever writes says that they mean

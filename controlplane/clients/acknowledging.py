@@ -6,7 +6,7 @@ from datetime import datetime
 from controlplane.clients.barriers import barrier_of
 from controlplane.clients.models import Subscription
 from controlplane.clients.selectors import ClientKey, covering
-from xdscore.selectors import ClientFacts
+from xdscore.environment_choice import ClientFacts
 
 
 def clients_acknowledging(*, environment_key: str, word: str, name: str, since: datetime) -> Mapping[str, ClientKey]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from xdscore.selectors import ClientFacts
+from xdscore.environment_choice import ClientFacts
 
 
 @dataclass(frozen=True, slots=True)

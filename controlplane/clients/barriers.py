@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from controlplane.access.selectors import access_table
 from xdscore.access import AccessTable, Audience, Effect
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import by_word
-from xdscore.selectors import ClientFacts
 
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
@@ -40,7 +40,7 @@ class Barrier:
     def keeps(self, audience: Audience, key: Key) -> bool:
         """Whether this audience may not read this name: it is told PERMISSION_DENIED or NOT_FOUND if it asks."""
         word, name = key
-        return self.table.verdict(audience, by_word[word], name).effect is not Effect.ALLOW
+        return self.table.ruling(audience, by_word[word], name).effect is not Effect.ALLOW
 
 
 def barrier_of(*, environment_key: str, keys: Collection[Key]) -> Barrier:

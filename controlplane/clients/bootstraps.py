@@ -12,7 +12,7 @@ from ipaddress import ip_address
 
 from controlplane.config.loading import Config
 from controlplane.config.values import AdsAuth
-from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector, choose_environment
+from xdscore.environment_choice import ClientFacts, EnvironmentChoice, Selector, choose_environment
 from xdscore.server_features import DEFAULT_FEATURES, BootstrapFeature
 
 Tree = dict[str, object]

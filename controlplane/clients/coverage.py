@@ -17,7 +17,7 @@ from controlplane.clients.barriers import Barrier, Key, barrier_of
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.models import ContentList, Nack, NameSet, Stream, Subscription
 from xdscore.access import Audience
-from xdscore.selectors import ClientFacts
+from xdscore.environment_choice import ClientFacts
 
 # (type word, wildcard, name set, state): what is equal for many subscriptions.
 _Kind = tuple[str, bool, str, str]

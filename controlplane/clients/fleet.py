@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from xdscore.environment_choice import ClientFacts
 from xdscore.names import XDSTP, canonical
 from xdscore.resource_types import by_word
-from xdscore.selectors import ClientFacts
 from xdscore.xdstp import Glob, glob_of
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from controlplane.clients.asks import Asks, FleetAsks
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stream, Subscription
-from xdscore.selectors import ClientFacts
+from xdscore.environment_choice import ClientFacts
 
 # As many keys as both databases take in one statement without thinking about it.
 _CHUNK = 500

@@ -8,8 +8,8 @@ from controlplane.clients.coverage import clients_refusing
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.models import Subscription
 from controlplane.clients.selectors import covering
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ResourceType
-from xdscore.selectors import ClientFacts
 
 
 @dataclass(frozen=True, slots=True)

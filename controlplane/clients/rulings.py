@@ -10,9 +10,9 @@ from typing import Final
 
 from controlplane.common.remembered import Remembered
 from xdscore.access import CLOSED, AccessTable, Audience, Effect
+from xdscore.environment_choice import ClientFacts
 from xdscore.names import canonical
 from xdscore.resource_types import RESOURCE_TYPES, by_word
-from xdscore.selectors import ClientFacts
 
 Row = tuple[int, ...]
 """The numbers of the access rules that match a name, in order."""

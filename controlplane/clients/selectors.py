@@ -22,9 +22,9 @@ from controlplane.clients.foreign_text import one_line
 from controlplane.clients.models import Client, ContentProbe, ContentProof, Nack, NameSet, Replica, Stream, Subscription
 from controlplane.common.errors import NotFound
 from xdscore.client_kinds import UNKNOWN_KIND, ClientFamily, kind_of
+from xdscore.environment_choice import ClientFacts
 from xdscore.evidence import Evidence
 from xdscore.names import name_problem
-from xdscore.selectors import ClientFacts
 from xdscore.shares import accountable
 from xdscore.snapshot import client_mark
 

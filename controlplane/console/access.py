@@ -45,10 +45,10 @@ from controlplane.console.posted import number_of
 from controlplane.explain.selectors import rules_review
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
+from xdscore.environment_choice import ClientFacts
 from xdscore.findings import Finding
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, by_word
-from xdscore.selectors import ClientFacts
 
 _EFFECTS: Final = {effect.value: effect for effect in Effect}
 _TRUSTS: Final = {trust.value: trust for trust in Trust}

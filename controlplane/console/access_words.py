@@ -8,8 +8,8 @@ from controlplane.access.values import RuleDraft
 from controlplane.common.errors import InputInvalid
 from xdscore.access import Effect
 from xdscore.codes import shown
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import by_word
-from xdscore.selectors import Selector
 
 _METADATA: Final = "metadata."
 # As people and as the API call them.

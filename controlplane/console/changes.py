@@ -14,7 +14,7 @@ from django.urls import reverse
 from controlplane.access.choices import EditSubject
 from controlplane.access.selectors import edits_of_change, secret_findings
 from controlplane.accounts.principal import Role
-from controlplane.builder.selectors import ChangeProgress, ChangeState, HeldName, change_progress
+from controlplane.builder.selectors import ChangeProgress, ChangeState, HeldBackName, change_progress
 from controlplane.catalog.change_log import change_list
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.contents import contents_of_change
@@ -78,7 +78,7 @@ class Held:
     of its badge.
     """
 
-    held: HeldName
+    held: HeldBackName
     look: str
 
 

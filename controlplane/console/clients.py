@@ -49,7 +49,7 @@ from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
 from controlplane.explain.standings import client_status, client_statuses
-from controlplane.explain.told import Told, told_of
+from controlplane.explain.told import ToldCounts, told_of
 from controlplane.incidents.settling import Answer, change_clients
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
@@ -102,7 +102,7 @@ class Shown:
     """
 
     line: ClientLine
-    told: Told
+    told: ToldCounts
     groups: tuple[str, ...]
     differing: int
     reads: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.explain.askers import Asker, Askers
-from controlplane.explain.values import Ladder, Question, RungState, Verdict
+from controlplane.explain.values import Has, Ladder, Question, RungState
 
 _MAX_NAMED: Final = 10
 _MAX_LISTED: Final = 50
@@ -84,6 +84,4 @@ def _told(count: int, code: str, *, refusals: bool) -> str:
 
 def verdict_key(who: WhoAsks, ladder: Ladder) -> str:
     """The key of the look of the answer."""
-    return (
-        "depends" if who.depends else {Verdict.YES: "yes", Verdict.NO: "no", Verdict.UNKNOWN: "unknown"}[ladder.verdict]
-    )
+    return "depends" if who.depends else {Has.YES: "yes", Has.NO: "no", Has.UNKNOWN: "unknown"}[ladder.has]

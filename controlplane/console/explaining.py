@@ -28,9 +28,9 @@ from controlplane.explain.askers import askers_of
 from controlplane.explain.selectors import explain
 from controlplane.explain.values import Ladder, Link, Question, RungState
 from xdscore.codes import CATALOGUE, shown
+from xdscore.environment_choice import DEFAULT_ENVIRONMENT
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, by_word
-from xdscore.selectors import DEFAULT_ENVIRONMENT
 
 _MAX_CLIENT_CHARS: Final = 1_024
 _MAX_EPOCH_CHARS: Final = 18
@@ -83,7 +83,7 @@ class PageLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RungLine:
     """One rung of the explanation as the page shows it; `look` is the state's key in `states.LOOKS`."""
 
     number: int
@@ -163,7 +163,7 @@ def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
 
 def text_of(asked: Asked, ladder: Ladder, who: WhoAsks) -> str:
     """The answer as plain text, for a ticket or a chat."""
-    answer = "IT DEPENDS ON WHO ASKS" if who.depends else ladder.verdict.value.upper()
+    answer = "IT DEPENDS ON WHO ASKS" if who.depends else ladder.has.value.upper()
     whom = f"client {asked.client}" if asked.client else "any client" if who.depends else "a client in no group"
     when = f" at snapshot {asked.at}" if asked.at else ""
     lines = [
@@ -202,7 +202,7 @@ def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
     epoch = next((link.parts[-1] for link in ladder.links if link.title == "snapshot"), "")
     links = {number: tuple(_links(ladder.links, number)) for number in _TITLES}
     steps = tuple(
-        Step(rung.number, _TITLES[rung.number], _look(rung.state), rung.text, links[rung.number])
+        RungLine(rung.number, _TITLES[rung.number], _look(rung.state), rung.text, links[rung.number])
         for rung in ladder.rungs
     )
     return {

@@ -42,7 +42,7 @@ _MAX_TEXT: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NewPassword:
     """A new password, to be shown now and never again."""
 
     username: str
@@ -73,7 +73,7 @@ class UsersPage(Page):
             )
         except ControlPlaneError as error:
             return self.get(request, error)
-        return user_page(self, person, told=Told(person.username, password), status=201)
+        return user_page(self, person, told=NewPassword(person.username, password), status=201)
 
 
 class UserPage(Page):
@@ -99,7 +99,7 @@ class UserPage(Page):
                     reason=reason,
                     request_id=self.request_id,
                 )
-                return user_page(self, person, told=Told(person.username, password))
+                return user_page(self, person, told=NewPassword(person.username, password))
             messages.success(request, self._act(request, user_id, action, reason))
         except ControlPlaneError as error:
             return user_page(self, person_get(user_id=user_id), error=error, status=error.status)
@@ -187,7 +187,12 @@ class AccountPage(Page):
 
 
 def user_page(
-    page: Page, person: Person, *, told: Told | None = None, error: ControlPlaneError | None = None, status: int = 200
+    page: Page,
+    person: Person,
+    *,
+    told: NewPassword | None = None,
+    error: ControlPlaneError | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     """The page of one person, with the new password or the error of the last action."""
     context = {

@@ -45,7 +45,7 @@ _MAX_CLIENTS: Final = 100  # those that refuse first; the list of clients has al
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RevisionLine:
     """A revision in the history, with what it changed. `restorable`: it has content and is not the current one."""
 
     number: int
@@ -195,9 +195,9 @@ def _content(environment_key: str, kind: ResourceType, name: str) -> ResourceCon
         return None
 
 
-def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label: str) -> list[Step]:
+def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label: str) -> list[RevisionLine]:
     return [
-        Step(
+        RevisionLine(
             number=row.number,
             deleted=row.blob_id is None,
             author=row.change.author,

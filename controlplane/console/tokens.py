@@ -31,7 +31,7 @@ from controlplane.common.errors import ControlPlaneError, Forbidden, InputInvali
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
 from controlplane.console.posted import number_of, reason_of
-from xdscore.selectors import EnvironmentChoice
+from xdscore.environment_choice import EnvironmentChoice
 
 Row = TypeVar("Row", ApiToken, ClientToken)
 

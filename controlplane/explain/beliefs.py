@@ -28,10 +28,10 @@ from controlplane.explain.values import names_covered
 from controlplane.snapshots.selectors import snapshot_of_names
 from xdscore.access import Audience
 from xdscore.decision import Decision, Denied, Missing, Serve, decide
+from xdscore.environment_choice import ClientFacts
 from xdscore.names import canonical
 from xdscore.resource_types import ENDPOINT, by_word
 from xdscore.schema.dumped import endpoints_digest
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content, EntryKey, Snapshot
 
 SETTLED_AFTER: Final = timedelta(seconds=10)

@@ -13,9 +13,9 @@ from controlplane.clients.asks import Asks, FleetAsks
 from controlplane.explain.values import names_covered
 from xdscore.access import AccessTable, Audience, Effect
 from xdscore.client_groups import ClientGroup
+from xdscore.environment_choice import ClientFacts
 from xdscore.names import canonical
 from xdscore.resource_types import by_word
-from xdscore.selectors import ClientFacts
 
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
@@ -99,7 +99,7 @@ class _Judge:
             edited = self._edited.get(asks.word, {})
             may = self._table.permissions(audience, by_word[asks.word])
             self._known[key] = frozenset(
-                (asks.word, edited[name]) for name in self._asked(asks) if may.verdict(name).effect is Effect.ALLOW
+                (asks.word, edited[name]) for name in self._asked(asks) if may.ruling(name).effect is Effect.ALLOW
             )
         return self._known[key]
 

@@ -6,6 +6,7 @@ The rungs are asked in W2's order; the ninth is `Ladder.next`. What nothing tell
 from controlplane.explain.values import (
     Asked,
     ClientSide,
+    Has,
     Ladder,
     Link,
     NameFacts,
@@ -13,7 +14,6 @@ from controlplane.explain.values import (
     Reply,
     Rung,
     RungState,
-    Verdict,
     clock,
 )
 from xdscore.access import Effect, RuleStep
@@ -37,15 +37,15 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
         *_delivery(question, name, here, asked, away),
     )
     decisive = _decisive(rungs)
-    verdict = _verdict(decisive)
+    has = _has(decisive)
     headline = _headline(name, here, asked) if decisive.number == _ANSWERED else ""
-    sentence = name.answer.sentence if verdict is Verdict.YES else decisive.text
+    sentence = name.answer.sentence if has is Has.YES else decisive.text
     return Ladder(
-        verdict,
+        has,
         "" if stranger else _code(name, decisive),
         f"{headline}. {sentence}" if headline else sentence,
         rungs,
-        () if verdict is Verdict.YES else _next(name, decisive),
+        () if has is Has.YES else _next(name, decisive),
         _links(question, name, client),
         "" if stranger else name.told,
         headline,
@@ -83,14 +83,14 @@ def _decisive(rungs: tuple[Rung, ...]) -> Rung:
     return next(wrong, by_number[_EXISTS])
 
 
-def _verdict(decisive: Rung) -> Verdict:
+def _has(decisive: Rung) -> Has:
     match decisive.state:
         case RungState.FAIL:
-            return Verdict.NO
+            return Has.NO
         case RungState.UNKNOWN:
-            return Verdict.UNKNOWN
+            return Has.UNKNOWN
         case _:
-            return Verdict.YES
+            return Has.YES
 
 
 def _identity(client: ClientSide | None) -> Rung:

@@ -50,7 +50,7 @@ def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
     audiences = Counter(table.audience(environment_key, each) for each in client_facts(environment_key=environment_key))
     count: Counter[Effect] = Counter()
     for audience, clients in audiences.items():
-        count[table.verdict(audience, kind, name).effect] += clients
+        count[table.ruling(audience, kind, name).effect] += clients
     default = table.by_default(kind).effect
     return Reach(kind, name, count[Effect.ALLOW], count[Effect.DENY], count[Effect.HIDE], table.rules, default)
 

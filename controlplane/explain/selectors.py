@@ -39,10 +39,10 @@ from controlplane.snapshots.selectors import snapshot_of_name
 from xdscore.access import AccessTable, Audience, Effect
 from xdscore.codes import shown
 from xdscore.decision import Decision, Missing, Serve, decide
+from xdscore.environment_choice import ClientFacts
 from xdscore.errors import error_of
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType, by_word
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content, Snapshot
 
 _CLOSEST = 3

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from controlplane.clients.browsing import Standing, client_standings
 from controlplane.clients.selectors import ClientSummary
-from controlplane.explain.told import Told, told_of
+from controlplane.explain.told import ToldCounts, told_of
 
 
 class ClientStatus(StrEnum):
@@ -23,7 +23,7 @@ class ClientStatus(StrEnum):
     GONE = "gone"
 
 
-def client_status(standing: Standing, told: Told) -> ClientStatus:
+def client_status(standing: Standing, told: ToldCounts) -> ClientStatus:
     """The status of a client by its state and by what it was told: a client that acknowledges that it was told no is
     not well.
     """

@@ -25,7 +25,7 @@ _MAX_NAMES: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldCounts:
     """How many names a client asks for and cannot have. `denied`: names it may not read, and hears so; `missing`: names
     that do not exist, or are hidden or withheld.
     """
@@ -39,17 +39,17 @@ class Told:
         return self.denied + self.missing
 
 
-def told_of(*, clients: Collection[ClientSummary]) -> Mapping[str, Told]:
+def told_of(*, clients: Collection[ClientSummary]) -> Mapping[str, ToldCounts]:
     """How many names each of these clients asks for and cannot have, by client id. A dozen queries for each
     environment.
     """
-    found = {client.id: Told() for client in clients}
+    found = {client.id: ToldCounts() for client in clients}
     for environment in {client.environment for client in clients}:
         found.update(_told_here(environment, [each for each in clients if each.environment == environment]))
     return found
 
 
-def _told_here(environment_key: str, clients: Collection[ClientSummary]) -> Mapping[str, Told]:
+def _told_here(environment_key: str, clients: Collection[ClientSummary]) -> Mapping[str, ToldCounts]:
     asks, names = clients_ask(clients=[client.id for client in clients])
     # Clients of one workload ask for the same names, hundreds of them: each set is gone through once.
     named = {each: tuple(_keys(each, names)) for each in dict.fromkeys(map(_set_of, asks))}
@@ -105,10 +105,10 @@ class _Judge:
         self._named = named
         self._known: dict[tuple[Audience, EntryKey], Decision] = {}
 
-    def told(self, audience: Audience, asked: Collection[_Set]) -> Told:
+    def told(self, audience: Audience, asked: Collection[_Set]) -> ToldCounts:
         keys: frozenset[EntryKey] = frozenset().union(*(self._named[each] for each in asked))
         decisions = [self._of(audience, key) for key in keys]
-        return Told(
+        return ToldCounts(
             denied=sum(isinstance(decision, Denied) for decision in decisions),
             missing=sum(isinstance(decision, Missing | Withheld) for decision in decisions),
         )

@@ -14,7 +14,7 @@ from xdscore.resource_types import ResourceType
 from xdscore.xdstp import glob_of
 
 
-class Verdict(StrEnum):
+class Has(StrEnum):
     """Whether the client has the resource."""
 
     YES = "yes"
@@ -183,10 +183,10 @@ class Ladder:
     """The explanation of why a client has, or does not have, a name. `sentence` is that of the rung that decided;
     `code` is what clients are told, if anything.
 
-    `headline` says more than the verdict, where a no would hide that the client has an earlier revision.
+    `headline` says more than the has, where a no would hide that the client has an earlier revision.
     """
 
-    verdict: Verdict
+    has: Has
     code: str
     sentence: str
     rungs: tuple[Rung, ...]

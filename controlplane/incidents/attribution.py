@@ -34,7 +34,7 @@ class Confidence(StrEnum):
         return min(self, other, key=order.index)
 
 
-Content = tuple[str, str]
+NamedVersion = tuple[str, str]
 """The name and version of a resource as it was sent."""
 
 
@@ -46,8 +46,8 @@ class Blame:
     """
 
     confidence: Confidence
-    guilty: tuple[Content, ...] = ()
-    suspects: tuple[Content, ...] = ()
+    guilty: tuple[NamedVersion, ...] = ()
+    suspects: tuple[NamedVersion, ...] = ()
 
 
 # What makes a single suspect guilty, whatever the text says.
@@ -58,8 +58,8 @@ def blame(
     *,
     type_url: str,
     text: str,
-    resources: Sequence[Content],
-    suspects: Sequence[Content],
+    resources: Sequence[NamedVersion],
+    suspects: Sequence[NamedVersion],
     evidence: Evidence = Evidence.TEXT,
 ) -> Blame:
     """The resources that a NACK with this text blames.
@@ -84,7 +84,7 @@ def blame(
     return Blame(Confidence.UNKNOWN)
 
 
-def _named(type_url: str, text: str, resources: Sequence[Content]) -> Sequence[Content]:
+def _named(type_url: str, text: str, resources: Sequence[NamedVersion]) -> Sequence[NamedVersion]:
     # The text was escaped before it was stored; names are escaped the same way, and the answer is read by place.
     names = [escape(name, keep="\n\t") for name, _ in resources]
     return [resources[index] for index in attribute(text, type_url=type_url, names=names).indexes]

@@ -22,7 +22,7 @@ from controlplane.clients.fleet import Ask, Fleet, Member
 from controlplane.loss.worlds import NOWHERE, Links, Names, World
 from xdscore.access import Audience
 from xdscore.client_kinds import kind_of
-from xdscore.selectors import ClientFacts
+from xdscore.environment_choice import ClientFacts
 from xdscore.snapshot import EntryKey
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controlplane.clients.fleet import Member
-from xdscore.selectors import DEFAULT_ENVIRONMENT, ClientFacts, EnvironmentChoice, Selector
+from xdscore.environment_choice import DEFAULT_ENVIRONMENT, ClientFacts, EnvironmentChoice, Selector
 
 Choices = Sequence[EnvironmentChoice]
 

@@ -32,7 +32,7 @@ class World:
         if self.table.refuses_all(audience, kind):
             return frozenset()
         may = self.table.permissions(audience, kind)
-        return frozenset(name for name in names if may.verdict(name).effect is Effect.ALLOW)
+        return frozenset(name for name in names if may.ruling(name).effect is Effect.ALLOW)
 
     def had(self, audience: Audience, word: str) -> frozenset[str]:
         """The names of this type, among those in question, that the audience gets if it asks for them."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.db.models import BooleanField, Count, Exists, ExpressionWrapper, F, OuterRef, Q, QuerySet
 
-from controlplane.builder.selectors import ChangeProgress, HeldName, covered_at, held_names, held_rows
+from controlplane.builder.selectors import ChangeProgress, HeldBackName, covered_at, held_names, held_rows
 from controlplane.catalog.models import Change, Resource
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.standing import (
@@ -47,7 +47,7 @@ class Standing:
     """The status of a resource; `held`: why the newest build does not serve it as written, with its findings."""
 
     status: ResourceStatus
-    held: HeldName | None
+    held: HeldBackName | None
 
 
 def standings_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Standing]:
@@ -230,7 +230,7 @@ def _marked(rows: QuerySet[Resource]) -> QuerySet[Resource]:
     )
 
 
-def _facts(head: HeadRow, covered: datetime | None, held: HeldName | None, refusals: Refusals) -> Facts:
+def _facts(head: HeadRow, covered: datetime | None, held: HeldBackName | None, refusals: Refusals) -> Facts:
     """The facts about a newest revision. `covered`: when its build ended; one whose record is forgotten followed the
     writing within seconds.
     """
@@ -250,7 +250,7 @@ def _facts(head: HeadRow, covered: datetime | None, held: HeldName | None, refus
     )
 
 
-def _quarantine(row: QuarantineRow, held: HeldName | None) -> Quarantine:
+def _quarantine(row: QuarantineRow, held: HeldBackName | None) -> Quarantine:
     """The quarantine of a newest revision. What is withheld from some kinds of clients only is `withheld`;
     `with_status` finds it by its row among the names held back, which says that nothing is served in its place.
     """

@@ -27,7 +27,7 @@ from tests.api.conftest import PREFIX, Caller, assert_problem
 from tests.support.manifests import cluster, parsed
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
-from xdscore.selectors import ClientFacts, Selector
+from xdscore.environment_choice import ClientFacts, Selector
 
 VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ROLES = tuple(role.value for role in Role)

@@ -19,7 +19,7 @@ from tests.support.facts import acknowledged, respond, stream, subscribed
 from tests.support.manifests import cluster, parsed, route, tls_secret
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
-from xdscore.selectors import Selector
+from xdscore.environment_choice import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 

@@ -22,8 +22,8 @@ from tests.support.ads_apart import AdsApart, Inside, ads_apart, lag_s
 from tests.support.ads_client import ADS
 from tests.support.figures import measured
 from tests.support.waiting import eventually
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import CLUSTER, ENDPOINT
-from xdscore.selectors import ClientFacts
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300), pytest.mark.xdist_group("large")]
 

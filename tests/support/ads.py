@@ -23,8 +23,8 @@ from controlplane.accounts.token_text import client_token_text, token_digest
 from tests.support.access_tables import EVERYTHING_FOR_ALL
 from tests.support.ads_fleet import MemoryFleet
 from xdscore.access import AccessTable
+from xdscore.environment_choice import EnvironmentChoice
 from xdscore.resource_types import ResourceType, by_url
-from xdscore.selectors import EnvironmentChoice
 from xdscore.snapshot import (
     Content,
     Served,

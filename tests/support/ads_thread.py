@@ -18,8 +18,8 @@ from adsserver.engine.events import Fact, Rejected, Respond
 from adsserver.ports import StreamInfo
 from tests.support.ads import Running, config, running
 from xdscore.access import AccessTable
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.resource_types import ResourceType
-from xdscore.selectors import EnvironmentChoice, Selector
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from adsserver.store.disk import DiskCache, System
 from adsserver.store.disk_format import Keys, Part, SavedDirectory, SavedSnapshot
 from controlplane.catalog.sealing import KeyRing
-from xdscore.selectors import EnvironmentChoice, Selector
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.snapshot import content_hash
 
 KEYS = KeyRing((bytes(range(32)),))

@@ -21,8 +21,8 @@ from tests.support.facts import stream, subscribed
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
+from xdscore.environment_choice import Selector
 from xdscore.said import Said, SaidSource, SaidState, Word
-from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 

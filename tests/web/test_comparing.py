@@ -14,8 +14,8 @@ from tests.support.manifests import cluster
 from tests.web.conftest import SignIn, page
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import CLUSTER
-from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 

@@ -8,7 +8,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import environment_get
 from controlplane.journal.selectors import audit_list
 from tests.web.conftest import SignIn, page
-from xdscore.selectors import Selector
+from xdscore.environment_choice import Selector
 
 pytestmark = pytest.mark.django_db
 PATH = "/e/prod"

@@ -26,7 +26,7 @@ from tests.support.web_thread import serving_web
 from tests.web.test_hostile import MALLORY, NAME, parts, paths
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
-from xdscore.selectors import ClientFacts, Selector
+from xdscore.environment_choice import ClientFacts, Selector
 
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason=MISSING),

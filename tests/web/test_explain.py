@@ -19,7 +19,7 @@ from tests.support.manifests import cluster
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
-from xdscore.selectors import Selector
+from xdscore.environment_choice import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 

@@ -37,7 +37,7 @@ from tests.web.conftest import DANA, assert_harmless, page
 from tests.web.test_hostile import EVERYTHING, NAME
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
-from xdscore.selectors import Selector
+from xdscore.environment_choice import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 

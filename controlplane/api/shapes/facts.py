@@ -10,7 +10,7 @@ from controlplane.api.shapes.changes import HELD_HELP, DifferentResourceOut, Hel
 from controlplane.api.shapes.common import FindingOut, LossOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.explain.standings import ClientStatus
-from controlplane.explain.values import RungState, Verdict
+from controlplane.explain.values import Has, RungState
 from controlplane.incidents.values import IncidentState
 from controlplane.incidents.verdict import Outcome
 from xdscore.client_kinds import ClientFamily
@@ -162,7 +162,7 @@ class ExplainOut(serializers.Serializer[Any]):
     type = serializers.CharField()
     name = serializers.CharField()
     at = serializers.IntegerField(allow_null=True, help_text="The epoch that was asked about; null: now.")
-    answer = serializers.ChoiceField(choices=[verdict.value for verdict in Verdict])
+    answer = serializers.ChoiceField(choices=[each.value for each in Has])
     code = serializers.CharField(
         allow_blank=True, help_text="What clients are told; empty where they are told nothing."
     )

@@ -29,7 +29,7 @@ from controlplane.api.views.access_rows import AccessRowsView, AccessRowView, Wr
 from controlplane.catalog.guarding import Consent
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
-from xdscore.selectors import Selector
+from xdscore.environment_choice import Selector
 
 _REFUSALS = (400, 401, 403, 404, 409, 413, 415, 422, 503)
 

@@ -23,7 +23,7 @@ from controlplane.api.shapes.access import AccessEditOut, ReviewOut, SavedCaseIn
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.explain.selectors import rules_review
 from xdscore.access import Effect
-from xdscore.selectors import ClientFacts
+from xdscore.environment_choice import ClientFacts
 
 # The largest id a database gives.
 _MAX_ID = 2**63 - 1

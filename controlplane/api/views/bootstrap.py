@@ -30,8 +30,8 @@ from controlplane.common.errors import Conflict, NotFound
 from controlplane.config.loading import Config
 from controlplane.config.values import AdsAuth
 from xdscore.codes import shown
+from xdscore.environment_choice import DEFAULT_ENVIRONMENT
 from xdscore.names import name_problem
-from xdscore.selectors import DEFAULT_ENVIRONMENT
 from xdscore.server_features import BootstrapFeature
 
 _FAMILIES = ("grpc", "envoy")

@@ -21,7 +21,7 @@ from controlplane.api.shapes.changes import ChangeMadeBeforeOut, ChangeMadeOut, 
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.waiting import WAIT_PARAMETERS, wait_of
-from controlplane.builder.selectors import ChangeProgress, HeldName, change_progress
+from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
@@ -158,7 +158,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     }
 
 
-def held_back_json(held: HeldName) -> dict[str, object]:
+def held_back_json(held: HeldBackName) -> dict[str, object]:
     """The JSON object for a name that is held back, with the findings that say why it is not served as written."""
     findings = [finding_json(finding) for finding in held.findings]
     return {"type": held.type, "name": held.name, "reason": held.reason, "served": held.served, "findings": findings}

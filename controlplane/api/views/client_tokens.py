@@ -24,7 +24,7 @@ from controlplane.catalog.token_rights import (
     client_tokens_of,
     environment_choices,
 )
-from xdscore.selectors import EnvironmentChoice
+from xdscore.environment_choice import EnvironmentChoice
 
 
 class ClientTokenListView(ApiView):

@@ -33,8 +33,8 @@ from controlplane.common.errors import InputInvalid
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
 from xdscore.access import Effect
+from xdscore.environment_choice import Selector
 from xdscore.schema.content_policy import policy_of, stances_of
-from xdscore.selectors import Selector
 
 
 class EnvironmentListView(ApiView):

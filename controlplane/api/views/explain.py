@@ -16,9 +16,9 @@ from controlplane.api.views.base import ApiView, Needs, principal_of, seen_envir
 from controlplane.catalog.rights import environment_visible
 from controlplane.explain.selectors import explain
 from controlplane.explain.values import Ladder, Question
+from xdscore.environment_choice import DEFAULT_ENVIRONMENT
 from xdscore.names import name_problem
 from xdscore.resource_types import CLUSTER
-from xdscore.selectors import DEFAULT_ENVIRONMENT
 
 _MAX_EPOCH: Final = 2**63 - 1  # the column
 
@@ -60,7 +60,7 @@ def _ladder_json(question: Question, client: str, ladder: Ladder) -> dict[str, o
         "type": question.kind.word,
         "name": question.name,
         "at": question.at,
-        "answer": ladder.verdict.value,
+        "answer": ladder.has.value,
         "code": ladder.code,
         "sentence": ladder.sentence,
         "told": ladder.told,

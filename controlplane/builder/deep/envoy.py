@@ -23,7 +23,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO, Any, Final
 
-from controlplane.builder.stages.inspect import ACCEPTED, Answer, Verdict
+from controlplane.builder.stages.inspect import ACCEPTED, Answer, EnvoyVerdict
 
 _NOBODY: Final = "65534"
 # tcmalloc reserves whole gibibytes of addresses before it uses any (measured: 1 GiB is too little, 4 GiB is enough for
@@ -111,16 +111,16 @@ class EnvoyJudge:
         """The answer of Envoy to a serialised bootstrap: accepted, refused with its complaint, or undecided."""
         left_s = self._ends - self._clock()
         if left_s <= 0:
-            return Answer(Verdict.UNDECIDED, _too_late(self._budget_s))
+            return Answer(EnvoyVerdict.UNDECIDED, _too_late(self._budget_s))
         with tempfile.TemporaryFile() as output:
             try:
                 status = _run(self._envoy.binary, _VALIDATE, configuration, output, timeout_s=left_s)
             except subprocess.TimeoutExpired:
-                return Answer(Verdict.UNDECIDED, _too_late(self._budget_s))
+                return Answer(EnvoyVerdict.UNDECIDED, _too_late(self._budget_s))
             except NoEnvoyError as error:
-                return Answer(Verdict.UNDECIDED, str(error))
+                return Answer(EnvoyVerdict.UNDECIDED, str(error))
             except OSError as error:
-                return Answer(Verdict.UNDECIDED, f"it cannot be started: {error.strerror}")
+                return Answer(EnvoyVerdict.UNDECIDED, f"it cannot be started: {error.strerror}")
             return answer_of(status, _text(output))
 
 
@@ -138,9 +138,9 @@ def answer_of(status: int, output: str) -> Answer:
     if status > 0 and says:
         # "… '/config.pb': the complaint", perhaps with the message it is about, over several lines.
         text = " ".join(complaint.partition(": ")[2].split())
-        return Answer(Verdict.REFUSED, text[:_MAX_TEXT] or "it does not say why")
+        return Answer(EnvoyVerdict.REFUSED, text[:_MAX_TEXT] or "it does not say why")
     how = f"by signal {-status}" if status < 0 else f"with status {status}"
-    return Answer(Verdict.UNDECIDED, f"it ended {how}")
+    return Answer(EnvoyVerdict.UNDECIDED, f"it ended {how}")
 
 
 def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output: IO[bytes], *, timeout_s: float) -> int:

@@ -13,9 +13,9 @@ from django.conf import settings
 
 from controlplane.builder.deep.assembled import SECRET, SHOWN, Shown, bootstrap, shown
 from controlplane.builder.deep.envoy import EnvoyJudge, NoEnvoyError, envoy_ready
-from controlplane.builder.deep.refusals import Inspection, Refusal, refusals_kept
+from controlplane.builder.deep.envoy_refusals import Inspection, Refusal, refusals_kept
 from controlplane.builder.stages.fallback import Resolution, resolve
-from controlplane.builder.stages.inspect import Answer, Search, Verdict, find_refused
+from controlplane.builder.stages.inspect import Answer, EnvoyVerdict, Search, find_refused
 from controlplane.builder.stages.wording import NOT_CHECKED, refused_finding
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.heads import Head
@@ -147,7 +147,7 @@ class _Asking:
             self.refused[key] = text
             # By itself, or only beside something else? The latter may pass, so it is asked again by the next build.
             alone = self._answer([key])
-            if alone.verdict is Verdict.REFUSED:
+            if alone.verdict is EnvoyVerdict.REFUSED:
                 content = self._address(key).hex()
                 self._refusals[content] = Refusal(content, self._envoy, alone.text)
         self._doubted |= found.doubted

@@ -31,7 +31,7 @@ class Cause(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldBack:
     """A name whose head is not served: it runs an older revision (`served`), or nothing.
 
     `reason` ends the sentence clients read: "Cluster 'pay' is withheld: rejected by clients." (texts.md section 8,
@@ -53,7 +53,7 @@ class Resolution:
     """
 
     entries: Mapping[EntryKey, Entry]
-    held: tuple[Held, ...]
+    held: tuple[HeldBack, ...]
     references: References
     conflicts: Conflicts
     shared: Conflicts
@@ -83,12 +83,12 @@ def resolve(heads: Mapping[EntryKey, Head], refused: Mapping[EntryKey, str] = NO
     claiming = [head for head in heads.values() if head.claims or head.proven_claims]
     conflicts = _settle_claims(claiming, yielding)
     entries = {key: head.entry for key, head in heads.items()}
-    held: list[Held] = []
+    held: list[HeldBack] = []
     for key in sorted(yielding):
         cause, reason = yielding[key]
         fallback = heads[key].fallback
         entries[key] = Served(fallback, fallback) if fallback is not None else _withheld(heads[key], cause, reason)
-        held.append(Held(key, cause, reason, served=fallback is not None, kinds=_kinds(entries[key])))
+        held.append(HeldBack(key, cause, reason, served=fallback is not None, kinds=_kinds(entries[key])))
     shared = shared_by_proven(_claimants(claiming, yielding))
     return Resolution(entries, tuple(held), references, conflicts, shared, refused)
 

@@ -12,7 +12,7 @@ from enum import Enum
 from xdscore.snapshot import EntryKey
 
 
-class Verdict(Enum):
+class EnvoyVerdict(Enum):
     """How a question to Envoy ended."""
 
     ACCEPTED = "accepted"
@@ -24,11 +24,11 @@ class Verdict(Enum):
 class Answer:
     """The answer of Envoy about a configuration: `text` is its complaint, or why there is no verdict."""
 
-    verdict: Verdict
+    verdict: EnvoyVerdict
     text: str = ""
 
 
-ACCEPTED = Answer(Verdict.ACCEPTED)
+ACCEPTED = Answer(EnvoyVerdict.ACCEPTED)
 Judge = Callable[[Sequence[EntryKey]], Answer]
 """A function that asks Envoy about a configuration that holds these resources and no others."""
 
@@ -57,16 +57,16 @@ def find_refused(context: Sequence[EntryKey], suspects: Sequence[EntryKey], judg
     doubted: dict[EntryKey, str] = {}
     sound = 0  # so many from the beginning are known to be accepted together
     answer = judge(row)
-    if answer.verdict is Verdict.REFUSED and (base := judge(())).verdict is not Verdict.ACCEPTED:
+    if answer.verdict is EnvoyVerdict.REFUSED and (base := judge(())).verdict is not EnvoyVerdict.ACCEPTED:
         return Search({}, {}, base.text or "it refuses an empty configuration")
-    while answer.verdict is Verdict.REFUSED:
+    while answer.verdict is EnvoyVerdict.REFUSED:
         low, high = sound, len(row)
         while high - low > 1:
             middle = (low + high) // 2
             tried = judge(row[:middle])
-            if tried.verdict is Verdict.UNDECIDED:
+            if tried.verdict is EnvoyVerdict.UNDECIDED:
                 return Search(refused, doubted, tried.text)
-            if tried.verdict is Verdict.REFUSED:
+            if tried.verdict is EnvoyVerdict.REFUSED:
                 high, answer = middle, tried
             else:
                 low = middle

@@ -7,7 +7,7 @@ one type that it cannot work with; architecture.md law 1 holds for that, too.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from controlplane.builder.stages.fallback import Cause, Held, Resolution, resolve
+from controlplane.builder.stages.fallback import Cause, HeldBack, Resolution, resolve
 from controlplane.builder.stages.wording import findings_of_held, other_findings
 from controlplane.catalog.heads import Head
 from xdscore.snapshot import Entry, EntryKey, RemovedName, Served, WithheldName
@@ -53,7 +53,7 @@ class Isolation:
             shown = entry.content if isinstance(entry, Served) else None
             wanted = head.content if head is not None else None
             if wanted != shown:
-                held.append(Held(key, Cause.TYPE, REASON, served=shown is not None))
+                held.append(HeldBack(key, Cause.TYPE, REASON, served=shown is not None))
         # Who names what is not known while a type is out, so nothing is called unused.
         references = replace(resolution.references, unused=(), unused_count=0)
         return replace(

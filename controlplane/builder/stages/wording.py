@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from controlplane.builder.stages.fallback import Cause, Held, Resolution
+from controlplane.builder.stages.fallback import Cause, HeldBack, Resolution
 from controlplane.catalog.references import MISSING, target_finding
 from xdscore.codes import CATALOGUE, shown
 from xdscore.findings import Finding, Severity
@@ -26,7 +26,9 @@ Pointers = Mapping[tuple[EntryKey, EntryKey], str]
 """The JSON pointer of the place where one resource first names another, by the two."""
 
 
-def findings_of_held(held: Held, resolution: Resolution, environment: str, pointers: Pointers) -> tuple[Finding, ...]:
+def findings_of_held(
+    held: HeldBack, resolution: Resolution, environment: str, pointers: Pointers
+) -> tuple[Finding, ...]:
     """The findings that say why this name is held back: one for each missing reference, or each claim it lost."""
     return tuple(each.about(*held.key) for each in _found_of_held(held, resolution, environment, pointers))
 
@@ -63,12 +65,12 @@ def finding_counts(resolution: Resolution) -> Counter[str]:
     return +counts
 
 
-def code_of(held: Held) -> str:
+def code_of(held: HeldBack) -> str:
     """The code of the finding that says why this name is held back."""
     return FROM_KINDS.code if held.kinds else held.cause.value
 
 
-def _found_of_held(held: Held, resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
+def _found_of_held(held: HeldBack, resolution: Resolution, environment: str, pointers: Pointers) -> Iterator[Finding]:
     match held.cause:
         case Cause.REJECTED if held.kinds:
             yield FROM_KINDS.finding("", kinds=" and ".join(held.kinds))

@@ -21,8 +21,8 @@ from controlplane.config.values import AdsAuth
 from controlplane.database.append_only import maintenance
 from controlplane.journal.services import audit_record
 from xdscore.access import Effect
+from xdscore.environment_choice import DEFAULT_ENVIRONMENT, EnvironmentChoice
 from xdscore.schema.content_policy import OPEN_POLICY, stances_of
-from xdscore.selectors import DEFAULT_ENVIRONMENT, EnvironmentChoice
 
 
 @transaction.atomic(durable=True)

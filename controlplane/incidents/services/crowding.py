@@ -14,11 +14,11 @@ from django.db.models import Case, Count, Q, QuerySet, Value, When
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.clients.clock import database_now
 from controlplane.clients.selectors import NackView
-from controlplane.incidents.attribution import Content
+from controlplane.incidents.attribution import NamedVersion
 from controlplane.incidents.fingerprint import fingerprint
 from controlplane.incidents.models import Incident
-from controlplane.incidents.services.accusations import Accusation
 from controlplane.incidents.services.finding import PROVEN
+from controlplane.incidents.services.reading import Refusal
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.shares import Admission, admissions
 from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentCause, IncidentState
@@ -47,7 +47,7 @@ class Crowd:
     family: ClientFamily
     taken: list[tuple[NackView, int]] = field(default_factory=list)
     moments: list[datetime] = field(default_factory=list)
-    contents: dict[Content, None] = field(default_factory=dict)
+    contents: dict[NamedVersion, None] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -78,8 +78,8 @@ class Crowds:
         """The NACKs that did not fit, one crowd for each shared incident."""
         return tuple(self._crowds.values())
 
-    def admit(self, environment: EnvironmentState, accusation: Accusation, taken: Taken) -> str | None:
-        """The key of who is accountable for opening one more incident; None where the accusation belongs to the shared
+    def admit(self, environment: EnvironmentState, refusal: Refusal, taken: Taken) -> str | None:
+        """The key of who is accountable for opening one more incident; None where the refusal belongs to the shared
         one.
         """
         limits = settings.PARLEY.limits
@@ -89,7 +89,7 @@ class Crowds:
             held=held,
             spent=spent,
             whose=[nack.accountable for nack, _ in taken],
-            proven=accusation.confidence.proven,
+            proven=refusal.confidence.proven,
             per_identity=limits.incidents_per_identity,
             in_all=limits.incidents_per_environment,
         ):
@@ -103,12 +103,12 @@ class Crowds:
         """Take a resolved incident off the share of whoever opened it."""
         self._of(environment)[incident.opened_by] -= 1
 
-    def add(self, environment: EnvironmentState, accusation: Accusation, taken: Taken) -> None:
-        """Keep an accusation that did not fit, for the shared incident."""
-        crowd = self._crowd(environment, accusation.word, accusation.family)
+    def add(self, environment: EnvironmentState, refusal: Refusal, taken: Taken) -> None:
+        """Keep an refusal that did not fit, for the shared incident."""
+        crowd = self._crowd(environment, refusal.word, refusal.family)
         crowd.taken.extend(taken)
         crowd.moments.extend(nack.at for nack, _ in taken)
-        named = ((accusation.name, accusation.version),) if accusation.name else accusation.suspects
+        named = ((refusal.name, refusal.version),) if refusal.name else refusal.suspects
         for content in named:
             crowd.contents.pop(content, None)
             crowd.contents[content] = None

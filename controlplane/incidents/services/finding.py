@@ -1,4 +1,4 @@
-"""Finds the incident that an accusation belongs to: one fault is one incident for people, whoever says it and how."""
+"""Finds the incident that an refusal belongs to: one fault is one incident for people, whoever says it and how."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.models import Incident
-from controlplane.incidents.services.accusations import Accusation
+from controlplane.incidents.services.reading import Refusal
 from controlplane.incidents.values import UNRESOLVED, IncidentCause
 
 PROVEN = tuple(each.value for each in Confidence if each.proven)
@@ -15,20 +15,20 @@ _AT_ONCE = 1_000
 
 
 class Finder:
-    """Looks incidents up for one batch of accusations, within its transaction.
+    """Looks incidents up for one batch of refusals, within its transaction.
 
     All existing fingerprints are read at once: of a flood of words most are new, and none of them is asked for alone.
     """
 
-    def __init__(self, accusations: Iterable[Accusation]) -> None:
-        wanted = sorted({accusation.fingerprint for accusation in accusations})
+    def __init__(self, refusals: Iterable[Refusal]) -> None:
+        wanted = sorted({refusal.fingerprint for refusal in refusals})
         self._known: set[str] = set()
         for start in range(0, len(wanted), _AT_ONCE):
             rows = Incident.objects.filter(fingerprint__in=wanted[start : start + _AT_ONCE])
             self._known.update(rows.values_list("fingerprint", flat=True))
 
-    def incident_of(self, environment: EnvironmentState, accusation: Accusation) -> Incident | None:
-        """The incident that an accusation continues; None where a new one is to be opened. Locked until the transaction
+    def incident_of(self, environment: EnvironmentState, refusal: Refusal) -> Incident | None:
+        """The incident that an refusal continues; None where a new one is to be opened. Locked until the transaction
         ends.
 
         The revision that is refused comes first: what is proven goes on in whatever unresolved incident is about it,
@@ -37,19 +37,19 @@ class Finder:
         """
         rows = incidents_locked(environment)
         found = None
-        if accusation.fingerprint in self._known:
-            found = rows.filter(algorithm=accusation.algorithm, fingerprint=accusation.fingerprint).first()
-        if not accusation.name or (found is not None and found.state in UNRESOLVED):
+        if refusal.fingerprint in self._known:
+            found = rows.filter(algorithm=refusal.algorithm, fingerprint=refusal.fingerprint).first()
+        if not refusal.name or (found is not None and found.state in UNRESOLVED):
             return found
-        of_name = rows.filter(type=accusation.word, name=accusation.name)
-        of_revision = of_name.filter(revision=accusation.revision, state__in=UNRESOLVED).order_by("pk")
-        if not accusation.confidence.proven:
+        of_name = rows.filter(type=refusal.word, name=refusal.name)
+        of_revision = of_name.filter(revision=refusal.revision, state__in=UNRESOLVED).order_by("pk")
+        if not refusal.confidence.proven:
             return of_revision.filter(confidence__in=PROVEN).first() or found
-        same_words = of_name.filter(normalised=accusation.normalised, family=accusation.family.value).order_by("-pk")
+        same_words = of_name.filter(normalised=refusal.normalised, family=refusal.family.value).order_by("-pk")
         return found or of_revision.first() or same_words.first()
 
     def made(self, incident: Incident) -> None:
-        """Note the fingerprint of an incident that was opened or changed, so that later accusations find it."""
+        """Note the fingerprint of an incident that was opened or changed, so that later refusals find it."""
         self._known.add(incident.fingerprint)
 
 

@@ -18,11 +18,11 @@ from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import ALGORITHM, PROVEN_ALGORITHM
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
-from controlplane.incidents.services.accusations import Accusation, Reader
 from controlplane.incidents.services.crowding import Crowd, Crowds, Taken
 from controlplane.incidents.services.finding import Finder, incidents_locked, same_fault
 from controlplane.incidents.services.judging import impact_count
 from controlplane.incidents.services.reach import Reach
+from controlplane.incidents.services.reading import Reader, Refusal
 from controlplane.incidents.services.refusal_lines import refusals_told
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
@@ -47,17 +47,17 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
     A NACK counts for every resource it blames; one that blames nobody counts for an incident without a name.
     """
     # What is proven first: what only words tell then finds the incident that is about it.
-    cases = sorted(Reader().cases(nacks), key=lambda case: not case.newest.confidence.proven)
+    groups = sorted(Reader().groups(nacks), key=lambda group: not group.newest.confidence.proven)
     environments = {environment.key: environment for environment in environment_list()}
     with transaction.atomic(durable=True):
         fresh = nacks_mark_digested(ids=(nack.id for nack in nacks))
-        batch = _Batch(Finder(case.newest for case in cases), Crowds())
+        batch = _Batch(Finder(group.newest for group in groups), Crowds())
         happened = [
             (event, incident)
-            for case in cases
-            if (environment := environments.get(case.newest.environment)) is not None
-            if (taken := [(nack, revision) for nack, revision in case.nacks if nack.id in fresh])
-            for event, incident in _write(environment, case.newest, taken, batch)
+            for group in groups
+            if (environment := environments.get(group.newest.environment)) is not None
+            if (taken := [(nack, revision) for nack, revision in group.nacks if nack.id in fresh])
+            for event, incident in _write(environment, group.newest, taken, batch)
         ]
         happened = [(event, incident) for event, incident in happened if incident.pk not in batch.crowds.made_room]
         happened.extend(each for crowd in batch.crowds.crowds for each in _write_crowd(crowd))
@@ -67,7 +67,7 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
             incident.told_nacked = incident.nacked
             incident.save(update_fields=["nacked", "sent", "told_nacked"])
             incident_told(event, incident)
-    refusals_told(cases, fresh)
+    refusals_told(groups, fresh)
     for event, incident in happened:
         log.warning(
             event,
@@ -89,25 +89,23 @@ class _Batch:
     crowds: Crowds
 
 
-def _write(
-    environment: EnvironmentState, accusation: Accusation, taken: Taken, batch: _Batch
-) -> list[tuple[str, Incident]]:
+def _write(environment: EnvironmentState, refusal: Refusal, taken: Taken, batch: _Batch) -> list[tuple[str, Incident]]:
     """Open or continue one incident; the events that people should hear of. What has no share left is kept in the batch
     for later.
     """
     crowds = batch.crowds
-    incident = None if accusation.crowded else batch.finder.incident_of(environment, accusation)
+    incident = None if refusal.crowded else batch.finder.incident_of(environment, refusal)
     opened_by = None
-    if incident is None or (incident.state == IncidentState.RESOLVED and accusation.current):
-        opened_by = None if accusation.crowded else crowds.admit(environment, accusation, taken)
+    if incident is None or (incident.state == IncidentState.RESOLVED and refusal.current):
+        opened_by = None if refusal.crowded else crowds.admit(environment, refusal, taken)
         if opened_by is None:
-            crowds.add(environment, accusation, taken)
+            crowds.add(environment, refusal, taken)
             return []
     happened: list[tuple[str, Incident]] = []
     if incident is None:
-        incident = _open(environment, accusation, taken, opened_by or "")
+        incident = _open(environment, refusal, taken, opened_by or "")
         happened.append(("incident.opened", incident))
-    elif _continue(incident, environment, accusation, taken, opened_by):
+    elif _continue(incident, environment, refusal, taken, opened_by):
         happened.append(("incident.regressed", incident))
     batch.finder.made(incident)
     others = _others(incident, taken)
@@ -115,8 +113,8 @@ def _write(
     if others and not happened:
         _tell_again(incident)
     _keep_samples(incident, taken)
-    if accusation.name:
-        for other in _explained(environment, accusation, taken, incident):
+    if refusal.name:
+        for other in _explained(environment, refusal, taken, incident):
             crowds.closed(environment, other)
             happened.append(("incident.explained", other))
     return happened
@@ -165,26 +163,26 @@ def _write_crowd(crowd: Crowd) -> list[tuple[str, Incident]]:
     return [(event, incident)] if event else []
 
 
-def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken, opened_by: str) -> Incident:
+def _open(environment: EnvironmentState, refusal: Refusal, taken: Taken, opened_by: str) -> Incident:
     first_at = min(nack.at for nack, _ in taken)
     last_at = max(nack.at for nack, _ in taken)
     return Incident.objects.create(
         environment_id=environment.id,
-        algorithm=accusation.algorithm,
-        fingerprint=accusation.fingerprint,
+        algorithm=refusal.algorithm,
+        fingerprint=refusal.fingerprint,
         opened_by=opened_by,
-        type=accusation.word,
-        name=accusation.name,
-        family=accusation.family.value,
-        confidence=accusation.confidence.value,
+        type=refusal.word,
+        name=refusal.name,
+        family=refusal.family.value,
+        confidence=refusal.confidence.value,
         message=taken[0][0].text,
-        normalised=accusation.normalised,
-        suspects=[list(content) for content in accusation.suspects],
-        change=accusation.change,
-        author=accusation.author,
-        revision=accusation.revision,
-        version=accusation.version,
-        since=accusation.written_at or first_at - SETTLE,
+        normalised=refusal.normalised,
+        suspects=[list(content) for content in refusal.suspects],
+        change=refusal.change,
+        author=refusal.author,
+        revision=refusal.revision,
+        version=refusal.version,
+        since=refusal.written_at or first_at - SETTLE,
         first_at=first_at,
         last_at=last_at,
         opened_epoch=environment.epoch,
@@ -193,7 +191,7 @@ def _open(environment: EnvironmentState, accusation: Accusation, taken: Taken, o
 
 
 def _continue(
-    incident: Incident, environment: EnvironmentState, accusation: Accusation, taken: Taken, opened_by: str | None
+    incident: Incident, environment: EnvironmentState, refusal: Refusal, taken: Taken, opened_by: str | None
 ) -> bool:
     """Add NACKs to an incident; whether that opened a resolved one again, which counts on the share of `opened_by`.
 
@@ -202,19 +200,19 @@ def _continue(
     """
     incident.last_at = max(incident.last_at, *(nack.at for nack, _ in taken))
     incident.settles_at = incident.last_at + SETTLE
-    incident.confidence = Confidence(incident.confidence).or_surer(accusation.confidence).value
-    if accusation.revision > incident.revision or not accusation.name:
-        if incident.algorithm == PROVEN_ALGORITHM and accusation.algorithm == PROVEN_ALGORITHM:
-            incident.fingerprint = accusation.fingerprint
-        incident.revision, incident.version = accusation.revision, accusation.version
-        incident.since = accusation.written_at or incident.since
-        incident.suspects = [list(content) for content in accusation.suspects]
-    regressed = incident.state == IncidentState.RESOLVED and accusation.current
+    incident.confidence = Confidence(incident.confidence).or_surer(refusal.confidence).value
+    if refusal.revision > incident.revision or not refusal.name:
+        if incident.algorithm == PROVEN_ALGORITHM and refusal.algorithm == PROVEN_ALGORITHM:
+            incident.fingerprint = refusal.fingerprint
+        incident.revision, incident.version = refusal.revision, refusal.version
+        incident.since = refusal.written_at or incident.since
+        incident.suspects = [list(content) for content in refusal.suspects]
+    regressed = incident.state == IncidentState.RESOLVED and refusal.current
     if regressed:
         incident.opened_by = opened_by or ""
         incident.state = IncidentState.OPEN.value
         incident.opened_epoch, incident.resolved_epoch = environment.epoch, None
-        incident.change, incident.author = accusation.change, accusation.author
+        incident.change, incident.author = refusal.change, refusal.author
     incident.save()
     return regressed
 
@@ -305,25 +303,23 @@ def _keep_samples(incident: Incident, taken: Taken) -> None:
     IncidentNack.objects.bulk_create(samples.values(), ignore_conflicts=True)
 
 
-def _explained(
-    environment: EnvironmentState, accusation: Accusation, taken: Taken, named: Incident
-) -> Iterable[Incident]:
+def _explained(environment: EnvironmentState, refusal: Refusal, taken: Taken, named: Incident) -> Iterable[Incident]:
     """Resolve the incidents that this one explains: those without a name whose clients now say which of the suspects it
     is, for the engine sent them apart, and, once it is proven, those that words told apart of the same revision.
     """
     clients = {nack.client for nack, _ in taken}
     unnamed = incidents_locked(environment).filter(
         pk__in=Incident.objects.filter(
-            environment=environment.id, type=accusation.word, name="", state__in=UNRESOLVED, clients__client__in=clients
+            environment=environment.id, type=refusal.word, name="", state__in=UNRESOLVED, clients__client__in=clients
         )
         .exclude(normalised=CROWDED)
         .values("pk")
     )
-    said = f"the {accusation.word} '{accusation.name}'"
+    said = f"the {refusal.word} '{refusal.name}'"
     for incident in unnamed:
-        if [accusation.name, accusation.version] in incident.suspects:
+        if [refusal.name, refusal.version] in incident.suspects:
             yield _over(environment, incident, f"clients say by now which resource it is: {said}", named)
-    if accusation.confidence.proven:
+    if refusal.confidence.proven:
         for incident in same_fault(environment, named):
             yield _over(environment, incident, f"it is known by now, whatever clients say, that it is {said}", named)
 

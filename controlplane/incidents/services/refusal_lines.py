@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from controlplane.catalog.change_names import ChangeName, named_fields
-from controlplane.incidents.services.accusations import Case
+from controlplane.incidents.services.reading import RefusalGroup
 
 log = structlog.get_logger(__name__)
 
@@ -16,22 +16,24 @@ log = structlog.get_logger(__name__)
 _LINES_MAX: Final = 20
 
 
-def refusals_told(cases: Sequence[Case], fresh: Collection[int]) -> None:
+def refusals_told(groups: Sequence[RefusalGroup], fresh: Collection[int]) -> None:
     """Log one line for each content that these NACKs are about, of which the ids in `fresh` are new; beyond that,
     count.
     """
-    new = [(case.newest, found) for case in cases if (found := [nack for nack, _ in case.nacks if nack.id in fresh])]
-    for accusation, nacks in new[:_LINES_MAX]:
+    new = [
+        (group.newest, found) for group in groups if (found := [nack for nack, _ in group.nacks if nack.id in fresh])
+    ]
+    for refusal, nacks in new[:_LINES_MAX]:
         log.warning(
             "change.refused",
-            environment=accusation.environment,
-            type=accusation.word,
-            name=accusation.name,
-            revision=accusation.revision,
+            environment=refusal.environment,
+            type=refusal.word,
+            name=refusal.name,
+            revision=refusal.revision,
             times=sum(nack.repeats for nack in nacks),
             clients=len({nack.client for nack in nacks}),
             node_id=nacks[-1].node_id,
-            **named_fields([ChangeName(accusation.change, accusation.request_id)] if accusation.change else ()),
+            **named_fields([ChangeName(refusal.change, refusal.request_id)] if refusal.change else ()),
         )
     if len(new) > _LINES_MAX:
         log.warning("change.refused_more", contents=len(new) - _LINES_MAX)

@@ -20,8 +20,8 @@ from adsserver.servicers.unsupported import UnsupportedTypes
 from adsserver.wire.discovery import Decoder, Encoder, NodeFacts, UnknownTypeRequest
 from tests.golden.whole.case import Step, key_of
 from xdscore.client_kinds import kind_of
+from xdscore.environment_choice import ClientFacts, EnvironmentChoice, choose_environment
 from xdscore.resource_types import by_url, by_word
-from xdscore.selectors import ClientFacts, EnvironmentChoice, choose_environment
 
 IDENTIFIER = "parley"
 Line = dict[str, Any]

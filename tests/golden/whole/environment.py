@@ -18,9 +18,9 @@ from tests.golden.whole.case import Access, Written
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.chunks import decode_access, decode_chunk, encode_access
 from xdscore.client_groups import ClientGroup, Trust
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.findings import Severity
 from xdscore.schema import ParsedResource
-from xdscore.selectors import ClientFacts, Selector
 from xdscore.snapshot import (
     Content,
     Entry,

@@ -20,8 +20,8 @@ from adsserver.engine.session import EngineSettings
 from tests.golden.whole.case import Case, Step, read_case
 from tests.golden.whole.client import Client, Line, encoder_of
 from tests.golden.whole.environment import Contents, Environment
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.schema.yaml_out import yaml_of
-from xdscore.selectors import EnvironmentChoice, Selector
 
 FOLDER = Path(__file__).parent / "cases"
 CASES = sorted(path for path in FOLDER.glob("*.yaml") if not path.name.endswith(".out.yaml"))

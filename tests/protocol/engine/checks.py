@@ -27,9 +27,9 @@ from xdscore.decision import (
     decide,
     decide_collection,
 )
+from xdscore.environment_choice import ClientFacts
 from xdscore.errors import StatusCode, error_of
 from xdscore.resource_types import CLUSTER, ENDPOINT, DeltaMissing, ResourceType
-from xdscore.selectors import ClientFacts
 from xdscore.xdstp import Glob, glob_of
 
 

@@ -3,8 +3,8 @@
 from adsserver.engine.events import DeltaRequest, Fact, Nack, Respond, SotwRequest, Variant
 from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.world import CLIENT, SETTINGS, World, session_of
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ResourceType
-from xdscore.selectors import ClientFacts
 
 
 class Wire:

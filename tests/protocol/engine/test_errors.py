@@ -12,8 +12,8 @@ from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import SETTINGS, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content
 
 

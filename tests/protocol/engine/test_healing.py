@@ -7,8 +7,8 @@ from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import GRPC_CLIENT, SETTINGS, World, names_of, versions_of
 from xdscore.access import Effect
 from xdscore.client_kinds import ClientFamily, ClientKind
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
-from xdscore.selectors import ClientFacts
 
 KINDS = (LISTENER, CLUSTER, ROUTE, ENDPOINT, SECRET)
 

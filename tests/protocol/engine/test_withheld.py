@@ -7,8 +7,8 @@ from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, SETTINGS, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
 from xdscore.client_kinds import ClientFamily, ClientKind
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceType
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Content, WithheldName, client_mark
 
 ENVOY, GRPC = CLIENT.kind, GRPC_CLIENT.kind

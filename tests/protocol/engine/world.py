@@ -12,8 +12,8 @@ from adsserver.engine.session import EngineSettings, Session
 from tests.support.access_tables import SECRETS_FOR_ALL
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.client_kinds import ClientFamily, ClientKind
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import CLUSTER, ResourceType
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import (
     Content,
     Entry,

@@ -26,9 +26,9 @@ from adsserver.wire.discovery import (
     decode,
 )
 from tests.support.ads import Catalogue, MemoryContents
+from xdscore.environment_choice import ClientFacts
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, RESOURCE_TYPES, ResourceType
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Snapshot
 
 REQUEST, PUBLISH, WAIT = range(3)

@@ -33,8 +33,8 @@ from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.decision import Decision, Denied, Missing, Serve, decide
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.resource_types import CLUSTER
-from xdscore.selectors import ClientFacts, Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 

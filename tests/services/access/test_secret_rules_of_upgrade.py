@@ -24,8 +24,8 @@ from tests.support.principals import somebody
 from xdscore.access import AccessTable, Effect
 from xdscore.client_groups import Trust
 from xdscore.decision import Decision, Serve, decide
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.resource_types import SECRET
-from xdscore.selectors import ClientFacts, Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 
@@ -107,7 +107,7 @@ def test_upgrade__rules_before_the_default__still_decide_and_nobody_gets_another
 
     def answers(table: AccessTable) -> list[Effect]:
         return [
-            table.verdict(table.audience("default", client), SECRET, name).effect
+            table.ruling(table.audience("default", client), SECRET, name).effect
             for client in (EDGE, SHOP, ClientFacts(identity="other", node_id="o", node_cluster="edge"))
             for name in names
         ]

@@ -15,9 +15,9 @@ from tests.support.ads import Running, config, running
 from tests.support.ads_client import ADS, NODE, Client, cluster, connect
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
+from xdscore.environment_choice import Selector
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, RUNTIME
-from xdscore.selectors import Selector
 
 SOTW, DELTA = ADS + "StreamAggregatedResources", ADS + "DeltaAggregatedResources"
 FLEET = ClientGroup("fleet", (Selector(node_cluster=NODE.cluster),))

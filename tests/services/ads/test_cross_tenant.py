@@ -31,9 +31,9 @@ from tests.support.ads_client import Client
 from tests.support.certificates import Authority, server_files
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, RESOURCE_TYPES, ResourceType
-from xdscore.selectors import EnvironmentChoice, Selector
 
 OURS, THEIRS = "ours", "theirs"
 # In everything of theirs that no question names.

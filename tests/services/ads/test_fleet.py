@@ -32,8 +32,8 @@ from tests.support.principals import somebody
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
 from xdscore.client_kinds import kind_of
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.resource_types import CLUSTER, ENDPOINT, SECRET, ResourceType
-from xdscore.selectors import ClientFacts, Selector
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
 

@@ -10,7 +10,7 @@ from adsserver.engine.publication import Publication
 from adsserver.ports import Directory
 from adsserver.servicers.hub import Hub
 from xdscore.access import AccessTable, Effect
-from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector
+from xdscore.environment_choice import ClientFacts, EnvironmentChoice, Selector
 from xdscore.snapshot import Snapshot, snapshot_from_entries
 
 PROD = EnvironmentChoice("prod", (Selector(node_id="p*"),))

@@ -32,8 +32,8 @@ from tests.support.last_good import altered
 from tests.support.manifests import cluster, parsed, tls_secret
 from tests.support.principals import somebody
 from tests.support.waiting import eventually
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import SECRET
-from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 

@@ -27,8 +27,8 @@ from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import Client
 from tests.support.certificates import MINUTE, Authority, replace_file, server_files, write_pair
 from tests.support.figures import measured
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.resource_types import CLUSTER
-from xdscore.selectors import EnvironmentChoice, Selector
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 NAMED = [("grpc.ssl_target_name_override", "ads.example"), ("grpc.use_local_subchannel_pool", 1)]

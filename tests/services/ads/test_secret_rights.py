@@ -22,8 +22,8 @@ from tests.support.ads_client import ADS, NODE, Client, cluster
 from tests.support.certificates import Authority, server_files
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup, Trust
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import SECRET
-from xdscore.selectors import Selector
 
 SDS = "/envoy.service.secret.v3.SecretDiscoveryService/"
 METHODS = {

@@ -26,7 +26,7 @@ from tests.support.ports import free_ports
 from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup, Trust
-from xdscore.selectors import EnvironmentChoice, Selector
+from xdscore.environment_choice import EnvironmentChoice, Selector
 
 PAY = "spiffe://td.example/ns/prod/sa/pay"
 MODES = [AuthMode.MTLS, AuthMode.TOKEN]

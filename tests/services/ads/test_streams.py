@@ -16,9 +16,9 @@ from adsserver.engine.session import Session
 from adsserver.servicers.stream import Stream
 from tests.support.ads import Running, config, running
 from tests.support.ads_client import ADS, NODE, cluster, connect, endpoints, until
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER
-from xdscore.selectors import EnvironmentChoice, Selector
 from xdscore.version import VERSION
 
 CDS = "/envoy.service.cluster.v3.ClusterDiscoveryService/"

@@ -19,9 +19,9 @@ from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import ADS, Client, cluster, until
 from xdscore.access import AccessTable, Effect
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT
-from xdscore.selectors import EnvironmentChoice, Selector
 
 Metadata = list[tuple[str, str | bytes]]
 STATUS = "/envoy.service.status.v3.ClientStatusDiscoveryService/"

@@ -24,8 +24,8 @@ from tests.support.last_good import altered
 from tests.support.manifests import cluster, parsed, tls_secret
 from tests.support.principals import somebody
 from xdscore.access import Effect
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import SECRET
-from xdscore.selectors import ClientFacts
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 

@@ -40,8 +40,8 @@ from tests.support.principals import somebody
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.chunks import ChunkError
 from xdscore.decision import Denied, Missing, Serve, Withheld, decide
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import CLUSTER, ENDPOINT, SECRET
-from xdscore.selectors import Selector
 from xdscore.snapshot import Content, Entry, EntryKey, Served, Snapshot
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])

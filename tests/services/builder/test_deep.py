@@ -22,7 +22,7 @@ from controlplane.builder.deep.envoy import EnvoyJudge, answer_of, envoy_binary,
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build, EnvoyRefusal, HeldResource
 from controlplane.builder.services import build
-from controlplane.builder.stages.inspect import Verdict
+from controlplane.builder.stages.inspect import EnvoyVerdict
 from controlplane.catalog.models import Environment
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, environment_default_ensure, environment_update, proofs_record
@@ -193,7 +193,7 @@ def test_judge__resources_of_every_shown_type__are_accepted_as_they_are_served()
 
     answer = judge(*trees)
 
-    assert answer.verdict is Verdict.ACCEPTED
+    assert answer.verdict is EnvoyVerdict.ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_judge__resources_of_every_shown_type__are_accepted_as_they_are_served()
 def test_judge__envoy_floods_or_ends_before_it_has_judged__is_no_verdict(code: str, how: str) -> None:
     answer = real_judge()(running(code))
 
-    assert answer.verdict is Verdict.UNDECIDED
+    assert answer.verdict is EnvoyVerdict.UNDECIDED
     assert re.search(f"it ended (?:{how})", answer.text)
 
 
@@ -283,7 +283,7 @@ def look_around(places: Sequence[str], port: int) -> dict[str, str]:
         error("FOUND|" .. table.concat(found, "|") .. "|")
     """
     answer = real_judge()(running(code))
-    assert answer.verdict is Verdict.REFUSED
+    assert answer.verdict is EnvoyVerdict.REFUSED
     return dict(each.split("=", 1) for each in answer.text.split("FOUND|")[1].split("|") if "=" in each)
 
 
@@ -345,7 +345,7 @@ def why_not_checked() -> str:
 def test_answer_of__a_complaint_over_many_lines__is_one_line() -> None:
     answer = answer_of(1, "[critical] error initializing configuration 'config.pb': a\n  b: {\n}\n")
 
-    assert (answer.verdict, answer.text) == (Verdict.REFUSED, "a b: { }")
+    assert (answer.verdict, answer.text) == (EnvoyVerdict.REFUSED, "a b: { }")
 
 
 def test_shown__a_listener_for_grpc_clients__is_not_for_envoy() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from controlplane.builder.deep.envoy import Envoy, EnvoyJudge
-from controlplane.builder.stages.inspect import Verdict
+from controlplane.builder.stages.inspect import EnvoyVerdict
 from tests.support.bubblewrap import needed
 from tests.support.waiting import eventually
 
@@ -30,6 +30,6 @@ def test_envoy__time_is_over_while_its_walls_are_built__nothing_of_it_stays(tmp_
 
     for number in range(300):
         judge = EnvoyJudge(Envoy(program, "endless"), budget_s=0.001 + number % 100 / 10_000, clock=time.monotonic)
-        assert judge(b"").verdict is Verdict.UNDECIDED
+        assert judge(b"").verdict is EnvoyVerdict.UNDECIDED
 
     eventually(lambda: left(program), lambda pids: not pids, within_s=2)

@@ -19,8 +19,8 @@ from tests.support.manifests import cluster, endpoints, parsed
 from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.decision import Decision, Missing, Serve, decide
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ENDPOINT
-from xdscore.selectors import ClientFacts
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "snapshot_reader"])
 

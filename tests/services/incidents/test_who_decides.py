@@ -20,7 +20,7 @@ from tests.services.incidents.fleet import DANA, Fleet, held, publish
 from tests.support.manifests import cluster
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
-from xdscore.selectors import Selector
+from xdscore.environment_choice import Selector
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),

@@ -17,8 +17,8 @@ from tests.support.facts import probed
 from tests.support.manifests import cluster
 from tests.support.principals import somebody
 from xdscore.client_kinds import ClientFamily, ClientKind
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import CLUSTER
-from xdscore.selectors import ClientFacts
 from xdscore.snapshot import Served, WithheldName, client_mark
 
 pytestmark = [

@@ -39,7 +39,7 @@ from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.manifests import cluster, tls_secret
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
-from xdscore.selectors import Selector
+from xdscore.environment_choice import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 

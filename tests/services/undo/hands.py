@@ -20,8 +20,8 @@ from tests.support.manifests import Tree, cluster, parsed
 from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import CLUSTER
-from xdscore.selectors import Selector
 
 DANA, OPAL = (somebody(name, ADMIN_SCOPES) for name in ("dana", "opal"))
 EDGE = GroupDraft("edge", (Selector(node_cluster="edge", metadata={"zone": "eu-*"}),), Trust.DECLARED)

@@ -28,8 +28,8 @@ from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import CLUSTER
-from xdscore.selectors import Selector
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -38,8 +38,8 @@ from tests.services.undo.hands import (
 from tests.support.manifests import Tree, cluster, parsed, tls_secret
 from tests.support.principals import somebody
 from xdscore.access import Effect
+from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import SECRET
-from xdscore.selectors import ClientFacts
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),

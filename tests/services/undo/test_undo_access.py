@@ -33,7 +33,7 @@ from tests.services.undo.hands import (
 )
 from tests.support.manifests import cluster
 from xdscore.access import Effect
-from xdscore.selectors import ClientFacts
+from xdscore.environment_choice import ClientFacts
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from controlplane.access.review import rules_for_nobody, rules_shadowed
 from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.client_groups import ClientGroup
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.resource_types import RESOURCE_TYPES
-from xdscore.selectors import ClientFacts, Selector
 
 GROUPS = tuple(ClientGroup(key, (Selector(node_id=f"{key}-*"),)) for key in ("a", "b"))
 
@@ -60,7 +60,7 @@ def test_rules_shadowed__rule_is_called_shadowed__it_never_decides(
     dead = {rule.number for rule in made.rules for number, _ in rules_shadowed(made) if rule.number == number}
 
     audience = Audience("prod", groups)
-    assert all(made.verdict(audience, kind, name).rule not in dead for kind in RESOURCE_TYPES)
+    assert all(made.ruling(audience, kind, name).rule not in dead for kind in RESOURCE_TYPES)
 
 
 def test_rules_for_nobody__group_without_a_known_client__is_found() -> None:

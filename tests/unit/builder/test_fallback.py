@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.builder.stages.fallback import REJECTED, Cause, Held, resolve
+from controlplane.builder.stages.fallback import REJECTED, Cause, HeldBack, resolve
 from controlplane.catalog.heads import Head
 from xdscore.snapshot import Content, Entry, RemovedName, Served, WithheldName
 
@@ -17,13 +17,15 @@ OLD = Content(b"\2" * 16, "old", 10)
         (Head(KEY, NEW, False, None, False), Served(NEW, None), ()),
         (Head(KEY, NEW, False, OLD, False), Served(NEW, OLD), ()),
         (Head(KEY, NEW, False, OLD, True), Served(NEW, None), ()),
-        (Head(KEY, NEW, True, OLD, False), Served(OLD, OLD), (Held(KEY, Cause.REJECTED, REJECTED, True),)),
-        (Head(KEY, NEW, True, OLD, True), WithheldName(REJECTED), (Held(KEY, Cause.REJECTED, REJECTED, False),)),
-        (Head(KEY, NEW, True, None, False), WithheldName(REJECTED), (Held(KEY, Cause.REJECTED, REJECTED, False),)),
+        (Head(KEY, NEW, True, OLD, False), Served(OLD, OLD), (HeldBack(KEY, Cause.REJECTED, REJECTED, True),)),
+        (Head(KEY, NEW, True, OLD, True), WithheldName(REJECTED), (HeldBack(KEY, Cause.REJECTED, REJECTED, False),)),
+        (Head(KEY, NEW, True, None, False), WithheldName(REJECTED), (HeldBack(KEY, Cause.REJECTED, REJECTED, False),)),
         (Head(KEY, None, False, OLD, False), RemovedName(), ()),
     ],
 )
-def test_resolve__one_head__falls_back_as_the_quarantine_says(head: Head, entry: Entry, held: tuple[Held, ...]) -> None:
+def test_resolve__one_head__falls_back_as_the_quarantine_says(
+    head: Head, entry: Entry, held: tuple[HeldBack, ...]
+) -> None:
     resolution = resolve({KEY: head})
 
     assert resolution.entries == {KEY: entry}

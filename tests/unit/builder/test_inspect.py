@@ -9,9 +9,9 @@ from controlplane.builder.stages.fallback import Cause, resolve
 from controlplane.builder.stages.inspect import (
     ACCEPTED,
     Answer,
+    EnvoyVerdict,
     Judge,
     Search,
-    Verdict,
     about_unknown_cluster,
     find_refused,
 )
@@ -32,7 +32,7 @@ def dislikes(*sets: set[EntryKey]) -> Judge:
     def judge(row: Sequence[EntryKey]) -> Answer:
         for each in sets:
             if each <= set(row):
-                return Answer(Verdict.REFUSED, " and ".join(name for _, name in sorted(each)))
+                return Answer(EnvoyVerdict.REFUSED, " and ".join(name for _, name in sorted(each)))
         return ACCEPTED
 
     return judge
@@ -82,7 +82,7 @@ def test_find_refused__no_verdict_in_the_middle__keeps_what_was_found_and_says_w
     left = iter([True] * 6)  # the whole, nothing, three halves, the rest; then none
 
     def judge(part: Sequence[EntryKey]) -> Answer:
-        return dislikes({row[2]}, {row[5]})(part) if next(left, False) else Answer(Verdict.UNDECIDED, "too late")
+        return dislikes({row[2]}, {row[5]})(part) if next(left, False) else Answer(EnvoyVerdict.UNDECIDED, "too late")
 
     found = find_refused([], row, judge)
 
@@ -90,7 +90,7 @@ def test_find_refused__no_verdict_in_the_middle__keeps_what_was_found_and_says_w
 
 
 def test_find_refused__even_nothing_is_refused__blames_nobody() -> None:
-    found = find_refused([], keys(3), lambda _: Answer(Verdict.REFUSED, "no space left"))
+    found = find_refused([], keys(3), lambda _: Answer(EnvoyVerdict.REFUSED, "no space left"))
 
     assert found == Search({}, {}, "no space left")
 
@@ -99,7 +99,7 @@ def test_find_refused__a_cluster_is_missing__is_doubt_and_no_refusal() -> None:
     (listener,) = keys(1)
     text = "Unknown gRPC client cluster 'als'"
 
-    found = find_refused([], [listener], lambda row: Answer(Verdict.REFUSED, text) if row else ACCEPTED)
+    found = find_refused([], [listener], lambda row: Answer(EnvoyVerdict.REFUSED, text) if row else ACCEPTED)
 
     assert found == Search({}, {listener: text})
     assert not about_unknown_cluster("The table size of maglev must be prime number")

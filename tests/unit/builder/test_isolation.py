@@ -1,6 +1,6 @@
 """What goes on without the types that fail, and what is kept of them (reliability F29)."""
 
-from controlplane.builder.stages.fallback import Cause, Held, resolve
+from controlplane.builder.stages.fallback import Cause, HeldBack, resolve
 from controlplane.builder.stages.isolation import REASON, Isolation, failing_types
 from controlplane.catalog.heads import Head
 from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served, WithheldName
@@ -14,7 +14,7 @@ def heads(*given: Head) -> dict[EntryKey, Head]:
     return {head.key: head for head in given}
 
 
-def kept(before: Entry | None, head: Head) -> tuple[Entry, tuple[Held, ...]]:
+def kept(before: Entry | None, head: Head) -> tuple[Entry, tuple[HeldBack, ...]]:
     published = {} if before is None else {head.key: before}
     isolation = Isolation({"route": "KeyError"}, heads(head), published)
     resolution = isolation.keep(resolve(isolation.heads))
@@ -25,8 +25,8 @@ def route(content: Content | None) -> Head:
     return Head(("route", "r"), content, references=(UNKNOWN,), revision=3)
 
 
-def held(*, served: bool) -> tuple[Held, ...]:
-    return (Held(("route", "r"), Cause.TYPE, REASON, served),)
+def held(*, served: bool) -> tuple[HeldBack, ...]:
+    return (HeldBack(("route", "r"), Cause.TYPE, REASON, served),)
 
 
 def test_failing_types__one_of_two__is_named_with_its_error() -> None:

@@ -8,7 +8,7 @@ from controlplane.access.values import RuleDraft
 from controlplane.common.errors import InputInvalid
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
 from xdscore.access import Effect
-from xdscore.selectors import Selector
+from xdscore.environment_choice import Selector
 
 WORD = st.text(alphabet="abcXYZ019*-_./:", min_size=1, max_size=12)
 

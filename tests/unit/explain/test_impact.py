@@ -7,7 +7,7 @@ from controlplane.clients.asks import Asks, FleetAsks
 from controlplane.explain.impact import Edited, GroupImpact, Impact, impact_of
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
-from xdscore.selectors import ClientFacts, Selector
+from xdscore.environment_choice import ClientFacts, Selector
 
 CORE = ClientGroup("core", (Selector(node_id="core-*"),))
 EDGE = ClientGroup("edge", (Selector(node_id="*-edge"),))

@@ -10,13 +10,13 @@ from controlplane.explain.ladder import ladder_of
 from controlplane.explain.values import (
     Asked,
     ClientSide,
+    Has,
     NameFacts,
     Origin,
     Question,
     Refusal,
     Reply,
     RungState,
-    Verdict,
 )
 from xdscore.access import Effect
 from xdscore.after_nack import AfterNack, now_runs
@@ -56,21 +56,21 @@ def test_asked__name_wildcard_or_collection__covers_what_the_wire_does(
 
 
 @pytest.mark.parametrize(
-    ("reply", "sure", "verdict"),
+    ("reply", "sure", "has"),
     [
-        (Reply.NACKED, True, Verdict.NO),
-        (Reply.ACKED, True, Verdict.NO),  # what it acknowledged is what stands in for what it refused
-        (Reply.NACKED, False, Verdict.UNKNOWN),
-        (Reply.ACKED, False, Verdict.YES),  # the others of the response were to blame: it accepted this one later
+        (Reply.NACKED, True, Has.NO),
+        (Reply.ACKED, True, Has.NO),  # what it acknowledged is what stands in for what it refused
+        (Reply.NACKED, False, Has.UNKNOWN),
+        (Reply.ACKED, False, Has.YES),  # the others of the response were to blame: it accepted this one later
     ],
 )
-def test_ladder__refusal__no_only_when_nothing_else_could_be_meant(reply: Reply, sure: bool, verdict: Verdict) -> None:
+def test_ladder__refusal__no_only_when_nothing_else_could_be_meant(reply: Reply, sure: bool, has: Has) -> None:
     client = replace(CLIENT, asked=(replace(ACKED, reply=reply),), refusal=Refusal("too blue", NOON, sure))
 
     ladder = ladder_of(QUESTION, NAME, client)
 
-    assert ladder.verdict is verdict
-    assert ("too blue" in ladder.sentence) is (verdict is not Verdict.YES)
+    assert ladder.has is has
+    assert ("too blue" in ladder.sentence) is (has is not Has.YES)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_ladder__two_streams__the_one_that_needs_attention_answers() -> None:
 
     ladder = ladder_of(QUESTION, NAME, replace(CLIENT, asked=(ACKED, waiting)))
 
-    assert ladder.verdict is Verdict.UNKNOWN
+    assert ladder.has is Has.UNKNOWN
     assert ladder.sentence == "It has not answered the last response yet."
 
 
@@ -138,6 +138,4 @@ def test_ladder__every_rung__is_a_sentence_and_numbered_in_order() -> None:
         ladder = ladder_of(QUESTION, NAME, client)
         assert [rung.number for rung in ladder.rungs] == list(range(1, 9))
         assert all(rung.text.endswith(".") for rung in ladder.rungs)
-        assert (ladder.verdict is Verdict.YES) == all(
-            rung.state in (RungState.OK, RungState.SKIPPED) for rung in ladder.rungs
-        )
+        assert (ladder.has is Has.YES) == all(rung.state in (RungState.OK, RungState.SKIPPED) for rung in ladder.rungs)

@@ -13,8 +13,8 @@ from controlplane.loss.judging import Judge, Passage, grouped
 from controlplane.loss.worlds import Links, World
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import by_word
-from xdscore.selectors import Selector
 from xdscore.snapshot import EntryKey
 
 WORDS = ("listener", "route", "cluster")

@@ -20,7 +20,7 @@ from adsserver.store.disk_format import (
 )
 from controlplane.catalog.sealing import KeyRing
 from tests.support.last_good import KEYS, SECRET, Saved, altered
-from xdscore.selectors import EnvironmentChoice, Selector
+from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.snapshot import content_hash
 
 FOREIGN = KeyRing((bytes(32),))

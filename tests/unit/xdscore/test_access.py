@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xdscore.access import CLOSED, AccessTable, Audience, Effect, Rule, Verdict
+from xdscore.access import CLOSED, AccessTable, Audience, Effect, Rule, Ruling
 from xdscore.client_groups import ClientGroup, Trust
+from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.names import glob_matches
 from xdscore.resource_types import CLUSTER, LISTENER, SECRET, ResourceType
-from xdscore.selectors import ClientFacts, Selector
 
 KINDS = (CLUSTER, LISTENER, SECRET)
 GROUPS = (
@@ -45,7 +45,7 @@ def numbered(rule: Rule, number: int) -> Rule:
     return Rule(number, rule.effect, rule.pattern, rule.client_groups, rule.types, rule.message)
 
 
-def naive(table: AccessTable, audience: Audience, kind: ResourceType, name: str) -> Verdict:
+def naive(table: AccessTable, audience: Audience, kind: ResourceType, name: str) -> Ruling:
     """The rules as a person reads them."""
     trust = {group.key: group.trust for group in table.groups}
     for rule in table.rules:
@@ -58,9 +58,9 @@ def naive(table: AccessTable, audience: Audience, kind: ResourceType, name: str)
         elif rule.types and kind.word not in rule.types:
             continue
         if (not rule.client_groups or speaks_of) and glob_matches(rule.pattern, name):
-            return Verdict(rule.effect, rule.number, rule.message)
+            return Ruling(rule.effect, rule.number, rule.message)
     covered = kind is not SECRET or table.default is not Effect.ALLOW or table.default_covers_secrets
-    return Verdict(table.default if covered else Effect.DENY)
+    return Ruling(table.default if covered else Effect.DENY)
 
 
 @given(
@@ -81,12 +81,12 @@ def test_verdict__any_rules__is_that_of_the_first_rule_that_speaks(
 ) -> None:
     table = AccessTable(default, GROUPS, rules, default_covers_secrets=default_covers_secrets)
 
-    verdict = table.verdict(audience, kind, name)
+    ruling = table.ruling(audience, kind, name)
 
-    assert verdict == naive(table, audience, kind, name)
-    assert table.permissions(audience, kind).of_row(table.row(kind, name)) == verdict
-    assert verdict.effect is Effect.ALLOW or not table.unrestricted(audience, kind)
-    assert verdict.effect is not Effect.ALLOW or not table.refuses_all(audience, kind)
+    assert ruling == naive(table, audience, kind, name)
+    assert table.permissions(audience, kind).of_row(table.row(kind, name)) == ruling
+    assert ruling.effect is Effect.ALLOW or not table.unrestricted(audience, kind)
+    assert ruling.effect is not Effect.ALLOW or not table.refuses_all(audience, kind)
 
 
 @given(default=EFFECTS, rules=RULES, audience=AUDIENCES, kind=st.sampled_from(KINDS), name=TEXTS)
@@ -98,7 +98,7 @@ def test_trace__any_rules__ends_with_the_rule_that_decided(
     trace = table.trace(audience, kind, name)
 
     deciding = [step.rule.number for step in trace if step.decided]
-    number = table.verdict(audience, kind, name).rule
+    number = table.ruling(audience, kind, name).rule
     assert deciding == ([number] if number else [])
     assert not number or trace[-1].decided
     assert all(glob_matches(step.rule.pattern, name) for step in trace)
@@ -121,7 +121,7 @@ def test_decides_alike__says_so__no_name_is_decided_differently(
     one, other = (AccessTable(default, GROUPS, each) for default, each in zip(defaults, rules, strict=True))
 
     if one.decides_alike(audiences[0], other, audiences[1]):
-        assert one.verdict(audiences[0], kind, name) == other.verdict(audiences[1], kind, name)
+        assert one.ruling(audiences[0], kind, name) == other.ruling(audiences[1], kind, name)
 
 
 def test_decides_alike__a_rule_for_others_is_added__nothing_changes_for_the_rest() -> None:
@@ -180,15 +180,15 @@ def test_secret__allowed_by_group__what_a_verified_client_merely_says_does_not_c
     table = AccessTable(Effect.DENY, GROUPS, rules)
     audience = table.audience("prod", client)
 
-    assert table.verdict(audience, SECRET, "tls").effect is effect
-    assert table.verdict(audience, CLUSTER, "tls").effect is Effect.ALLOW
+    assert table.ruling(audience, SECRET, "tls").effect is effect
+    assert table.ruling(audience, CLUSTER, "tls").effect is Effect.ALLOW
 
 
 def test_secret__rule_for_any_type__allows_none_but_denies_them() -> None:
     everybody = Audience("prod")
 
-    assert AccessTable(Effect.DENY, (), (Rule(1, Effect.ALLOW),)).verdict(everybody, SECRET, "x").effect is Effect.DENY
-    assert AccessTable(Effect.ALLOW, (), (Rule(1, Effect.DENY),)).verdict(everybody, SECRET, "x").rule == 1
+    assert AccessTable(Effect.DENY, (), (Rule(1, Effect.ALLOW),)).ruling(everybody, SECRET, "x").effect is Effect.DENY
+    assert AccessTable(Effect.ALLOW, (), (Rule(1, Effect.DENY),)).ruling(everybody, SECRET, "x").rule == 1
 
 
 @given(
@@ -202,7 +202,7 @@ def test_secret__no_rule_names_the_type__is_read_by_nobody_whatever_the_default(
 ) -> None:
     table = AccessTable(default, GROUPS, rules)
 
-    assert table.verdict(audience, SECRET, name).effect is not Effect.ALLOW
+    assert table.ruling(audience, SECRET, name).effect is not Effect.ALLOW
     assert not table.unrestricted(audience, SECRET)
 
 
@@ -237,5 +237,5 @@ def test_verdict__more_audiences_and_names_than_are_remembered__stays_right(monk
 
     asked = [(audience, f"{start}{number}") for audience in audiences for start in "ab" for number in range(3)]
     for audience, name in asked * 2:
-        assert table.verdict(audience, CLUSTER, name) == naive(table, audience, CLUSTER, name)
+        assert table.ruling(audience, CLUSTER, name) == naive(table, audience, CLUSTER, name)
     assert len(table._compiled.permissions) <= 2

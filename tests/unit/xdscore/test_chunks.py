@@ -25,8 +25,8 @@ from xdscore.chunks import (
     encode_root,
 )
 from xdscore.client_groups import ClientGroup, Trust
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType
-from xdscore.selectors import Selector
 from xdscore.snapshot import (
     Content,
     Entry,
@@ -200,9 +200,9 @@ def test_access__any_table__is_decided_alike_by_a_process_of_the_version_before(
     before = as_the_version_before_reads(encode_access(table))
 
     row = table.row(kind, name)
-    decided = table.verdict(audience, kind, name)
+    decided = table.ruling(audience, kind, name)
 
-    assert before.verdict(audience, kind, name) == decided
+    assert before.ruling(audience, kind, name) == decided
     assert before.permissions(audience, kind).of_row(row) == decided
     assert all(number in {rule.number for rule in before.rules} for number in row)
 

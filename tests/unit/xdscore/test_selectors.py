@@ -2,7 +2,7 @@
 
 import pytest
 
-from xdscore.selectors import ClientFacts, EnvironmentChoice, Selector, choose_environment
+from xdscore.environment_choice import ClientFacts, EnvironmentChoice, Selector, choose_environment
 
 PROD = EnvironmentChoice("prod", (Selector(node_id="prod-*"), Selector(node_cluster="pay", metadata={"stage": "live"})))
 TEAM = EnvironmentChoice("team", (Selector(identity="spiffe://corp/ns/team/*"),))

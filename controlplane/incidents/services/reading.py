@@ -1,4 +1,4 @@
-"""Turns NACKs into accusations: which resource, which revision, which incident. Reads, and writes nothing.
+"""Turns NACKs into refusals: which resource, which revision, which incident. Reads, and writes nothing.
 
 Many clients refuse the same response with the same words, so each question is asked once for a whole batch.
 """
@@ -10,7 +10,7 @@ from datetime import datetime
 from controlplane.catalog.selectors import RevisionOrigin, revision_origin
 from controlplane.clients.foreign_text import escape
 from controlplane.clients.selectors import NackView
-from controlplane.incidents.attribution import Blame, Confidence, Content, blame
+from controlplane.incidents.attribution import Blame, Confidence, NamedVersion, blame
 from controlplane.incidents.fingerprint import (
     ALGORITHM,
     PROVEN_ALGORITHM,
@@ -30,7 +30,7 @@ MAX_SUSPECTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Accusation:
+class Refusal:
     """The refusal of one resource by one NACK; with an empty `name`, a NACK that blames nobody in particular.
 
     `current`: what was refused is still what the catalogue says. Revisions that the catalogue does not know have number
@@ -44,7 +44,7 @@ class Accusation:
     family: ClientFamily
     confidence: Confidence
     normalised: str
-    suspects: tuple[Content, ...]
+    suspects: tuple[NamedVersion, ...]
     revision: int
     written_at: datetime | None
     change: str
@@ -60,17 +60,17 @@ class Accusation:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the incident to which the accusation belongs."""
+        """The fingerprint of the incident to which the refusal belongs."""
         if self.confidence.proven:
             return proven_fingerprint(word=self.word, name=self.name, revision=self.revision)
         return fingerprint(word=self.word, name=self.name, family=self.family, normalised=self.normalised)
 
 
 @dataclass(slots=True)
-class Case:
-    """The accusations of a batch that belong to one incident; `newest` is about the latest revision among them."""
+class RefusalGroup:
+    """The refusals of a batch that belong to one incident; `newest` is about the latest revision among them."""
 
-    newest: Accusation
+    newest: Refusal
     nacks: list[tuple[NackView, int]] = field(default_factory=list)  # with the number of the refused revision
 
 
@@ -78,24 +78,24 @@ class Reader:
     """Reads a batch of NACKs and finds which resources each blames."""
 
     def __init__(self) -> None:
-        self._blames: dict[tuple[str, str, tuple[Content, ...], tuple[Content, ...], Evidence], Blame] = {}
+        self._blames: dict[tuple[str, str, tuple[NamedVersion, ...], tuple[NamedVersion, ...], Evidence], Blame] = {}
         self._normalised: dict[str, str] = {}
         self._origins: dict[tuple[str, str, str, str], RevisionOrigin | None] = {}
 
-    def cases(self, nacks: Iterable[NackView]) -> list[Case]:
-        """The accusations of these NACKs, grouped by incident."""
-        cases: dict[tuple[str, str], Case] = {}
+    def groups(self, nacks: Iterable[NackView]) -> list[RefusalGroup]:
+        """The refusals of these NACKs, grouped by incident."""
+        groups: dict[tuple[str, str], RefusalGroup] = {}
         for nack in nacks:
-            for accusation in self.accusations(nack):
-                case = cases.setdefault((nack.environment, accusation.fingerprint), Case(accusation))
-                surest = case.newest.confidence.or_surer(accusation.confidence)
-                newest = accusation if accusation.revision > case.newest.revision else case.newest
-                case.newest = replace(newest, confidence=surest)
-                case.nacks.append((nack, accusation.revision))
-        return list(cases.values())
+            for refusal in self.refusals(nack):
+                group = groups.setdefault((nack.environment, refusal.fingerprint), RefusalGroup(refusal))
+                surest = group.newest.confidence.or_surer(refusal.confidence)
+                newest = refusal if refusal.revision > group.newest.revision else group.newest
+                group.newest = replace(newest, confidence=surest)
+                group.nacks.append((nack, refusal.revision))
+        return list(groups.values())
 
-    def accusations(self, nack: NackView) -> tuple[Accusation, ...]:
-        """One accusation for each resource this NACK blames, or a single one against nobody in particular. Of those
+    def refusals(self, nack: NackView) -> tuple[Refusal, ...]:
+        """One refusal for each resource this NACK blames, or a single one against nobody in particular. Of those
         that are too many to be told apart, one that names them all.
         """
         found = self._blame(nack)
@@ -107,41 +107,41 @@ class Reader:
         beyond = found.guilty[MAX_GUILTY:][:MAX_SUSPECTS]
         return (*named, self._crowded(nack, beyond)) if beyond else named
 
-    def _named(self, nack: NackView, confidence: Confidence, content: Content, names: frozenset[str]) -> Accusation:
+    def _named(self, nack: NackView, confidence: Confidence, content: NamedVersion, names: frozenset[str]) -> Refusal:
         origin = self._origin(nack, content)
         # The text was escaped before it was stored, and so are the names that are looked for in it.
         text = part_about(nack.text, escape(content[0], keep="\n\t"), names)
         current = origin is not None and origin.current
-        return self._accusation(nack, confidence, content, (), origin, current=current, text=text)
+        return self._refusal(nack, confidence, content, (), origin, current=current, text=text)
 
-    def _crowded(self, nack: NackView, suspects: tuple[Content, ...]) -> Accusation:
-        accusation = self._unnamed(nack, Confidence.UNKNOWN, suspects)
-        return replace(accusation, normalised=CROWDED, crowded=True)
+    def _crowded(self, nack: NackView, suspects: tuple[NamedVersion, ...]) -> Refusal:
+        refusal = self._unnamed(nack, Confidence.UNKNOWN, suspects)
+        return replace(refusal, normalised=CROWDED, crowded=True)
 
-    def _unnamed(self, nack: NackView, confidence: Confidence, suspects: tuple[Content, ...]) -> Accusation:
+    def _unnamed(self, nack: NackView, confidence: Confidence, suspects: tuple[NamedVersion, ...]) -> Refusal:
         origins = [origin for content in suspects if (origin := self._origin(nack, content)) is not None]
         # The latest change among them is the likeliest cause, and the time from when on sending counts.
         latest = max(origins, key=lambda origin: origin.at, default=None)
         current = not suspects or any(origin.current for origin in origins)
-        return self._accusation(nack, confidence, ("", ""), suspects, latest, current=current, text=nack.text)
+        return self._refusal(nack, confidence, ("", ""), suspects, latest, current=current, text=nack.text)
 
-    def _accusation(
+    def _refusal(
         self,
         nack: NackView,
         confidence: Confidence,
-        content: Content,
-        suspects: tuple[Content, ...],
+        content: NamedVersion,
+        suspects: tuple[NamedVersion, ...],
         origin: RevisionOrigin | None,
         *,
         current: bool,
         text: str,
-    ) -> Accusation:
+    ) -> Refusal:
         name, version = content
         if text not in self._normalised:
             said = normalised_text(text)
             # Parley's own words, which a client may know, are not a client's.
             self._normalised[text] = f"'{said}'" if said == CROWDED else said
-        return Accusation(
+        return Refusal(
             environment=nack.environment,
             word=nack.type,
             name=name,
@@ -170,7 +170,7 @@ class Reader:
             )
         return self._blames[question]
 
-    def _origin(self, nack: NackView, content: Content) -> RevisionOrigin | None:
+    def _origin(self, nack: NackView, content: NamedVersion) -> RevisionOrigin | None:
         name, version = content
         key = (nack.environment, nack.type, name, version)
         if key not in self._origins:

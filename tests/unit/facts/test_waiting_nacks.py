@@ -3,7 +3,7 @@
 from collections import Counter
 
 from adsserver.store.opened import Opened
-from adsserver.store.refusals import Refusal, Refusals
+from adsserver.store.waiting_nacks import RawNack, WaitingNacks
 from tests.support.facts import content, stream
 from xdscore.evidence import Evidence
 from xdscore.resource_types import CLUSTER
@@ -11,17 +11,17 @@ from xdscore.resource_types import CLUSTER
 MAD, QUIET = (Opened(stream(number, identity=identity), 0.0) for number, identity in ((1, "mad"), (2, "quiet")))
 
 
-def refusal(of: Opened, text: str) -> Refusal:
+def refusal(of: Opened, text: str) -> RawNack:
     held = (content("pay"),)
-    return Refusal(of, CLUSTER, "v1", 13, text, held, held, 0.0, Evidence.ONLY_CHANGE)
+    return RawNack(of, CLUSTER, "v1", 13, text, held, held, 0.0, Evidence.ONLY_CHANGE)
 
 
-def told(refusals: Refusals[Refusal]) -> list[str]:
+def told(refusals: WaitingNacks[RawNack]) -> list[str]:
     return [each.message for each in refusals]
 
 
 def test_refusals__a_flood_of_one_identity__costs_it_its_own_oldest_and_nobody_waits_for_it() -> None:
-    refusals: Refusals[Refusal] = Refusals(10)
+    refusals: WaitingNacks[RawNack] = WaitingNacks(10)
     dropped = refusals.add(refusal(QUIET, "first"))
     dropped += sum(refusals.add(refusal(MAD, f"mad {number}")) for number in range(100))
     dropped += refusals.add(refusal(QUIET, "second"))
@@ -32,7 +32,7 @@ def test_refusals__a_flood_of_one_identity__costs_it_its_own_oldest_and_nobody_w
 
 
 def test_refusals__more_who_send_than_there_is_room__each_keeps_about_as_many() -> None:
-    refusals: Refusals[Refusal] = Refusals(100)
+    refusals: WaitingNacks[RawNack] = WaitingNacks(100)
     senders = [Opened(stream(number, identity=f"id-{number}"), 0.0) for number in range(7)]
     for number in range(60):
         for at, sender in enumerate(senders):
@@ -45,7 +45,7 @@ def test_refusals__more_who_send_than_there_is_room__each_keeps_about_as_many() 
 
 
 def test_refusals__repeats_of_one_that_waits__are_counted_and_take_no_room() -> None:
-    refusals: Refusals[Refusal] = Refusals(2)
+    refusals: WaitingNacks[RawNack] = WaitingNacks(2)
     for _ in range(5):
         assert refusals.add(refusal(MAD, "again")) == 0
 
@@ -54,7 +54,7 @@ def test_refusals__repeats_of_one_that_waits__are_counted_and_take_no_room() -> 
 
 
 def test_refusals__written__are_forgotten_in_the_order_they_were_handed_out() -> None:
-    refusals: Refusals[Refusal] = Refusals(10)
+    refusals: WaitingNacks[RawNack] = WaitingNacks(10)
     for number in range(3):
         refusals.add(refusal(MAD, f"mad {number}"))
     refusals.add(refusal(QUIET, "quiet"))

@@ -15,7 +15,7 @@ Key = tuple[str, str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RawNack:
     """A NACK as the event loop noted it: the client's text, already cut to a size we chose, and the resources that it
     is about. Shown without the text.
     """
@@ -44,10 +44,10 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class KeptNack:
     """A NACK with the text that is kept of it; the raw text is dropped."""
 
-    refusal: Refusal
+    refusal: RawNack
     text: KeptText
 
     @property
@@ -96,7 +96,7 @@ class Repeatable(Protocol):
 N = TypeVar("N", bound=Repeatable)
 
 
-class Refusals(Generic[N]):
+class WaitingNacks(Generic[N]):
     """The NACKs that wait, `room` of them at most. When it is full, the oldest NACK of the caller that has most gives
     way: a flood of one identity costs that identity its own. Adding one costs the same however many there are.
     """
