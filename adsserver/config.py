@@ -1,9 +1,9 @@
 """What the ADS process is told when it starts; `manage.py ads` maps the product's configuration to it."""
 
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 
+from xdscore.auth_modes import AuthMode
 from xdscore.limits import Limits
 
 
@@ -11,17 +11,11 @@ class AdsConfigError(Exception):
     """The process cannot start with this configuration. The text is one sentence for whoever starts it."""
 
 
-class AuthMode(Enum):
-    """How a stream proves who it is (interfaces.md section 2, PARLEY_ADS_AUTH)."""
-
-    NONE = "none"
-    MTLS = "mtls"
-    TOKEN = "token"  # noqa: S105 - the name of a mode
-
-
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files of the server; `client_ca` signs the certificates of clients and is needed in `mtls` mode."""
+    """PEM files of the server's certificate and key. `client_ca` holds the certificate authorities (CA) that sign the
+    certificates of clients; it is needed where clients show any.
+    """
 
     certificate: Path
     key: Path
@@ -30,10 +24,13 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class AdsConfig:
-    """The configuration of an ADS process. Addresses are `host:port`; port 0 takes a free one.
+    """The configuration of an ADS process.
 
-    `repeat_errors` is PARLEY_REPEAT_ERRORS=full_state (decisions A3); `public_url` starts Explain links; `home` is
-    where several workers keep the files that their metrics are merged from.
+    address, metrics_address: where streams, and where metrics and health are served, as `host:port`; port 0 takes a
+      free one.
+    home: the installation's directory; several workers keep there the files that their metrics are merged from.
+    public_url: the start of links to Explain in errors.
+    repeat_errors: PARLEY_REPEAT_ERRORS=full_state (decisions A3).
     """
 
     address: str
@@ -48,14 +45,19 @@ class AdsConfig:
     limits: Limits = field(default_factory=Limits)
 
     def check(self) -> None:
-        """Refuse a configuration with which this process would not be safe. Raises AdsConfigError."""
-        if self.auth is AuthMode.MTLS:
+        """Check that this configuration is safe, such as TLS where clients prove who they are. Raises AdsConfigError
+        when it is not.
+        """
+        if self.auth.facts.certificates:
             if self.tls is None or self.tls.client_ca is None:
                 raise AdsConfigError(
-                    "PARLEY_ADS_AUTH=mtls needs PARLEY_ADS_TLS_CERT, PARLEY_ADS_TLS_KEY and PARLEY_ADS_TLS_CLIENT_CA."
+                    f"PARLEY_ADS_AUTH={self.auth} needs PARLEY_ADS_TLS_CERT, PARLEY_ADS_TLS_KEY "
+                    "and PARLEY_ADS_TLS_CLIENT_CA."
                 )
             if not self.trust_domains:
-                raise AdsConfigError("PARLEY_ADS_AUTH=mtls needs PARLEY_ADS_TRUST_DOMAINS to say whom to admit.")
+                raise AdsConfigError(
+                    f"PARLEY_ADS_AUTH={self.auth} needs PARLEY_ADS_TRUST_DOMAINS to say whom to admit."
+                )
         if self.workers < 1:
             raise AdsConfigError(f"PARLEY_ADS_WORKERS is {self.workers}; it must be at least 1.")
 

@@ -15,11 +15,11 @@ __all__ = ["AdsConfig", "serve"]
 
 
 def serve(config: AdsConfig, open_store: StoreOpener) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit status: 0 after a clean end, 2 with one sentence when it cannot
-    start.
+    """Serve until SIGTERM or SIGINT; returns the exit status: 0 after a clean end, 2 when the server cannot start,
+    after a sentence on standard error.
 
-    `open_store` is called with the function that takes each new directory. With several workers it is sent to other
-    processes.
+    `open_store` opens the door to the database; it is given a function to call with each new directory (environments,
+    snapshots, tokens). With several workers it is sent to other processes, so it must be picklable.
     """
     try:
         config.check()

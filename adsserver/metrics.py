@@ -30,10 +30,11 @@ _LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 class Tally:
-    """A counter of the hot path, on the event loop: counting is an addition, and `settle` passes the sum on to
-    Prometheus.
+    """A counter for what happens very often on the event loop: counting is an addition, and `settle` passes the sum on
+    to Prometheus.
 
-    `Counter.inc` takes a lock, or writes to a file that workers share: four for each response were a tenth of its cost.
+    `Counter.inc` takes a lock, or writes to a file that workers share: four calls of it for each response were a tenth
+    of the response's cost.
     """
 
     __slots__ = ("_counter", "_untold")
@@ -54,7 +55,9 @@ class Tally:
 
 
 class _Settled(Collector):
-    """The first collector of a registry, which settles all tallies before the other collectors are read."""
+    """The first collector of a registry, which settles all tallies (`Tally.settle`) before the other collectors are
+    read.
+    """
 
     def __init__(self, metrics: "Metrics") -> None:
         self._metrics = metrics
@@ -64,13 +67,15 @@ class _Settled(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Settle all tallies; yields no metrics of its own."""
+        """Settle all tallies, so that collectors read after this one are current; yields no metrics of its own."""
         self._metrics.settle()
         return iter(())
 
 
 class Metrics:
-    """The metrics of one process. The children of the hot path are resolved once, here."""
+    """The metrics of one process. Counters that are used for every request and response have their labels looked up
+    once, here.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         registry.register(_Settled(self))
@@ -190,6 +195,6 @@ class Metrics:
         self.nacks_without_content = {kind: unblamed.labels(kind) for kind in _TYPES}
 
     def settle(self) -> None:
-        """Settle all tallies. Reading the registry of this process does it, too."""
+        """Settle all tallies (`Tally.settle`). Reading the registry of this process does so, too."""
         for tally in self._tallies:
             tally.settle()

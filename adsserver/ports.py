@@ -19,8 +19,8 @@ from xdscore.snapshot import Content, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class ClientToken:
-    """A bearer token of data planes: whom it names, the only environment it is good for (empty: any), and the Unix time
-    at which it ends (infinite: never).
+    """A bearer token of data planes: the identity that it proves (`subject`), the only environment it is good for
+    (empty: any), and the Unix time at which it ends (infinite: never).
     """
 
     subject: str
@@ -30,11 +30,13 @@ class ClientToken:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Everything needed to answer streams at one moment: environments in order, the newest verified snapshot of each,
-    and the tokens of data planes by the SHA-256 of their text.
+    """Everything needed to answer streams at one moment.
 
-    An environment without an entry in `snapshots` was never built, or nothing of it could be verified. `api_tokens` are
-    those of operators, by the same hash, with the Unix time at which each ends; None: they were not read yet.
+    environments: in the order in which a client's is chosen.
+    snapshots: the newest verified one of each environment, by key. An environment without one was never built, or
+      nothing of it could be verified.
+    tokens: those of data planes, by the SHA-256 of their text.
+    api_tokens: those of operators, by the same hash, with the Unix time at which each ends; None: not read yet.
     """
 
     environments: tuple[EnvironmentChoice, ...] = ()
@@ -45,8 +47,8 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """The identity of a stream, fixed at its first request. `id` is unique among all replicas; `identity` is empty when
-    nothing is verified.
+    """What is known of a stream from its first request on, and never changes. `id` is unique among all ADS processes;
+    `identity` is empty when nothing is verified; `peer` is the address.
     """
 
     id: str
@@ -61,28 +63,28 @@ class StreamInfo:
 
 
 class Contents(Protocol):
-    """The bytes of contents, by address."""
+    """A source of the bytes of contents."""
 
     def any_bytes(self, content: Content) -> bytes:
-        """The serialised google.protobuf.Any of this content; a secret's is decrypted here, at send time, and never
-        kept.
+        """The serialised google.protobuf.Any of this content. A secret is decrypted at this moment, and its plain bytes
+        are not kept.
         """
         ...
 
 
 class ContentKeeper(Contents, Protocol):
-    """The bytes of contents, which come and go with the snapshots that hold them."""
+    """The bytes of contents, which are kept as long as a snapshot in use has them, or a stream needs them."""
 
     def hold(self, addresses: frozenset[bytes]) -> None:
-        """Keep these contents from now on, as far as they are here, also when no snapshot has them any more: a stream
-        may be sent again what it acknowledged (protocol.md F17, F17a).
+        """Keep the contents at these addresses, those that are here, even when no snapshot has them any more; the call
+        before is forgotten. A stream may be sent again what it acknowledged (protocol.md F17, F17a).
         """
         ...
 
 
 class Facts(Protocol):
-    """A receiver of facts about streams. Every call returns at once and never raises: the stream path does not wait for
-    a database.
+    """A receiver of facts about streams, which are written to the database later. Every call returns at once and never
+    raises: streams do not wait for a database.
     """
 
     def opened(self, stream: StreamInfo) -> None:
@@ -94,17 +96,17 @@ class Facts(Protocol):
         ...
 
     def learnt(self, stream: StreamInfo, fact: Fact) -> None:
-        """Note what the engine learnt from a request."""
+        """Note what a request meant, as the engine found: an ACK, a NACK, another subscription."""
         ...
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
-        """Note that the stream ended, with the reason as an operator reads it."""
+        """Note that the stream ended; `cause` is a sentence for an operator."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Someone who may read the status of the clients of these environments, and of no others."""
+    """An operator or program that may read the status of the clients of these environments, and of no others."""
 
     name: str
     environments: frozenset[str]
@@ -112,8 +114,8 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class FleetClient:
-    """A client that is connected to any server of the fleet. `id` is its public id, `environment` the key of its
-    environment.
+    """A client that is connected to any of the ADS processes. `id` is its id in the REST API, `environment` the key of
+    its environment.
     """
 
     id: str
@@ -126,7 +128,7 @@ class FleetClient:
 
 
 class SyncState(Enum):
-    """Where a client stands with the published content of a resource (envoy.service.status.v3.ConfigStatus)."""
+    """Whether a client has the published content of a resource (envoy.service.status.v3.ConfigStatus)."""
 
     SYNCED = "synced"  # sent and acknowledged
     NOT_SENT = "not_sent"
@@ -137,11 +139,13 @@ class SyncState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceStatus:
-    """The status of one resource of one client. `details` says why it is not in sync, as far as anything is known.
+    """The status of one resource of one client.
 
-    `version` and `config` (a serialised Any without secrets) are those of the content that is published, and in state
-    ERROR of the rejected one, which is the same. Both are empty where nothing is published; `config` also where it was
-    not asked for. `updated_at` is the time of the response or request on which the state rests.
+    version: that of the published content, which in state ERROR is also the refused one; empty where nothing is
+      published.
+    config: the same content as a serialised Any without secrets; empty also where it was not asked for.
+    details: why the client does not have the content; empty where nothing is known.
+    updated_at: the time of the response or request that the state follows from.
     """
 
     kind: ResourceType
@@ -154,32 +158,35 @@ class ResourceStatus:
 
 
 class FleetUnavailableError(Exception):
-    """The status of the fleet cannot be read now. The text is sent (UNAVAILABLE)."""
+    """The status of the clients cannot be read now. The text is sent to the caller (UNAVAILABLE)."""
 
 
 class FleetStatus(Protocol):
-    """The status of the clients of all servers, at most two seconds old (decisions U16).
+    """The status of the clients of all ADS processes, at most two seconds old (decisions U16).
 
-    Calls but `knows` wait for the database: they are made from a thread, never on the event loop, and one at a time.
+    All methods but `knows` wait for the database: call them from a thread, never on the event loop, and one at a time.
     Each raises FleetUnavailableError.
     """
 
     def knows(self, token: str) -> bool:
-        """Whether there was such an API token when the tokens were last read, some two seconds ago at most. At once,
-        from memory, on any thread; whether it still is good, and for what, is said by `reader`.
+        """Whether there was such an API token when the tokens were last read, some two seconds ago at most. Answers at
+        once, from memory, on any thread. Whether the token is still valid, and for which environments, is said by
+        `reader`.
         """
         ...
 
     def reader(self, token: str) -> Reader | None:
-        """The reader for whom this API token speaks; None when it is unknown, expired or revoked."""
+        """The reader that this API token stands for; None when the token is unknown, expired or revoked."""
         ...
 
     def clients(self) -> Sequence[FleetClient]:
-        """Every connected client, by environment and node id."""
+        """Every connected client, in the order of environments and node ids."""
         ...
 
     def resources(
         self, clients: Sequence[FleetClient], *, contents: bool
     ) -> Iterator[tuple[FleetClient, tuple[ResourceStatus, ...]]]:
-        """The resources of each of these clients, by type and name; without `contents`, only their status."""
+        """Each of these clients with its resources, in the order of types and names; without `contents`, `config` is
+        empty.
+        """
         ...

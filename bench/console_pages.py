@@ -1,7 +1,7 @@
 """Every page of the console with the questions that cost most, for whoever measures them or counts their queries.
 
-A test holds this table against the table of paths: a page that is missing here fails it. Loaded only once Django is
-set up.
+Each page is here by its path; the table says what to ask of one where its bare address is not all. Loaded only once
+Django is set up.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +14,7 @@ from bench.console_fleet import ENVIRONMENT, client_of
 from bench.resources import cluster_name
 from controlplane.catalog.change_log import change_list
 from controlplane.catalog.selectors import environment_get
+from controlplane.console.urls import urlpatterns
 from controlplane.incidents.models import Incident
 
 
@@ -30,11 +31,11 @@ class Subject:
     user: int
 
 
-# By the name of its path; a page of several parts has an entry for each. What is not here by itself: `login`, `logout`
-# and `theme` show no data.
+# They show no data.
 WITHOUT_DATA: Final = frozenset({"login", "logout", "theme"})
 _OF_NAME: Final = "type=cluster&name={name}"
-PAGES: Final[Mapping[str, tuple[str, ...]]] = {
+# By the name of its path; a page of several parts has an entry for each.
+QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "home": ("/", "/?part=now"),
     "explain": ("/x?e={env}&t=cluster&n={name}", "/x?e={env}&t=cluster&n={name}&c={client}&at={epoch}"),
     "search": ("/search?q=service", "/search?q=nothing+is+called+so", "/search?q=node-"),
@@ -44,43 +45,59 @@ PAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "/e/{env}/incidents?state=all&q=filter",
         "/e/{env}/incidents?client=node-1&since=7d",
     ),
-    "incident": ("/incidents/{incident}",),
     "clients": ("/e/{env}/clients", "/e/{env}/clients?state=refusing", "/e/{env}/clients?q=node-1&page=2"),
     "client": ("/clients/{client}", "/clients/{client}?part=tail"),
     "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
-    "access-rule": ("/e/{env}/access/rule",),
     "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),
     "inbox": ("/messages", "/messages?environment={env}"),
     "audit": ("/audit", "/audit?environment={env}&actor=parley"),
     "tokens": ("/tokens", "/tokens?kind=client&text=workload&state=good"),
     "users": ("/users", "/users?text=person"),
-    "user": ("/users/{user}",),
-    "account": ("/account",),
-    "environments": ("/environments",),
-    "environment": ("/e/{env}",),
     "resources": (
         "/e/{env}/resources",
         "/e/{env}/resources?type=endpoint&name=service",
         "/e/{env}/resources?page=3",
         "/e/{env}/resources?status=published",
     ),
-    "resource-new": ("/e/{env}/resources/new",),
     "resource": tuple(
         f"/e/{{env}}/resource?{_OF_NAME}&tab={tab}"
         for tab in ("current", "history", "links", "clients", "access", "incidents")
     ),
     "resource-edit": (f"/e/{{env}}/resource/edit?{_OF_NAME}",),
-    "import": ("/e/{env}/import",),
     "export": ("/e/{env}/export?type=cluster&name={name}",),
     "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),
     "change": ("/changes/{change}", "/changes/{change}?part=progress"),
-    "change-undo": ("/changes/{change}/undo",),
-    "snapshots": ("/e/{env}/snapshots",),
-    "snapshot": ("/e/{env}/snapshots/{epoch}",),
     "compare": ("/e/{env}/compare?from=1&to=live", "/e/{env}/compare?from=1&to={epoch}"),
     "rollback": ("/e/{env}/rollback?to=1",),
-    "builds": ("/e/{env}/builds",),
 }
+
+
+_PARTS: Final = {
+    "<str:environment_key>": "{env}",
+    "<uuid:change_id>": "{change}",
+    "<str:incident_id>": "{incident}",
+    "<str:client_id>": "{client}",
+    "<int:epoch>": "{epoch}",
+    "<int:user_id>": "{user}",
+}
+
+
+def pages() -> Mapping[str, tuple[str, ...]]:
+    """Every page that shows data, by the name of its path, with the templates of the addresses to ask for."""
+    return {
+        str(path.name): QUESTIONS.get(str(path.name)) or (_address(str(path.pattern)),)
+        for path in urlpatterns
+        if path.name not in WITHOUT_DATA
+    }
+
+
+def _address(pattern: str) -> str:
+    """The template of the address of a path. Raises ValueError for a part that nothing here stands for."""
+    for part, field in _PARTS.items():
+        pattern = pattern.replace(part, field)
+    if "<" in pattern:
+        raise ValueError(f"Say in bench/console_pages.py what stands for a part of '{pattern}'.")
+    return f"/{pattern}"
 
 
 def subject_now() -> Subject:
@@ -95,6 +112,6 @@ def subject_now() -> Subject:
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:
     """The addresses of all pages, each as (its entry in the table, the address with the subject's values)."""
     given = asdict(subject)
-    for templates in PAGES.values():
+    for templates in pages().values():
         for template in templates:
             yield template, template.format(**given)

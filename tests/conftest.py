@@ -10,6 +10,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -45,6 +46,28 @@ django.setup()
 # What xdist starts inherits this environment: with the settings named, pytest-django would load them, and this
 # process's home, before that process reads this file. Two of them in one home hold each other's locks.
 del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
+from controlplane.http.static_files import StaticFilesMiddleware  # noqa: E402  its base reads the settings
+
+
+@pytest.fixture(scope="session", autouse=True)
+def static_files_are_listed_once() -> Iterator[None]:
+    """A process lists its static files when it starts. Each client of a test loads the middleware anew, as if it were
+    another process, and would look at every file again: more than most requests cost.
+    """
+    listed: dict[str, object] = {}
+    look = StaticFilesMiddleware.add_files_from_finders
+
+    def look_once(middleware: StaticFilesMiddleware) -> None:
+        if not listed:
+            look(middleware)
+            listed.update(middleware.files)
+        middleware.files.update(listed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StaticFilesMiddleware, "add_files_from_finders", look_once)
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -44,8 +44,9 @@ class Insecure:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Channel credentials with TLS; with a certificate and key, mutual TLS. Empty paths: the machine's own authorities,
-    no certificate.
+    """Channel credentials with TLS, from PEM files; with a certificate and key, mutual TLS. An empty
+    `ca_certificate_file`: trust the certificate authorities (CA) of the machine. The other two empty: show no
+    certificate.
     """
 
     ca_certificate_file: str = ""
@@ -89,8 +90,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """How a client treats one xdstp authority: the servers to ask for its names (none: the bootstrap's own) and its
-    template for names of listeners.
+    """The bootstrap's settings for one xdstp authority: the servers to ask for its names (none: those at the top of the
+    bootstrap), and its template for names of listeners (empty: the standard one of gRFC A47).
     """
 
     servers: tuple[Server, ...] = ()
@@ -99,8 +100,8 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class FromEnvironment:
-    """Tells `Bootstrap.load` to read the bootstrap that `GRPC_XDS_BOOTSTRAP` or `GRPC_XDS_BOOTSTRAP_CONFIG` give; the
-    file goes first (A27).
+    """Tells `Bootstrap.load` to take the bootstrap from environment variables: from the file that `GRPC_XDS_BOOTSTRAP`
+    names, else from the text in `GRPC_XDS_BOOTSTRAP_CONFIG` (A27).
     """
 
     variables: Mapping[str, str]
@@ -109,7 +110,8 @@ class FromEnvironment:
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
     """The configuration with which a client starts. `servers` are tried in order (A71). `client_listener_template`
-    makes a listener's name of a target (A47).
+    turns a target into a listener's name by replacing its `%s` (A47). `authorities`: settings of xdstp authorities by
+    name.
     """
 
     servers: tuple[Server, ...]
@@ -119,7 +121,9 @@ class Bootstrap:
 
     @classmethod
     def load(cls, source: Path | str | FromEnvironment) -> Self:
-        """The bootstrap in a file, a text or the environment. Raises BootstrapError with every problem."""
+        """The bootstrap in a file (Path), a JSON text (str) or environment variables. Raises BootstrapError with every
+        problem.
+        """
         return cls.parse(_text(source))
 
     @classmethod
@@ -151,7 +155,9 @@ class Bootstrap:
 
 
 def data_error_handling(variables: Mapping[str, str]) -> bool:
-    """Whether gRPC's guard of A88 is on (A88, "Temporary environment variable protection"); it is off by default."""
+    """Whether these environment variables switch on gRFC A88: GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING is "true" (A88,
+    "Temporary environment variable protection"). False when it is not set.
+    """
     return variables.get(_GUARD_VARIABLE, "").strip().lower() == "true"
 
 
@@ -205,7 +211,9 @@ def _server(server: Reader) -> Server:
 
 
 def _credentials(server: Reader, notes: list[str]) -> Insecure | Tls:
-    """The channel credentials of the first kind listed that is supported (A27)."""
+    """The first of the server's `channel_creds` whose type is supported (A27); those before it are added to `notes`.
+    Notes a problem and returns Insecure when there is none.
+    """
     offered = server.members("channel_creds")
     for each in offered:
         match each.text("type"):
@@ -229,7 +237,9 @@ def _credentials(server: Reader, notes: list[str]) -> Insecure | Tls:
 
 
 def _token_file(server: Reader, uri: str, notes: list[str]) -> str:
-    """The token file of the first supported call credentials (A97), else an empty text; unknown types are ignored."""
+    """The token file of the first `call_creds` of a supported type (A97), else an empty text; those of other types are
+    added to `notes`.
+    """
     for each in server.members("call_creds"):
         if each.text("type") == "jwt_token_file":
             config = each.member("config")

@@ -7,8 +7,8 @@ from typing import TypeGuard
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads one JSON value that should be an object, at `place` in the bootstrap. Members that are missing read as
-    empty.
+    """Reads one JSON value that should be an object. `place` is where it stands in the bootstrap. Members that are
+    missing read as empty; mistakes are added to `problems`.
     """
 
     value: object
@@ -29,7 +29,9 @@ class Reader:
         yield from self.tree
 
     def wrong(self, name: str, sentence_end: str) -> None:
-        """Note a problem with the member `name`; the sentence begins with the place of the member."""
+        """Note a problem with the member `name`: a sentence that begins with the place of the member and ends with
+        `sentence_end`.
+        """
         self.problems.append(f"{self.place}/{name} {sentence_end}")
 
     def text(self, name: str) -> str:
@@ -47,11 +49,11 @@ class Reader:
         return tuple(filter(_is_text, self._list(name)))
 
     def member(self, name: str) -> "Reader":
-        """A reader for the object in the member `name`."""
+        """A reader for the object in the member `name`; of an empty object when it is missing."""
         return Reader(self.tree.get(name, {}), f"{self.place}/{name}", self.problems)
 
     def members(self, name: str) -> "tuple[Reader, ...]":
-        """A reader for each object of the list in the member `name`."""
+        """A reader for each object of the list in the member `name`; none when it is missing."""
         return tuple(
             Reader(each, f"{self.place}/{name}/{index}", self.problems) for index, each in enumerate(self._list(name))
         )

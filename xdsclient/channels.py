@@ -23,14 +23,16 @@ class CredentialsError(Exception):
 
 
 def open_channel(server: Server) -> grpc.aio.Channel:
-    """A new channel to a server. Raises CredentialsError."""
+    """A new channel to a server. Raises CredentialsError when its TLS files cannot be used."""
     if isinstance(server.credentials, Insecure):
         return grpc.aio.insecure_channel(server.uri, options=_OPTIONS)
     return grpc.aio.secure_channel(server.uri, _tls(server.credentials), options=_OPTIONS)
 
 
 def call_metadata(server: Server) -> Metadata:
-    """The metadata for every stream to this server: its bearer token, if there is one. Raises CredentialsError."""
+    """The metadata for every stream to this server: a bearer token if it has a token file, else nothing. Raises
+    CredentialsError when the file holds no token, or the token would be sent without TLS to another machine.
+    """
     if not server.token_file:
         return ()
     # A token on an open wire is everybody's (interfaces.md: off loopback only over TLS).

@@ -56,7 +56,9 @@ class _Watching:
 
 
 class DataErrorHandling(Enum):
-    """Whether gRFC A88 is on: the variable GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING decides unless the caller does."""
+    """Whether the client follows gRFC A88: on, off, or as the variable GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING
+    says.
+    """
 
     FROM_ENVIRONMENT = "from_environment"
     ON = "on"
@@ -67,8 +69,8 @@ class XdsClient:
     """Watches resources of any number of servers, for as long as its `async with` block lasts. Not for use by several
     threads.
 
-    `target` is what the client is for, in metrics and CSDS; "#server" is A78's word for a client without a data plane
-    target. Equal watches share one subscription; a stream is open while something is watched.
+    `target` is the data plane target that the client is for, as metrics and CSDS show it; "#server" is A78's word for a
+    client without one. Equal watches share one subscription. A stream is open while something is watched.
     """
 
     def __init__(
@@ -106,8 +108,8 @@ class XdsClient:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Ends every stream, once the server has read the last ACK or NACK of its responses, and every watch. No
-        watcher is told; iterators over news end.
+        """End every watch and, once the server has read the last ACK or NACK of its responses, every stream. No watcher
+        is told; iterators over news end.
         """
         await asyncio.gather(*(link.finish() for link in self._links.values()))
         for watching in list(self._watches.values()):
@@ -122,15 +124,16 @@ class XdsClient:
     # Watching.
 
     def watch(self, kind: ClientType[R], name: str, watcher: ResourceWatcher[R]) -> Watch:
-        """Tell `watcher` of a resource from now on; it is never called before this returns.
+        """Tell `watcher` of a resource from now on; it is never called before this method returns.
 
-        A name that cannot be asked for is news like any other error: a Status. Raises RuntimeError outside
-        `async with`, and ValueError for a type that the client was not given.
+        When the name cannot be asked for, the watcher is told so by a Status, as of any other error. Raises
+        RuntimeError outside `async with`, and ValueError for a type that the client was not given.
         """
         return self._watch(kind, name, watched_name, watcher, partial(tell_resource, watcher))
 
     def watch_collection(self, kind: ClientType[R], name: str, watcher: CollectionWatcher[R]) -> Watch:
-        """Tell `watcher` of every member of a collection, by the members' own names; otherwise like `watch`.
+        """Tell `watcher` of every member of a collection, by the members' own names. Errors and exceptions are those of
+        `watch`.
 
         `name` is a glob such as `xdstp://AUTHORITY/TYPE/DIRECTORY/*` (xRFC TP1), or "*" for every listener or cluster
         that the server has for this client.
@@ -178,7 +181,7 @@ class XdsClient:
         return following
 
     def stop(self, number: int) -> None:
-        """End the watch of this number; `Watch.cancel` calls it."""
+        """End the watch that has this number; called by `Watch.cancel`."""
         watching = self._watches.pop(number, None)
         if watching is not None and watching.link is not None:
             watching.link.send(WatchStopped(number))
@@ -217,7 +220,7 @@ class XdsClient:
             self._loop.call_soon(self._tell)
 
     def _tell(self) -> None:
-        """Tell watchers all news that wait, and those that arrive while watchers are called."""
+        """Tell watchers all news that wait, and news that arrive while watchers are called."""
         try:
             while self._news:
                 effect = self._news.popleft()
@@ -239,14 +242,18 @@ class XdsClient:
         return tuple(sorted(entries, key=lambda entry: (entry.key.kind.url, entry.key.name)))
 
     def servers(self) -> Mapping[tuple[str, ...], str]:
-        """The address of the server in use, by the addresses of the list of servers that it is from."""
+        """The address of the server in use in each list of servers of the bootstrap. A key is the addresses of one such
+        list.
+        """
         return {
             tuple(each.uri for each in servers): servers[link.engine.server].uri
             for servers, link in self._links.items()
         }
 
     def resource_counts(self) -> Mapping[ResourceLabels, int]:
-        """The number of watched resources by labels: the gauge `grpc.xds_client.resources` (A78, A88) at one moment."""
+        """The number of watched resources for each set of labels: the gauge `grpc.xds_client.resources` (A78, A88) at
+        one moment.
+        """
         return Counter(
             ResourceLabels(
                 self.target,
@@ -272,8 +279,8 @@ class _Watch:
 
 
 def _call(watching: _Watching, effect: News) -> None:
-    """Tell one watcher one piece of news. An exception in it is logged, so that the other watchers are told all the
-    same.
+    """Tell one watcher one piece of news. An exception that the watcher raises is logged, so that the other watchers
+    are told all the same.
     """
     try:
         watching.tell(effect)

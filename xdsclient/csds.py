@@ -31,12 +31,12 @@ Context = Any
 
 
 class UnsupportedMatcherError(ValueError):
-    """The request chooses among nodes, but a client can answer only for itself."""
+    """The CSDS request has matchers that choose among nodes, but a client can answer only for itself."""
 
 
 def client_config(client: XdsClient, *, contents: bool = True) -> ClientConfig:
-    """The answer of a client to CSDS: every resource it knows at this moment, with secrets redacted. Call it on the
-    client's event loop.
+    """The part of a CSDS answer that is about this client: every resource it knows at this moment, with secrets
+    redacted; without `contents`, only names, states and errors. Call it on the client's event loop.
     """
     config = csds_pb2.ClientConfig(client_scope=client.target)
     config.node.CopyFrom(node_message(client.bootstrap.node))
@@ -48,7 +48,9 @@ def client_config(client: XdsClient, *, contents: bool = True) -> ClientConfig:
 
 
 def client_status(request: bytes, *clients: XdsClient) -> bytes:
-    """The answer to a ClientStatusRequest. Raises UnsupportedMatcherError and DecodeError."""
+    """The bytes of the answer to a serialised ClientStatusRequest. Raises UnsupportedMatcherError, and DecodeError when
+    it cannot be parsed.
+    """
     asked = csds_pb2.ClientStatusRequest.FromString(request)
     if asked.node_matchers:
         # A40: "node_matchers: unsupported, the request fails".
@@ -80,8 +82,8 @@ def add_client_status_service(server: grpc.aio.Server, *clients: XdsClient) -> N
 
 
 def _generic(entry: CacheEntry, clock_offset_s: float, *, contents: bool) -> GenericXdsConfig:
-    """One cache entry as CSDS shows it: its resource, if any, and its most recent error, if any (A88); the number of
-    its state is the one in CSDS.
+    """One cache entry as CSDS shows it: its state, its resource, if any, and its most recent error, if any (A88).
+    `clock_offset_s` is added to the client's clock to make Unix time; without `contents` no content is shown.
     """
     kind = entry.key.kind
     config = csds_pb2.ClientConfig.GenericXdsConfig(type_url=kind.url, name=entry.key.name)
@@ -102,8 +104,8 @@ def _generic(entry: CacheEntry, clock_offset_s: float, *, contents: bool) -> Gen
 
 
 def _details(entry: CacheEntry) -> str:
-    """The text of the entry's error. It may quote content, so the secrets of the accepted and of the refused content
-    are taken out.
+    """The text of the entry's error without the secrets of the accepted and of the refused content, which it may quote.
+    When these cannot be read, a text that says that the error is not shown.
     """
     url = entry.key.kind.url
     raws = [entry.rejected, entry.resource.raw if isinstance(entry.resource, Resource) else b""]
@@ -118,7 +120,9 @@ def _details(entry: CacheEntry) -> str:
 
 
 def _shown(kind: ResourceType, raw: bytes) -> AnyMessage:
-    """The content with its secrets redacted; of content that cannot be read, and so not be redacted, only the type."""
+    """The content `raw` with its secrets redacted; without any content when it cannot be read, since then its secrets
+    cannot be found.
+    """
     try:
         shown: Any = redact(AnyMessage(type_url=kind.url, value=raw))
     except (DecodeError, TypeError, ValueError, RecursionError):

@@ -23,7 +23,7 @@ _SHOWN_PROBLEMS = 8
 
 
 class InvalidResourceError(ValueError):
-    """The content of a resource cannot be used; the text says why and becomes part of the NACK."""
+    """The content of a resource cannot be used. The text says why, and the client sends it in a NACK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def load_descriptors() -> None:
 
 
 def standard_type(kind: ResourceType) -> ClientType[Message]:
-    """The client type of `kind` whose values are protobuf messages, checked by the field rules of the API."""
+    """The client type whose values are protobuf messages, checked by the field rules of the API (xdscore.schema)."""
 
     def read(data: bytes) -> Message:
         return _checked(kind, data)

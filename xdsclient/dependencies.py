@@ -43,7 +43,9 @@ _TYPES = {each.kind.url: each for each in (LISTENERS, ROUTES, CLUSTERS, ENDPOINT
 
 @dataclass(slots=True)
 class _Known:
-    """The watch of one resource, and the last that it told: a resource or why there is none, and the ambient error."""
+    """The watch of one resource, with what it told last. `news`: the resource or why there is none. `ambient`: the
+    error beside a resource in use, OK where there is none. `changed` is called after each change.
+    """
 
     changed: Callable[[], None]
     news: Message | Status | Absent = ABSENT
@@ -65,7 +67,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Resolved:
-    """The last answer of DNS for one host and port, which a task asks for repeatedly."""
+    """The last answer of DNS for one host and port; `task` asks for it again and again."""
 
     task: asyncio.Task[None]
     answer: Message | Status | Absent = ABSENT
@@ -73,7 +75,9 @@ class _Resolved:
 
 @dataclass(slots=True)
 class _Walk:
-    """One pass down the tree of resources: which resources and hosts it needed, and whether all of them were there."""
+    """One pass down the tree of resources, from the listener to the endpoints: the resources and hosts it needed,
+    whether all of them were known (`complete`), and the clusters it came by.
+    """
 
     resources: set[ResourceKey] = field(default_factory=set)
     hosts: set[tuple[str, int]] = field(default_factory=set)
@@ -86,7 +90,7 @@ class DependencyManager:
     none.
 
     `target` is what stands after `xds:` in a channel's target, such as `///pay.example:80` or `//authority/pay`, or
-    simply the service's name. Statuses are fit for RPCs (A54). Use it inside the client's `async with`.
+    simply the service's name. RPCs may fail with the Status as it is (A54). Use it inside the client's `async with`.
     """
 
     def __init__(
@@ -112,7 +116,7 @@ class DependencyManager:
         self._update()
 
     def close(self) -> None:
-        """End every watch; the listener hears no more."""
+        """End every watch; the listener is told nothing more."""
         self._closed = True
         self._let_go_of_all_but(_Walk())
         if self._scheduled is not None:
@@ -145,8 +149,8 @@ class DependencyManager:
             self._hosts[host] = _Resolved(self._loop.create_task(self._resolve_on(host)))
 
     def _let_go_of_all_but(self, walk: _Walk) -> None:
-        """Stop watching and resolving what a complete walk did not need. An incomplete one stops nothing: the resources
-        of the old tree may turn out to be needed.
+        """Stop watching and resolving what a complete walk did not need. An incomplete walk stops nothing: what an
+        earlier walk needed may turn out to be needed again.
         """
         for key in self._known.keys() - walk.resources:
             self._known.pop(key).let_go()
@@ -192,8 +196,8 @@ class DependencyManager:
         return XdsConfig(listener, route, virtual_host, walk.clusters)
 
     def _resource(self, walk: _Walk, key: ResourceKey) -> Message | Status | Absent:
-        """The resource, or why there is none as a status that RPCs may have; ABSENT while nothing is known, and the
-        walk is then incomplete.
+        """The resource, or a status with which RPCs can fail that says why there is none; ABSENT while nothing was
+        heard of it, which makes the walk incomplete.
         """
         walk.resources.add(key)
         known = self._known.get(key)
@@ -206,7 +210,9 @@ class DependencyManager:
         return failure_of(key, Status(StatusCode.UNAVAILABLE, why), self._node_id)
 
     def _cluster(self, walk: _Walk, name: str, above: tuple[ResourceKey, ...], depth: int) -> tuple[str, ...]:
-        """Add a cluster and the clusters below it to the walk; return the names of its leaves."""
+        """Add a cluster and the clusters below it to the walk; return the names of those at the bottom, which are no
+        aggregates. `above`: the resources that led to it; `depth`: how many of them are aggregates.
+        """
         key = ResourceKey(CLUSTERS.kind, name)
         if name in walk.clusters:
             return self._leaves_of(walk, name)
@@ -240,7 +246,9 @@ class DependencyManager:
         return config.children
 
     def _endpoints(self, walk: _Walk, cluster: Message, above: tuple[ResourceKey, ...]) -> EndpointConfig:
-        """The endpoints of a leaf cluster, with the errors of its own resources and of those above it (A88)."""
+        """The endpoints of a cluster that is no aggregate, with the errors of its own resources and of those in
+        `above`, which led to it (A88).
+        """
         eds_name = eds_name_of(cluster)
         host = dns_name_of(cluster)
         if eds_name:

@@ -14,8 +14,8 @@ Resolve = Callable[[str, int], Awaitable[Message | Status]]
 
 
 async def resolve_by_system(host: str, port: int) -> Message | Status:
-    """The addresses that the machine's resolver gives for a host, as a ClusterLoadAssignment with one locality; else
-    why there are none.
+    """The addresses that the machine's resolver gives for a host, as a ClusterLoadAssignment with one locality; a
+    Status that says why when there are none.
     """
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)

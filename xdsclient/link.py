@@ -53,7 +53,7 @@ Call = Any
 
 
 class Link:
-    """The stream to one server of a list, and the cache of resources that came from these servers."""
+    """The stream to one server of a list of servers, and the cache of the resources that came from any of them."""
 
     def __init__(
         self,
@@ -93,8 +93,8 @@ class Link:
             self._loop.call_soon(self._set_timer)
 
     async def finish(self) -> None:
-        """Write the requests that are due and let the server read them: a call that is cancelled may lose its last ACK
-        or NACK. Responses that arrive after this are ignored.
+        """Write the requests that are due and let the server read them, because cancelling the call may lose the last
+        ACK or NACK. Responses that arrive from now on are ignored.
         """
         attempt = self._attempt
         if attempt is not None and self._is_talking:
@@ -142,7 +142,9 @@ class Link:
     # The timer.
 
     def _set_timer(self) -> None:
-        """Set the one timer to the engine's earliest deadline; done once for all events of a moment."""
+        """Set the one timer to the engine's earliest deadline; called once for all events that were sent in one turn of
+        the event loop.
+        """
         self._timer_is_checked = False
         deadline = self.engine.deadline()
         if self._timer is not None:
@@ -170,7 +172,7 @@ class Link:
             attempt.cancel()
 
     def _send_from(self, attempt: "asyncio.Task[None] | None", event: Event) -> bool:
-        """Send an event that an attempt observed, unless another attempt replaced it; return whether the attempt is
+        """Send an event that the task `attempt` observed, unless another task has taken its place; return whether it is
         still the current one.
         """
         if attempt is not self._attempt:
@@ -203,7 +205,9 @@ class Link:
     async def _converse(
         self, channel: grpc.aio.Channel, metadata: object, me: "asyncio.Task[None] | None"
     ) -> ChannelFailed | StreamClosed:
-        """Connect, then read and write until the stream ends; return the event that says how it ended."""
+        """Connect, then read and write until the stream ends; return the event that says how it ended. `me` is the task
+        that runs this.
+        """
         state = channel.get_state(try_to_connect=True)
         while state not in _CONNECTED:
             await channel.wait_for_state_change(state)

@@ -15,7 +15,7 @@ class ResourceLabels:
 
 
 class Metrics(Protocol):
-    """The counters that a client calls when something happens; the gauge of its resources is
+    """The counters that a client calls when something happens. A gauge of its resources is not among them: read
     `XdsClient.resource_counts`.
     """
 

@@ -18,16 +18,16 @@ class UnwatchableNameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class WatchedName:
-    """A name as requests contain it, and its authority."""
+    """A name as requests contain it, and its xdstp authority ("#old" for a name without one)."""
 
     text: str
     authority: str
 
 
 def watched_name(name: str, kind: ResourceType) -> WatchedName:
-    """The name as requests contain it: an xdstp name has its context parameters sorted (xRFC TP1).
+    """The name as requests contain it: in an xdstp name the context parameters are sorted (xRFC TP1).
 
-    Raises UnwatchableNameError.
+    Raises UnwatchableNameError for a name that cannot be asked for.
     """
     wanted = _named(name, kind)
     if is_collection(kind, wanted.text):
@@ -36,10 +36,10 @@ def watched_name(name: str, kind: ResourceType) -> WatchedName:
 
 
 def watched_collection(name: str, kind: ResourceType) -> WatchedName:
-    """The name of a glob collection (xRFC TP1) or a wildcard as requests contain it; a wildcard has the authority of
-    old-style names.
+    """The name of a glob collection (xRFC TP1) or a wildcard as requests contain it. A wildcard counts among names
+    without an xdstp authority.
 
-    Raises UnwatchableNameError.
+    Raises UnwatchableNameError for anything else.
     """
     if name == WILDCARD and kind.wildcard:
         return WatchedName(name, OLD_STYLE_AUTHORITY)
@@ -53,7 +53,7 @@ def watched_collection(name: str, kind: ResourceType) -> WatchedName:
 
 
 def authority_of(name: str) -> str:
-    """The authority of a name in the cache, for metrics."""
+    """The xdstp authority of a name in the cache, for metrics; "#old" for a name without one, as in A78."""
     return xdstp_authority(name) if name.startswith(XDSTP) else OLD_STYLE_AUTHORITY
 
 
@@ -78,9 +78,10 @@ def _named(name: str, kind: ResourceType) -> WatchedName:
 
 
 def listener_name(bootstrap: Bootstrap, target: str) -> tuple[str, str]:
-    """The service that a target such as `xds:///pay` names, and the listener to ask for (gRFC A47).
+    """The service that a target such as `xds:///pay` names, and the name of the listener to ask for (gRFC A47).
 
-    The template is that of the target's authority, or the bootstrap's. Raises UnwatchableNameError.
+    The listener's name is made by the template of the target's authority, or else by the bootstrap's. Raises
+    UnwatchableNameError for a target without a service or of an unknown authority.
     """
     path = target.removeprefix("xds:")
     authority = ""

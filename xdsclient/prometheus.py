@@ -19,7 +19,9 @@ _RESOURCES = ("grpc_target", "grpc_xds_authority", "grpc_xds_cache_state", "grpc
 
 
 class PrometheusMetrics(Collector):
-    """Prometheus metrics of any number of clients, each made with `metrics=` this and given to `observe`."""
+    """Prometheus metrics of any number of clients. Give it to each client as `metrics`, and each client to
+    `observe`.
+    """
 
     def __init__(self) -> None:
         self._connected: dict[tuple[str, ...], bool] = {}

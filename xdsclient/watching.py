@@ -14,37 +14,41 @@ R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class ResourceWatcher(Protocol[R_contra]):
-    """Receives news of one resource: in order, on the client's event loop, never from within a call of
-    its own (A88).
+    """Receives news of one resource: in order, on the client's event loop, never while a call to the client is still
+    running (A88).
     """
 
     def on_resource_changed(self, resource: R_contra | Status) -> None:
-        """A new version of the resource; or a Status: there is none, and an earlier one must not be used any more."""
+        """Take a new version of the resource; or a Status: there is none, and an earlier version must not be used any
+        more.
+        """
 
     def on_ambient_error(self, error: Status) -> None:
-        """An error while the resource stays in use; a status that is OK ends the last such error."""
+        """Take note of an error while the resource stays in use; a status that is OK ends the last such error."""
 
 
 class CollectionWatcher(Protocol[R_contra]):
-    """Receives news of the members of a collection, each by its own name, and of the collection as a whole; otherwise
-    like ResourceWatcher.
+    """Receives news of the members of a collection, each by its own name, and of the collection as a whole; called as a
+    ResourceWatcher is.
     """
 
     def on_member_changed(self, name: str, member: R_contra | Status) -> None:
-        """A new member, or a new version of one; or a Status: the member exists but cannot be had, and an earlier
+        """Take a new member, or a new version of one; or a Status: the member exists but cannot be had, and an earlier
         version must not be used any more.
         """
 
     def on_member_ambient_error(self, name: str, error: Status) -> None:
-        """An error while the member stays in use; a status that is OK ends the last such error."""
+        """Take note of an error while the member stays in use; a status that is OK ends the last such error."""
 
     def on_member_gone(self, name: str, reason: Status) -> None:
-        """The resource is no member any more and must not be used as one. No fault: members come and go."""
+        """Take note that a resource is no member any more and must not be used as one. This is no fault: members come
+        and go.
+        """
 
     def on_collection_status(self, status: Status) -> None:
-        """The status of the collection as a whole. OK: the server answered, even if there are no members; more of them
-        may come at any time. Otherwise the error. Members stay in use unless they are said to be gone, which comes
-        first.
+        """Take the status of the collection as a whole. OK: the server answered, even if there are no members; more may
+        come at any time. Otherwise the error: members stay in use, except those for which `on_member_gone` was called
+        before.
         """
 
 
@@ -57,21 +61,21 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Changed(Generic[R]):
-    """The news of a call of `on_resource_changed`, as a value."""
+    """A call of `on_resource_changed`, as a value to iterate over."""
 
     resource: R | Status
 
 
 @dataclass(frozen=True, slots=True)
 class AmbientError:
-    """The news of a call of `on_ambient_error`, as a value."""
+    """A call of `on_ambient_error`, as a value to iterate over."""
 
     error: Status
 
 
 @dataclass(frozen=True, slots=True)
 class MemberChanged(Generic[R]):
-    """The news of a call of `on_member_changed`, as a value."""
+    """A call of `on_member_changed`, as a value to iterate over."""
 
     name: str
     member: R | Status
@@ -79,7 +83,7 @@ class MemberChanged(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class MemberAmbientError:
-    """The news of a call of `on_member_ambient_error`, as a value."""
+    """A call of `on_member_ambient_error`, as a value to iterate over."""
 
     name: str
     error: Status
@@ -87,7 +91,7 @@ class MemberAmbientError:
 
 @dataclass(frozen=True, slots=True)
 class MemberGone:
-    """The news of a call of `on_member_gone`, as a value."""
+    """A call of `on_member_gone`, as a value to iterate over."""
 
     name: str
     reason: Status
@@ -95,7 +99,7 @@ class MemberGone:
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
-    """The news of a call of `on_collection_status`, as a value."""
+    """A call of `on_collection_status`, as a value to iterate over."""
 
     status: Status
 
@@ -103,7 +107,7 @@ class CollectionStatus:
 class NewsReader(ABC, Generic[N]):
     """The news of a watch, to be read with `async for` in an `async with`.
 
-    A slow reader sees the newest state and not every step to it, so it costs no memory.
+    News that is replaced before it was read is dropped: a slow reader sees the newest state and costs no memory.
     """
 
     def __init__(self) -> None:
@@ -112,15 +116,15 @@ class NewsReader(ABC, Generic[N]):
         self._closed = False
 
     def begin(self, watch: Watch) -> None:
-        """Take the watch whose news this reader gets and which it ends; the client calls it once."""
+        """Take over the watch that gives this reader its news; the reader ends it. The client calls this once."""
         self._watch = watch
 
     @abstractmethod
     def _next(self) -> N | None:
-        """Take the oldest piece of news that was not read or replaced; None when there is none."""
+        """Take the oldest piece of news that was neither read nor replaced; None when there is none."""
 
     def close(self) -> None:
-        """End the watch, and iteration over its news."""
+        """End the watch; iteration over its news ends."""
         self._closed = True
         self._arrived.set()
         if self._watch is not None:
@@ -175,8 +179,8 @@ CollectionNews = MemberChanged[R] | MemberAmbientError | MemberGone | Collection
 
 
 class FollowingCollection(NewsReader[CollectionNews[R]]):
-    """The news of a collection; at most two pieces wait to be read for each member, and the last status
-    of the whole.
+    """The news of a collection. For each member at most two pieces wait to be read; of the collection as a whole, the
+    last status.
     """
 
     def __init__(self) -> None:
@@ -215,7 +219,7 @@ class FollowingCollection(NewsReader[CollectionNews[R]]):
 
 
 def tell_resource(watcher: ResourceWatcher[Any], effect: events.News) -> None:
-    """Call the method of a resource's watcher that this news is for."""
+    """Call the method of a resource's watcher that fits this news."""
     match effect:
         case events.Ambient():
             watcher.on_ambient_error(effect.error)
@@ -224,7 +228,7 @@ def tell_resource(watcher: ResourceWatcher[Any], effect: events.News) -> None:
 
 
 def tell_collection(watcher: CollectionWatcher[Any], collection: str, effect: events.News) -> None:
-    """Call the method of a collection's watcher that this news is for; `collection` is the collection's own name."""
+    """Call the method of a collection's watcher that fits this news; `collection` is the collection's own name."""
     match effect:
         case events.Gone():
             watcher.on_member_gone(effect.name, effect.reason)

@@ -58,7 +58,7 @@ class Wire:
         self._types = {each.kind.url: each for each in types}
 
     def request(self, request: Request, *, first: bool) -> bytes:
-        """The bytes of a request. The node goes with the first one of a stream (protocol.md A3)."""
+        """The bytes of a request. `first`: it is the first of a stream, which carries the node (protocol.md A3)."""
         message = _sotw(request) if isinstance(request, SotwRequest) else _delta(request)
         message.type_url = request.kind.url
         message.response_nonce = request.nonce
@@ -71,7 +71,9 @@ class Wire:
         return data
 
     def response(self, data: bytes) -> Response:
-        """A response with each resource read. Raises MalformedResponseError."""
+        """The response in these bytes, with each resource read. Raises MalformedResponseError when they cannot be
+        parsed.
+        """
         delta = self._variant is Variant.DELTA
         message = discovery_pb2.DeltaDiscoveryResponse() if delta else discovery_pb2.DiscoveryResponse()
         try:
@@ -162,8 +164,8 @@ def _delta(request: DeltaRequest) -> AnyProto:
 
 
 def _error(entry: AnyProto) -> ReportedError:
-    """One entry of resource_errors. Only the name in it counts (clients.md 1); an entry without a status has the code
-    OK, which the engine refuses.
+    """One entry of `resource_errors`. Of the resource name it has, only the name counts, no parameters (clients.md 1).
+    An entry without a status has the code OK, which the engine treats as malformed.
     """
     return ReportedError(
         canonical(entry.resource_name.name), Status(entry.error_detail.code, entry.error_detail.message)

@@ -18,10 +18,11 @@ AnyMessage = Any
 
 @dataclass(frozen=True, slots=True)
 class EndpointConfig:
-    """The endpoints of a leaf cluster, as a ClusterLoadAssignment also where they come from DNS.
+    """The endpoints of a cluster that is no aggregate, as a ClusterLoadAssignment, also where they come from DNS;
+    ABSENT when there are none.
 
-    `resolution_note` says why there are none, or what else goes wrong, or just who this client is (A88, "Handling
-    Ambient Errors").
+    `resolution_note`: the errors of the resources that lead to them, or the client's node id where there are none (A88,
+    "Handling Ambient Errors").
     """
 
     endpoints: Message | Absent
@@ -30,7 +31,9 @@ class EndpointConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """A cluster, with its endpoints or, where it is an aggregate, with the names of its leaves in order of priority."""
+    """A cluster. `children`: its endpoints or, where it is an aggregate, the names of the clusters below it that are
+    none, in order of priority.
+    """
 
     cluster: Message
     children: EndpointConfig | tuple[str, ...]
@@ -38,7 +41,9 @@ class ClusterConfig:
 
 @dataclass(frozen=True, slots=True)
 class XdsConfig:
-    """Everything a data plane needs, complete: each cluster that the virtual host names, and all below it."""
+    """Everything a data plane needs for one target: the clusters are those that the virtual host names, and all below
+    them.
+    """
 
     listener: Message
     route: Message
@@ -47,30 +52,32 @@ class XdsConfig:
 
 
 def rpc_status(status: Status) -> Status:
-    """The status with which data plane RPCs fail for this status of a resource: always UNAVAILABLE (A54 and A88,
-    "Propagating Status to Data Plane RPCs").
+    """The status with which RPCs of the data plane fail because a resource has this status: its text, and always
+    UNAVAILABLE (A54 and A88, "Propagating Status to Data Plane RPCs").
     """
     return Status(StatusCode.UNAVAILABLE, status.message)
 
 
 def failure_of(key: ResourceKey, status: Status, node_id: str) -> Status:
-    """The status of RPCs that fail because of a resource, in gRPC's words."""
+    """The status with which RPCs fail because of this error of a resource, worded as gRPC does."""
     return rpc_status(Status(status.code, f"{said_of(key, status)} (node ID:{node_id})"))
 
 
 def resolution_note(troubles: Iterable[str], node_id: str) -> str:
-    """The errors of a cluster's resources as one text, or the node ID where there are none (A88)."""
+    """The errors in `troubles` as one text with the node id; the node id alone where there are none (A88)."""
     said = "; ".join(troubles)
     return f"{said} (node ID:{node_id})" if said else f"xDS node ID:{node_id}"
 
 
 def said_of(key: ResourceKey, status: Status) -> str:
-    """The text about an error of a resource, as statuses of RPCs contain it."""
+    """A sentence about an error of a resource, worded as in statuses of RPCs."""
     return f"{key.kind.short} resource {key.name}: {status.message}"
 
 
 def route_source(listener: AnyMessage) -> Message | str:
-    """Where a listener has its routes: in itself, or under a name in RDS; "" where it is no listener of a client."""
+    """Where a listener has its routes: the RouteConfiguration inside it, or the name of one in RDS; "" when it has
+    neither, as a listener for servers.
+    """
     manager = unpack(listener.api_listener.api_listener)
     if manager is None or manager.DESCRIPTOR.full_name != _HTTP_CONNECTION_MANAGER:
         return ""
@@ -81,7 +88,9 @@ def route_source(listener: AnyMessage) -> Message | str:
 
 
 def virtual_host_for(route: AnyMessage, authority: str) -> Message | None:
-    """The virtual host whose domain fits best: exact, then the longest suffix, then the longest prefix, then "*"."""
+    """The virtual host whose domain matches `authority` best: exactly, then by the longest suffix, then by the longest
+    prefix, then by "*". None when no domain matches.
+    """
     best: tuple[tuple[int, int], Message | None] = ((0, 0), None)
     for virtual_host in route.virtual_hosts:
         for domain in virtual_host.domains:
@@ -120,7 +129,7 @@ def _clusters_of_route(route: AnyMessage) -> Iterator[str]:
 
 
 def aggregate_children(cluster: AnyMessage) -> tuple[str, ...]:
-    """The clusters below an aggregate (gRFC A37); empty for any other cluster."""
+    """The names of the clusters below an aggregate cluster (gRFC A37); empty for any other cluster."""
     if cluster.WhichOneof("cluster_discovery_type") != "cluster_type":
         return ()
     config = unpack(cluster.cluster_type.typed_config)

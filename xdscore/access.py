@@ -48,14 +48,15 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The client groups that the client of a stream belongs to, as far as access rules mention them. Streams of one
-    audience share every view and its bytes.
+    """What a client is to the rules: the client groups it belongs to, as far as access rules mention them. Clients of
+    one audience are sent the same, from shared bytes.
 
-    `verified`: declared groups do not let this audience read secrets, because it could prove who it is (decisions C15).
-    Groups are keys, so that an audience stays the same whatever becomes of the rules. `kind` is the kind of its clients
-    where content is withheld from that kind, else empty. `probes` are the (type word, name, version) that this audience
-    gets although they are withheld from everybody, to find out whether its clients accept them. Neither of the two
-    concerns access.
+    groups: keys of client groups, so that an audience stays the same whatever becomes of the rules.
+    verified: True keeps declared groups from letting it read secrets, because its clients proved an identity (decisions
+      C15). False where no rule would let them either.
+    kind: the kind of its clients, where content is withheld from that kind; else empty.
+    probes: the (type word, name, version) that it is sent although they are withheld from everybody, to find out
+      whether its clients take them. Neither `kind` nor `probes` concerns access.
     """
 
     environment: str
@@ -67,8 +68,8 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One access rule. `number` is what people call it by, 1 or more; a rule without groups is about every client, one
-    without types about every type.
+    """One access rule. `number` is what people call it by, 1 or more. A rule without groups is about every client, one
+    without types about every type. `message`: words for clients that are denied.
     """
 
     number: int
@@ -79,7 +80,7 @@ class Rule:
     message: str = ""
 
     def covers(self, kind: ResourceType) -> bool:
-        """Whether the rule is about this type. Secrets are allowed only by a rule that names their type, a right apart
+        """Whether the rule is about this type. A rule that allows is about secrets only if it names their type
         (reliability threat 5).
         """
         if self.types:
@@ -89,7 +90,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Ruling:
-    """The effect for one name, the number of the rule that decided it (0: the environment's default) and the rule's
+    """The effect for one name, the number of the rule that decided it (0: the environment's default) and that rule's
     words for clients.
     """
 
@@ -99,8 +100,8 @@ class Ruling:
 
     @cached_property
     def denial(self) -> Missing | Denied | None:
-        """The decision for the client when the name is denied or hidden; None when it is allowed. Computed once, for
-        decisions are many.
+        """What the client is told when the name is denied or hidden; None when it is allowed. Computed once, because
+        many names share a ruling.
         """
         match self.effect:
             case Effect.DENY:
@@ -126,12 +127,12 @@ class RuleStep:
 class AccessTable:
     """The access rules of one environment, in order. Equal tables decide alike.
 
-    `default_covers_secrets`: true in a snapshot built by an earlier version, in which a default of allow also allowed
-    secrets. Clients that were served secrets by it are served on until the next build, which is due once a rule stands
-    in the default's place.
+    `default_covers_secrets`: whether a default of allow also allows secrets. True only in a snapshot built by an
+    earlier version, so that clients keep the secrets they have until the next build, which waits for a rule that allows
+    them.
 
-    Raises ValueError for two groups with one key, two rules with one number, and a rule that mentions a group that is
-    not there.
+    Raises ValueError, when made, for two groups with one key, two rules with one number, and a rule that mentions an
+    unknown group.
     """
 
     default: Effect
@@ -159,8 +160,8 @@ class AccessTable:
     def row(self, kind: ResourceType, name: str) -> tuple[int, ...]:
         """The numbers of the rules whose pattern and types match this name of this type, in order.
 
-        The row ends with the first rule that is about every client, because no rule behind that one is ever asked.
-        Where there is no such rule, the row of a secret ends with `CLOSED` if the default allows everything else.
+        Rules behind the first one that is about every client are left out, because they are never asked. Where there is
+        no such rule and the default allows everything but secrets, the numbers for a secret end with `CLOSED`.
         """
         found = []
         rules = self.rules
@@ -184,17 +185,19 @@ class AccessTable:
         return self.default is Effect.ALLOW and not self.default_covers_secrets
 
     def by_default(self, kind: ResourceType) -> Ruling:
-        """The ruling for names of this type that no rule matches."""
+        """The ruling for a name of this type that no rule is about."""
         return _BY_DEFAULT[Effect.DENY if self._closed_to(kind) else self.default]
 
     def only(self, numbers: Collection[int]) -> "AccessTable":
-        """A copy of this table with the rules of these numbers alone. It decides alike for names that no other rule
-        matches, and its audiences are told apart by the groups of these rules alone.
+        """A copy of this table with only the rules that have these numbers. It decides as this one does for names that
+        no other rule matches; groups that only other rules mention do not count in it.
         """
         return replace(self, rules=tuple(rule for rule in self.rules if rule.number in numbers))
 
     def knows(self, numbers: Iterable[int]) -> bool:
-        """Whether every number is that of a rule in this table, or `CLOSED` where the default is closed to secrets."""
+        """Whether every number is that of a rule in this table, or is `CLOSED` where the default allows everything but
+        secrets.
+        """
         return all(number in self._compiled.by_number or (number == CLOSED and self.closed) for number in numbers)
 
     def ruling(self, audience: Audience, kind: ResourceType, name: str) -> Ruling:
@@ -202,7 +205,7 @@ class AccessTable:
         return self.permissions(audience, kind).ruling(name) if self.rules else self.by_default(kind)
 
     def permissions(self, audience: Audience, kind: ResourceType) -> "Permissions":
-        """The permissions of this audience for names of this type. The same object each time, as long as it is
+        """What this audience may do with names of this type. The same object is returned each time, as long as it is
         remembered.
         """
         key = (audience, kind.word)
@@ -212,7 +215,9 @@ class AccessTable:
         return known
 
     def trace(self, audience: Audience, kind: ResourceType, name: str) -> tuple[RuleStep, ...]:
-        """Every rule that matches the name up to the one that decides; the explain page shows them in this order."""
+        """Every rule that matches the name up to the one that decides, in the order in which the Explain page shows
+        them.
+        """
         decided = self.ruling(audience, kind, name).rule
         rules = (self._compiled.by_number[number] for number in self.row(kind, name) if number != CLOSED)
         steps = [RuleStep(rule, rule.number == decided) for rule in rules]
@@ -220,13 +225,11 @@ class AccessTable:
         return tuple(steps[: last + 1])
 
     def heard_by(self, audience: Audience, kind: ResourceType) -> Mapping[int, Ruling]:
-        """The rulings of the rules that are about this audience and this type, by rule number, in the order of the
-        rules.
-        """
+        """What each rule that is about this audience and this type rules, by rule number, in the order of the rules."""
         return self._compiled.heard_by(audience, kind)
 
     def decides_alike(self, audience: Audience, other: "AccessTable", for_audience: Audience) -> bool:
-        """Whether this table decides every name for `audience` as the table `other` does for `for_audience`. False
+        """Whether this table decides for `audience` every name as the table `other` does for `for_audience`. False also
         where that is not certain.
         """
         if self is other and audience == for_audience:
@@ -238,13 +241,13 @@ class AccessTable:
         return self.spoken_to(audience) == other.spoken_to(for_audience)
 
     def spoken_to(self, audience: Audience) -> tuple[Rule, ...]:
-        """The rules that are about this audience: those without groups and those with a group of it, in order."""
+        """The rules that are about this audience, in order: those without groups, and those that mention one of its
+        groups.
+        """
         return self._compiled.spoken_to(audience)
 
     def unrestricted(self, audience: Audience, kind: ResourceType) -> bool:
-        """Whether no name of this type can be denied to this audience or hidden from it; its view may then be the
-        snapshot's own mapping.
-        """
+        """Whether this audience may read every name of this type. Its view may then be the snapshot's own mapping."""
         if self.by_default(kind).effect is not Effect.ALLOW:
             return False
         return all(ruling.effect is Effect.ALLOW for ruling in self.heard_by(audience, kind).values())
@@ -260,8 +263,8 @@ class AccessTable:
 
 
 class Permissions:
-    """What one audience may do with names of one type. Verdicts are remembered by audience, because a name that one
-    audience asked for must not be answered faster to another (reliability T11).
+    """What one audience may do with names of one type. Results are remembered for this audience alone, because a name
+    that another audience asked for must not be answered faster (reliability T11).
     """
 
     __slots__ = ("_by_default", "_heard", "_kind", "_names", "_table")
@@ -274,7 +277,7 @@ class Permissions:
         self._names: dict[str, Ruling] = {}
 
     def of_row(self, numbers: tuple[int, ...]) -> Ruling:
-        """The ruling for a name that is matched by the rules with these numbers and by no others."""
+        """The ruling for a name that the rules with these numbers match, and no others."""
         heard = self._heard
         for number in numbers:
             if number in heard:
@@ -290,7 +293,7 @@ class Permissions:
 
 
 def _remember(memory: dict[_Key, _Value], key: _Key, value: _Value, at_most: int) -> _Value:
-    """Put `value` into `memory` and return it; a memory that holds `at_most` values is emptied first."""
+    """Put `value` into `memory` and return it; a memory with `at_most` values is emptied before."""
     if len(memory) >= at_most:
         memory.clear()
     memory[key] = value
@@ -298,9 +301,7 @@ def _remember(memory: dict[_Key, _Value], key: _Key, value: _Value, at_most: int
 
 
 class _Compiled:
-    """What an access table computes once, and the results it remembers. Two tables with equal rules stay equal whatever
-    is in here.
-    """
+    """What an access table computes once, and the results it remembers; none of it counts when tables are compared."""
 
     def __init__(self, groups: Sequence[ClientGroup], rules: Sequence[Rule]) -> None:
         self.by_number = {rule.number: rule for rule in rules}
@@ -322,8 +323,8 @@ class _Compiled:
 
     @cached_property
     def index(self) -> PatternIndex:
-        """The index of all rules' patterns. Made when the first name is matched, because a process that only reads
-        stored rows never needs it.
+        """The index of all rules' patterns. Made when a name is first matched, because a process that only reads stored
+        rulings never needs it.
         """
         return PatternIndex([rule.pattern for rule in self._rules])
 

@@ -10,8 +10,8 @@ from xdscore.resource_types import ResourceType
 
 
 class AfterNack(Enum):
-    """What became of the content that a client had acknowledged before it refused an update. The value is the wording
-    that sentences use.
+    """What a client does with the content that it had of a name once it refused an update of it. The value is the
+    wording in sentences.
     """
 
     KEEPS = "goes on with what it had"
@@ -20,10 +20,10 @@ class AfterNack(Enum):
 
 
 def after_nack(family: ClientFamily, kind: ResourceType, *, drops: bool | None) -> AfterNack:
-    """What a client of this family does after it refused an update of this type.
+    """What a client of this family does with the content that it had, after it refused an update of this type.
 
-    `drops`: whether its bootstrap switches `fail_on_data_errors` on; None where nobody knows. A family that does not
-    read the feature keeps what it had whatever its bootstrap says (clients.md section 1), or, as grpc-rust, does not.
+    `drops`: whether its bootstrap switches `fail_on_data_errors` on; None where nobody knows. Families that do not read
+    the feature keep what they had, whatever the bootstrap says (clients.md section 1); except grpc-rust, which may not.
     """
     if family.may_drop_refused and (drops is not False or family is ClientFamily.GRPC_RUST):
         return AfterNack.MAY_DROP
@@ -35,8 +35,8 @@ def after_nack(family: ClientFamily, kind: ResourceType, *, drops: bool | None) 
 
 @dataclass(frozen=True, slots=True)
 class NowRuns:
-    """What a client runs after it refused a newer version, as the end of a sentence, such as "It refused r8 and goes on
-    with r7". `sure`: it certainly has that content, and the name works for it.
+    """What a client runs after it refused a newer version, worded as the end of a sentence, such as "It refused r8 and
+    goes on with r7". `sure`: whether it certainly has that content and can use the name.
     """
 
     words: str
@@ -48,10 +48,10 @@ class NowRuns:
 
 
 def now_runs(after: AfterNack, kept: str, *, healed: bool) -> NowRuns:
-    """What a client runs after it refused an update.
+    """What a client runs after it refused an update. `after`: what such clients do then.
 
-    `kept`: the revision it had acknowledged of the name on the same stream, such as `r7`; empty where it had none.
-    `healed`: the server sent it that revision again (protocol.md F17a).
+    `kept`: the revision of the name that it had acknowledged on the same stream, such as `r7`; empty where it had none.
+    `healed`: whether the server sent it that revision again (protocol.md F17a).
     """
     if not kept:
         return NowRuns("had acknowledged nothing else of it on this stream", sure=False)

@@ -11,9 +11,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class BudgetRow:
-    """One budget that every caller has. `causes` names what is budgeted, `limits` the rows of `limits.Limits` that
-    bound it, `beyond` says what happens to a caller that asks for more, and `enforced` is the dotted name of the code
-    that counts.
+    """One budget that every caller has.
+
+    causes: what a caller can cause.
+    limits: the fields of `limits.Limits` that bound it.
+    beyond: what happens to a caller that asks for more.
+    enforced: the dotted name of the code that counts.
     """
 
     causes: str

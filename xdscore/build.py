@@ -24,7 +24,9 @@ _MAX_CHARS: Final = 10_000_000  # packed-refs of a repository with 100,000 tags
 
 
 def build_info(role: str) -> bytes:
-    """`parley_build_info` as Prometheus text, for the process of this role: `web`, `ads`, `worker` or `beat`."""
+    """The metric `parley_build_info` as Prometheus text, for a process of this role: `web`, `ads`, `worker` or
+    `beat`.
+    """
     labels = {"commit": COMMIT, "python": platform.python_version(), "role": role, "version": VERSION}
     told = ",".join(f'{name}="{value}"' for name, value in labels.items())
     return (
@@ -35,8 +37,8 @@ def build_info(role: str) -> bytes:
 
 
 def commit_in(file: Path, checkout: Path) -> str:
-    """The commit that this file names, else the commit that is checked out in the folder `checkout`; empty without
-    both.
+    """The commit that the text of `file` names; else the one that is checked out in the folder `checkout`; empty when
+    neither is known.
     """
     for found in (_read(file), _checked_out(checkout)):
         if _COMMIT.fullmatch(found):

@@ -15,8 +15,8 @@ _IPV4_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class CallerKey:
-    """Whom the budgets and limits of a call count for: the verified identity, else the address that the connection
-    comes from.
+    """Whom a call counts against: the verified identity, else the address that the connection comes from. One of the
+    two is empty.
     """
 
     identity: str = ""
@@ -24,15 +24,15 @@ class CallerKey:
 
     @property
     def words(self) -> str:
-        """The word for what the caller is known by, in texts of refusals: "identity" or "address"."""
+        """How texts of refusals call the caller: "identity" or "address"."""
         return "identity" if self.identity else "address"
 
 
 def caller_key(identity: str, peer: str) -> CallerKey:
-    """Whom a call counts for. `peer` is gRPC's word for the connection: `ipv4:192.0.2.1:4711`, `ipv6:%5B::1%5D:4711`,
-    `unix:...`.
+    """Whom a call counts against: `identity` if it is not empty, else the address in `peer`, which is spelled as gRPC
+    does: `ipv4:192.0.2.1:4711`, `ipv6:%5B::1%5D:4711`, `unix:...`.
 
-    An IPv6 address counts by its /64; whatever else is no address is one caller.
+    IPv6 addresses of one /64 network are one caller; so are all peers without an address.
     """
     if identity:
         return CallerKey(identity=identity)
@@ -42,8 +42,8 @@ def caller_key(identity: str, peer: str) -> CallerKey:
 
 
 def network_of(address: str, *, ipv4_bits: int = _IPV4_BITS, ipv6_bits: int = OWN_IPV6_BITS) -> str:
-    """The network around an address that has `ipv4_bits` or `ipv6_bits` in its prefix. An IPv4 address that is spelled
-    in IPv6 counts as IPv4. Empty when the text is no address.
+    """The network around an address, with a prefix of `ipv4_bits` or `ipv6_bits`. An IPv4 address that is spelled in
+    IPv6 is treated as IPv4. Empty when the text is no address.
     """
     try:
         found = ip_address(address.partition("%")[0])

@@ -31,11 +31,11 @@ Chunk = tuple[tuple[EntryKey, Entry], ...]
 
 
 class ChunkError(ValueError):
-    """The bytes are not a chunk, or a root, in a format that this process reads."""
+    """The bytes are not a chunk, a root (the list of chunks) or an access table in a format that this process reads."""
 
 
 def chunk_number(key: EntryKey) -> int:
-    """The number of the chunk, 0 to 255, that holds this name."""
+    """The number of the chunk, 0 to 255, that holds this name. A snapshot is stored as 256 chunks."""
     return blake2b("\0".join(key).encode(), digest_size=1).digest()[0]
 
 
@@ -48,7 +48,7 @@ def encode_chunk(entries: Iterable[tuple[EntryKey, Entry]]) -> bytes:
 
 
 def decode_chunk(data: bytes) -> Chunk:
-    """The entries of one chunk. Raises ChunkError."""
+    """The entries of one chunk, by key. Raises ChunkError."""
     try:
         rows = json.loads(_unpack(data))
         # Names that the same rules match share one tuple.
@@ -59,8 +59,8 @@ def decode_chunk(data: bytes) -> Chunk:
 
 
 def changed_entries(before: Iterable[Chunk], now: Iterable[Chunk]) -> dict[EntryKey, Entry | None]:
-    """The entries that differ between the chunks `before` and the chunks `now`, by key; None for a key that is not
-    there any more. Equal entries are left out, so that the caller goes on with the objects it has.
+    """The entries that differ between the chunks `before` and the chunks `now`, by key; None for a key that is gone.
+    Equal entries are left out, so that the caller can keep the objects it has.
     """
     earlier = {key: entry for chunk in before for key, entry in chunk}
     later = {key: entry for chunk in now for key, entry in chunk}
@@ -70,9 +70,9 @@ def changed_entries(before: Iterable[Chunk], now: Iterable[Chunk]) -> dict[Entry
 
 
 def decode_addresses(data: bytes) -> dict[EntryKey, str]:
-    """The hexadecimal address of every served content in one chunk, by key, and nothing else. Raises ChunkError.
+    """The hexadecimal address of every served content in one chunk, by key. Raises ChunkError.
 
-    For callers that compare states: it costs a quarter of `decode_chunk`.
+    It takes a quarter of the time of `decode_chunk`, for callers that only compare snapshots.
     """
     try:
         return {(row[0], row[1]): row[3][0] for row in json.loads(_unpack(data)) if row[2] == "s"}
@@ -81,12 +81,12 @@ def decode_addresses(data: bytes) -> dict[EntryKey, str]:
 
 
 def encode_root(addresses: Iterable[bytes]) -> bytes:
-    """The bytes of a root: the address of every chunk, in order."""
+    """The bytes of a snapshot's root: the addresses of its chunks, in order."""
     return bytes([FORMAT]) + b"".join(addresses)
 
 
 def decode_root(data: bytes) -> tuple[bytes, ...]:
-    """The addresses of the chunks that a root lists, in order. Raises ChunkError."""
+    """The addresses of a snapshot's chunks, in order, from the bytes of its root. Raises ChunkError."""
     if len(data) != 1 + CHUNKS * HASH_BYTES or data[0] != FORMAT:
         raise ChunkError(f"unreadable root of {len(data)} bytes")
     return tuple(data[start : start + HASH_BYTES] for start in range(1, len(data), HASH_BYTES))

@@ -7,8 +7,8 @@ from xdscore.environment_choice import ClientFacts, Selector
 
 
 class Trust(Enum):
-    """What membership in a client group rests on: only what the transport verified, or also what clients declare about
-    themselves.
+    """By what a client can belong to a group: only by what the transport verified, or also by what it declares about
+    itself.
     """
 
     VERIFIED = "verified"
@@ -17,8 +17,8 @@ class Trust(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClientGroup:
-    """The clients that at least one of the matchers fits. A group that is not verified counts for less: see
-    `Audience.verified`.
+    """A group of clients: those that at least one of the matchers fits. A DECLARED group may count for less, because
+    clients could make themselves members (`Audience.verified`).
     """
 
     key: str
@@ -34,8 +34,8 @@ class ClientGroup:
         return any(matcher.fits(client) for matcher in self.matchers)
 
     def may_have(self, client: ClientFacts) -> bool:
-        """Whether the client does not belong to this group by what is known of it, but might if its metadata were
-        known.
+        """Whether the client might belong to this group if its metadata were known: everything else fits, but what is
+        known of it does not suffice.
         """
         matchers = [matcher for matcher in self.matchers if matcher.metadata]
         if not matchers or self.has(client) or (self.trust is Trust.VERIFIED and not client.verified):

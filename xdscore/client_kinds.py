@@ -12,7 +12,7 @@ _MAX_NUMBER_CHARS = 4
 
 
 class ClientFamily(StrEnum):
-    """The client implementations that differ in their behaviour and texts (clients.md); OTHER is everything else."""
+    """The software of clients, as far as behaviour and texts differ (clients.md); OTHER is everything else."""
 
     ENVOY = "envoy"
     GRPC_CORE = "grpc-core"
@@ -24,13 +24,13 @@ class ClientFamily(StrEnum):
 
     @property
     def may_drop_refused(self) -> bool:
-        """Whether a client of this family may have no copy left of what it refused.
+        """Whether a client of this family may be left without content of a name of which it refused an update.
 
-        A88: with the server feature `fail_on_data_errors` a client drops what it had. grpc-core and grpc-java read the
-        feature (clients.md section 1); of clients that nobody knows anything may be true. grpc-rust keeps no copy of
-        what it refused for those who ask for it next, whatever its bootstrap says; channels go on with theirs (source:
-        notify_resource_error of xds-client, resource_manager.rs of tonic-xds, grpc/grpc-rust). Envoy, grpc-go and
-        grpc-node keep what they had.
+        With the server feature `fail_on_data_errors` a client drops what it had (A88); grpc-core and grpc-java read the
+        feature (clients.md section 1). grpc-rust, whatever its bootstrap says, keeps nothing for those who ask for the
+        name next, while open channels go on with theirs (source: notify_resource_error of xds-client,
+        resource_manager.rs of tonic-xds, grpc/grpc-rust). Envoy, grpc-go and grpc-node keep what they had. Of unknown
+        clients it is assumed.
         """
         return self in _MAY_DROP_REFUSED
 
@@ -42,7 +42,7 @@ _MAY_DROP_REFUSED = frozenset(
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClientKind:
-    """Family and version of a client's software; NACKs differ by it (decisions A12).
+    """Family and version of a client, on which its NACKs depend (decisions A12).
 
     `version` is "major.minor", or "?" where the client names none.
     """
@@ -51,7 +51,7 @@ class ClientKind:
     version: str = UNKNOWN_VERSION
 
     def __str__(self) -> str:
-        """Family and version as people, the database and snapshots spell them: `grpc-core 1.85`."""
+        """Family and version as they are spelled in pages, the database and snapshots: `grpc-core 1.85`."""
         return f"{self.family.value} {self.version}"
 
 
@@ -78,9 +78,9 @@ def family_of(user_agent: str) -> ClientFamily:
 
 @lru_cache(maxsize=256)
 def kind_of(user_agent: str, version: str) -> ClientKind:
-    """The kind of a client with this `user_agent_name` and version, as in `1.40.0` or `C-core 1.85.1`.
+    """The kind of a client whose node says this `user_agent_name` and version, such as `1.40.0` or `C-core 1.85.1`.
 
-    A family that nobody knows is one kind whatever its version: whoever invents names must not invent kinds.
+    Of an unknown family the version is ignored, so that nobody can invent kinds.
     """
     family = family_of(user_agent)
     return UNKNOWN_KIND if family is ClientFamily.OTHER else ClientKind(family, _major_minor(version))

@@ -27,11 +27,12 @@ def shown(text: object, limit: int = MAX_SHOWN_CHARS) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One row of the catalogue.
+    """One row of the catalogue of codes, such as XDS1021.
 
-    `title` heads its documentation and `meaning` is its text; `detail` and `hint` are filled by `str.format`. `status`
-    is the HTTP status or google.rpc.Code of what is no finding, else empty; `retired` says since when and why a code is
-    not said any more, else empty.
+    title, meaning: the heading and the text of its documentation.
+    detail, hint: templates (`str.format`) of what people read.
+    status: the HTTP status or google.rpc.Code of a code that is no finding; else empty.
+    retired: since when and why the code is no longer used; else empty.
     """
 
     code: str
@@ -44,12 +45,14 @@ class Code:
     retired: str = ""
 
     def finding(self, pointer: str, *, hint: str = "", **values: object) -> Finding:
-        """A finding of this code at `pointer`. `hint` replaces the catalogue's hint where the caller knows better."""
+        """A finding of this code at `pointer`, with `values` put into its texts. `hint` replaces the catalogue's hint
+        unless it is empty.
+        """
         return self.filled(values, pointer=pointer, hint=hint)
 
     def filled(self, values: Mapping[str, object], *, pointer: str = "", hint: str = "") -> Finding:
-        """A finding of this code at `pointer`, with the values of its texts in one mapping. `hint` replaces the
-        catalogue's hint where the caller knows better.
+        """A finding of this code at `pointer`, with `values` put into its texts. Like `finding`, but for values whose
+        names are not keywords. `hint` replaces the catalogue's hint unless it is empty.
         """
         filled = {key: shown(value) for key, value in values.items()}
         return Finding(

@@ -31,8 +31,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """The audience gets this content. `fallback` is the proven content that a client gets instead after it refused this
-    one; None where nothing was proven.
+    """The decision that the audience gets this content. `fallback` is what a client gets instead after it refused this
+    content: the last content that some client acknowledged (proven); None where there is none.
     """
 
     content: Content
@@ -42,7 +42,7 @@ class Serve:
 @dataclass(frozen=True, slots=True)
 class Withheld:
     """The decision that the name exists and is allowed, but nothing of it can be served until someone edits it
-    (INTERNAL).
+    (INTERNAL). `finding` says why, for the client's text.
     """
 
     finding: str
@@ -50,9 +50,9 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The decision that nothing can be decided now, which passes without an edit.
+    """The decision that nothing can be said of the name now, which passes without an edit.
 
-    At most UNAVAILABLE to clients that have nothing of the name, never a data error (architecture.md law 3).
+    A client that has nothing of the name is told UNAVAILABLE at most, never a data error (architecture.md law 3).
     """
 
     reason: str
@@ -60,7 +60,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """The members of a glob collection that the audience may know of: those with content, and those that have none for
+    """The members of a glob collection that the audience may know of: `served` have content, `absent` have none for
     now.
     """
 
@@ -74,9 +74,9 @@ Decision = Serve | Missing | Denied | Withheld | Undecided
 def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot | None) -> Decision:
     """What `audience` gets for `name`.
 
-    Access is decided before existence: deny and hide end here, so that nothing below can tell an absent name from a
-    refused one (protocol.md F16, reliability T11). Without a snapshot nothing is decided (reliability T6). The order of
-    an xdstp name's context parameters means nothing (protocol.md H1).
+    Access is decided before existence: what is denied or hidden never reaches the question whether it exists, so that
+    an absent name cannot be told from a refused one (protocol.md F16, reliability T11). Without a snapshot the answer
+    is Undecided (reliability T6). The order of an xdstp name's context parameters means nothing (protocol.md H1).
     """
     if snapshot is None:
         return Undecided("no snapshot of this environment was loaded yet")
@@ -98,8 +98,8 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
 
 
 def _let(audience: Audience, kind: ResourceType, name: str, withheld: WithheldName) -> Content | None:
-    """The content that this audience gets of a withheld name, if any: where it is withheld only from other kinds of
-    clients, or where this audience probes it (protocol.md F18a).
+    """The content of a withheld name that this audience gets all the same; None when it gets none. It gets the content
+    where that is withheld only from other kinds of clients, or where it probes the name (protocol.md F18a).
     """
     content = withheld.content
     if content is None:
@@ -109,8 +109,8 @@ def _let(audience: Audience, kind: ResourceType, name: str, withheld: WithheldNa
 
 
 def _fallback(withheld: WithheldName) -> Content | None:
-    """The withheld content, if some client is known to accept it: what is withheld only from some kinds of clients was
-    acknowledged by others.
+    """The withheld content, if it is withheld from some kinds of clients only: then others acknowledged it. Else
+    None.
     """
     return withheld.content if withheld.kinds else None
 
@@ -120,19 +120,19 @@ def decide_collection(
 ) -> Collection | Missing | Denied:
     """What `audience` gets for this glob collection (protocol.md F19).
 
-    A rule may refuse the collection by its own name. A member that the audience may not read is no member: that it
-    exists would be a secret otherwise. A collection without members is missing.
+    A rule may refuse the collection by its own name. A resource that the audience may not read is no member, because
+    its existence would be told otherwise. A collection without members is Missing.
     """
     refused = snapshot.access.ruling(audience, kind, glob.name).denial
     if refused is not None:
         return refused
     state = snapshot.type_state(kind)
 
-    verdict = snapshot.access.verdict
+    ruling = snapshot.access.ruling
     served: list[str] = []
     absent: list[str] = []
     for name in sorted(state.at(glob.place)):
-        if verdict(audience, kind, name).effect is not Effect.ALLOW:
+        if ruling(audience, kind, name).effect is not Effect.ALLOW:
             continue
         withheld = state.partly.get(name)
         let = withheld is not None and _let(audience, kind, name, withheld) is not None
@@ -142,9 +142,11 @@ def decide_collection(
 
 
 def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> Mapping[str, Served]:
-    """Every resource of a type that `audience` may read: what a wildcard subscription contains (protocol.md C2).
+    """Every resource of a type that `audience` may read, by name: what a wildcard subscription contains (protocol.md
+    C2).
 
-    Shares the snapshot's own mapping when nothing can be refused. Names with the same rules are decided once.
+    When the audience may read everything, this is the snapshot's own mapping. Names with the same rules are decided
+    once.
     """
     state = snapshot.type_state(kind)
     allowed = _allowed(audience, kind, snapshot)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """NOT_FOUND. `hidden`: this rule (0: the environment's default) hides it, which only operators can tell. `removed`:
-    it was published here once.
+    """The decision NOT_FOUND. `hidden`: an access rule hides the name, which only operators can tell; `rule` is its
+    number (0: the environment's default). `removed`: the name was published in this environment once.
     """
 
     hidden: bool = False
@@ -16,7 +16,9 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """PERMISSION_DENIED by this rule (0: the environment's default), with the rule's words for clients."""
+    """The decision PERMISSION_DENIED, by the access rule with this number (0: the environment's default), with the
+    rule's words for clients.
+    """
 
     rule: int
     message: str

@@ -16,8 +16,7 @@ IDENTITY_NAME = "{name}"
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """What a client says about itself on its stream, and what the transport verified. `identity` is empty when nothing
-    was verified.
+    """What a client says of itself in its node, and the identity that the transport verified (empty: none).
 
     `kind` is the software that the client says it is; no selector looks at it, and no right rests on it.
     """
@@ -36,7 +35,7 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Glob patterns for facts about a client; all fields given must match, and an absent field matches anything. A
+    """Patterns (with `*`) for facts about a client. All fields that are given must match; None matches anything. A
     selector without any field matches nothing.
     """
 
@@ -47,7 +46,7 @@ class Selector:
 
     @property
     def declares(self) -> bool:
-        """Whether the selector looks at any fact that a client merely declares about itself."""
+        """Whether the selector looks at anything that a client only says of itself."""
         return self.node_id is not None or self.node_cluster is not None or bool(self.metadata)
 
     def as_json(self) -> dict[str, object]:
@@ -55,7 +54,7 @@ class Selector:
         return {field: value for field, value in asdict(self).items() if value}
 
     def fits(self, client: ClientFacts) -> bool:
-        """Whether every field given matches; an identity only matches where one was verified."""
+        """Whether every given field matches the client; a given `identity` matches only a verified one."""
         if not self.declares and self.identity is None:
             return False
         if self.identity is not None and not client.verified:
@@ -76,18 +75,19 @@ class Selector:
         return rest.fits(client) or not (rest.declares or rest.identity)
 
     def matches(self, client: ClientFacts) -> bool:
-        """Whether the selector leads this client to an environment: declared fields count only while nothing is
-        verified (decisions C15).
+        """Whether the selector leads this client to an environment. Fields of the node match only a client without a
+        verified identity (decisions C15).
         """
         return not (self.declares and client.verified) and self.fits(client)
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentChoice:
-    """One environment as the choice sees it: its key, the selectors that lead to it, and which nodes it takes.
+    """What is needed of one environment to choose it for a client: its key, the selectors that lead to it, and which
+    nodes it accepts.
 
-    `node_ids` are patterns over the node id of a client whose identity is verified (reliability threat 2): globs in
-    which `{name}` stands for what follows the identity's last slash. Without any, every node id is taken.
+    `node_ids` are patterns for the node id of a client whose identity is verified (reliability threat 2), in which
+    `{name}` stands for what follows the identity's last slash. Without any, every node id is accepted.
     """
 
     key: str
@@ -95,23 +95,25 @@ class EnvironmentChoice:
     node_ids: tuple[str, ...] = ()
 
     def takes_node(self, client: ClientFacts) -> bool:
-        """Whether the environment accepts the client's node id for the client's identity. Always true without a
-        verified identity, because then there is nothing to bind a node id to.
+        """Whether the environment accepts the client's node id for the client's identity. Always True without a
+        verified identity, because there is nothing to bind a node id to.
         """
         if not self.node_ids or not client.verified:
             return True
         return any_glob_matches(self.node_ids_of(client), client.node_id)
 
     def node_ids_of(self, client: ClientFacts) -> tuple[str, ...]:
-        """The patterns of `node_ids` with `{name}` replaced by the name in the client's identity. An identity never
-        holds a star, so that the name stands for itself; for an identity that did, there are no patterns.
+        """The patterns of `node_ids` with `{name}` replaced by the name in the client's identity; none when that name
+        has a star, which would act as a pattern.
         """
         name = client.identity.rpartition("/")[2]
         return () if "*" in name else tuple(pattern.replace(IDENTITY_NAME, name) for pattern in self.node_ids)
 
 
 def choose_environment(client: ClientFacts, environments: Sequence[EnvironmentChoice]) -> str:
-    """The key of the first environment, by position, with a matching selector; else `default`."""
+    """The key of the first of these environments with a selector that matches the client; `default` when none has
+    one.
+    """
     for environment in environments:
         if any(selector.matches(client) for selector in environment.selectors):
             return environment.key

@@ -22,8 +22,8 @@ _UNQUOTED = f"{string.ascii_letters}{string.digits}_.-~".encode()
 
 
 class StatusCode(IntEnum):
-    """The google.rpc.Code values Parley sends (xRFC TP3, "Protocol Behavior"; protocol.md F2). 5 and 7 may cost a
-    client its copy.
+    """The google.rpc.Code values that Parley sends (xRFC TP3, "Protocol Behavior"; protocol.md F2). For NOT_FOUND and
+    PERMISSION_DENIED a client may drop content that it has.
     """
 
     NOT_FOUND = 5
@@ -56,8 +56,8 @@ def error_of(
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """The text shared by all names with the same decision: what stands before the name, what stands behind it, and the
-    link, which ends with the name once more.
+    """The text that all names with one decision share: what stands before the name (`head`) and behind it (`tail`), and
+    the link, to which the name is added.
     """
 
     code: StatusCode
@@ -67,8 +67,8 @@ class _Sentence:
     link: str
 
     def about(self, name: str) -> str:
-        """The sentence with this name, in at most 300 characters: the name gives way in its middle, then the link goes;
-        code word and XDS code stay (decisions C22).
+        """The sentence with this name, in at most 300 characters: to fit, the name is cut in its middle, then the link
+        is left out; code word and XDS code stay (decisions C22).
         """
         room = MAX_TEXT_CHARS - len(self.head) - len(self.tail)
         least = min(len(name), _LEAST_NAME_CHARS)
@@ -97,7 +97,7 @@ def _sentence(
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """One row of the catalogue of codes, with the words of a rule or finding that end its sentence."""
+    """One row of the catalogue of codes. `because`: the words of a rule or finding that end its sentence."""
 
     row: Code
     because: str = ""
@@ -125,7 +125,9 @@ def _wording(decision: Missing | Denied | Withheld | Undecided, kind: ResourceTy
 
 
 def _reason(denied: Denied, kind: ResourceType) -> str:
-    """Why access is denied: the rule's own words, or ours for a secret, which no default allows."""
+    """Why access is denied: the rule's own words if it has some, or a text of ours where a secret is denied because no
+    rule allows it.
+    """
     if kind.secret and denied.rule == 0:
         return f"no access rule that names the type {kind.word} allows it"
     return _one_line(denied.message).rstrip(".")

@@ -7,7 +7,9 @@ from enum import StrEnum
 
 
 class Evidence(StrEnum):
-    """By what evidence the suspects of a NACK were found."""
+    """How the suspects of a NACK were found: isolated by sending them apart, as the only change, or by the client's
+    text.
+    """
 
     ISOLATED = "isolated"  # the server sent the suspects of an earlier NACK apart, and this one was refused alone
     ONLY_CHANGE = "only_change"  # nothing else of the response was new to the client

@@ -7,8 +7,8 @@ from enum import Enum
 
 
 class Severity(Enum):
-    """How much a finding matters: an ERROR stops the resource it is about, a WARNING is shown, a NOTE is for readers
-    who look closer.
+    """How much a finding matters: an ERROR stops the resource it is about, a WARNING is shown, a NOTE is shown to
+    readers who ask for more.
     """
 
     NOTE = "note"
@@ -19,7 +19,7 @@ class Severity(Enum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing found in an input. `pointer` is an RFC 6901 JSON pointer into the input; `line` and `column` count from
-    1, 0 when unknown.
+    1 and are 0 when unknown.
     """
 
     code: str

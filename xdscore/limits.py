@@ -25,8 +25,8 @@ _MANY: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One configurable limit. `unit` is the word that people read; the value of the variable is always a whole number
-    of that unit.
+    """One configurable limit. `unit` is the word that people read; the environment variable's value is a whole number
+    of that unit. `source` cites where the default is from.
     """
 
     name: str
@@ -52,7 +52,9 @@ def _limit(default: int, unit: str, minimum: int, maximum: int, meaning: str, so
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The values of all limits of a process. `Limits()` has the defaults."""
+    """The values of all limits of a process, each a field that is described by its own row. `Limits()` has the
+    defaults.
+    """
 
     # Streams and connections of one ADS process
     streams_per_replica: int = _limit(5_000, "streams", 1, 1_000_000, "Open streams of one ADS process.", "(e)")

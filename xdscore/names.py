@@ -27,8 +27,8 @@ def name_problem(name: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """An xdstp name with its context parameters sorted: names that differ only in their order are one name (xRFC TP1,
-    protocol.md H1). Any other name as it is.
+    """The name in the one form of all that mean the same resource: an xdstp name with its context parameters sorted
+    (xRFC TP1, protocol.md H1), any other name as it is.
     """
     if not name.startswith(XDSTP):
         return name
@@ -38,15 +38,15 @@ def canonical(name: str) -> str:
 
 
 def glob_parts(pattern: str) -> tuple[str, ...]:
-    """The literal parts of a pattern: what stands before, between and after its stars; a single part has no star."""
+    """The texts of a pattern that stand before, between and after its stars; a single one when it has no star."""
     return tuple(pattern.split("*"))
 
 
 def parts_match(parts: tuple[str, ...], text: str) -> bool:
-    """Whether `text` matches the pattern with these parts.
+    """Whether `text` matches the pattern that consists of these parts (`glob_parts`).
 
-    Linear in the length of both for the at most two stars that inputs may hold (reliability threat 13); never a
-    regular expression.
+    Takes time linear in both, for the at most two stars that inputs may have (reliability threat 13); no regular
+    expression is used.
     """
     head, tail = parts[0], parts[-1]
     if len(parts) == 1:
@@ -73,5 +73,5 @@ def any_glob_matches(patterns: Iterable[str], text: str) -> bool:
 
 
 def xdstp_authority(name: str) -> str:
-    """The authority of an `xdstp://AUTHORITY/TYPE/ID` name: whose resource it is (xRFC TP1)."""
+    """The authority in a name `xdstp://AUTHORITY/TYPE/ID` (xRFC TP1); it says whose resource it is."""
     return name.removeprefix("xdstp://").partition("/")[0]

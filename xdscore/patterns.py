@@ -17,7 +17,9 @@ _INNER_CHARS = 4
 
 
 class _Place(Enum):
-    """Which part of a name a piece must match; places with a cheaper lookup come first."""
+    """Where in a name a piece of text must stand for a pattern to match; the cheaper to look up, the earlier in this
+    list.
+    """
 
     WHOLE = 0
     HEAD = 1
@@ -29,8 +31,8 @@ _Piece = tuple[_Place, str]
 
 
 class _Drawer:
-    """The patterns filed under one piece of text: `certain` match every name that has the piece, `others` must still be
-    tried.
+    """The patterns that can match only names with one piece of text. `certain`: they match every such name. `others`:
+    they must still be tried.
     """
 
     __slots__ = ("certain", "others")
@@ -41,7 +43,7 @@ class _Drawer:
 
 
 class PatternIndex:
-    """An immutable index of glob patterns, each known by its number in the sequence given."""
+    """An immutable index of patterns (with `*`), each known by its place in the sequence given."""
 
     __slots__ = ("_always", "_head_lengths", "_heads", "_inner", "_inner_lengths", "_tail_lengths", "_tails", "_wholes")
 
@@ -68,7 +70,7 @@ class PatternIndex:
         self._inner_lengths = _lengths(self._inner)
 
     def matching(self, name: str) -> list[int]:
-        """The numbers of all patterns that match, ascending."""
+        """The places, in the sequence given, of all patterns that match the name, ascending."""
         found = list(self._always)
         for drawer in self._drawers(name):
             found += drawer.certain
@@ -98,7 +100,9 @@ def _lengths(filed: Iterable[str]) -> tuple[int, ...]:
 
 
 def _pieces(parts: tuple[str, ...]) -> set[_Piece]:
-    """Every piece of text under which a pattern could be filed; none for a pattern that consists of stars."""
+    """Every piece of text, with where it must stand, that a name must have to match the pattern of these parts; none
+    for a pattern of stars alone.
+    """
     if len(parts) == 1:
         return {(_Place.WHOLE, parts[0])}
     pieces = {(_Place.INNER, run) for part in parts[1:-1] if part for run in _runs(part, _INNER_CHARS)}

@@ -59,10 +59,12 @@ _TABLE: Final = {**_SAME, **dict.fromkeys(map(ord, _DROPPED))}
 @dataclass(frozen=True, slots=True)
 class Secrets:
     """The secrets that must not stay in a text, prepared for searching. Never stored, logged or shown, because the
-    values can be read from it.
+    secrets can be read from it.
 
-    `fragments`: all stretches of FRAGMENT_CHARS; `wholes`: secrets shorter than that; `words`: those looked for as
-    words only; `values`: the secrets themselves as they are compared.
+    fragments: all stretches of FRAGMENT_CHARS in secrets that are at least as long.
+    wholes: secrets shorter than that.
+    words: very short secrets, found only as words by themselves.
+    values: the secrets themselves, spelled for comparison.
     """
 
     fragments: frozenset[str] = field(default=frozenset(), repr=False)
@@ -79,8 +81,8 @@ NO_SECRETS: Final = Secrets()
 
 
 def secrets_of(values: Iterable[bytes]) -> Secrets | None:
-    """The values prepared for searching; None where that is impossible, so that no text about them may be kept: they
-    are more than MAX_SECRET_BYTES, or one of them is nothing but blanks, quotes and the like.
+    """The values prepared for searching. None where that is impossible, so that no text about them may be kept: they
+    are longer than MAX_SECRET_BYTES together, or one is empty without its blanks, quotes and backslashes.
     """
     fragments: set[str] = set()
     wholes: set[str] = set()
@@ -107,8 +109,9 @@ def secrets_of(values: Iterable[bytes]) -> Secrets | None:
 def without_secrets(text: str, secrets: Secrets, *, names: Sequence[str] = ()) -> str:
     """`text` with REDACTED in place of everything that it shares with `secrets`.
 
-    `names` are the names of the resources that the text is about. They say which one is to blame and stay where a
-    secret merely looks like a part of one; a name that holds a whole secret does not. Time is linear in the text.
+    `names` are the names of the resources that the text is about. They stay where a secret merely looks like a part of
+    one, because they say which resource is to blame; a whole secret goes even inside a name. Takes time linear in the
+    text.
     """
     if not secrets:
         return text
@@ -125,8 +128,8 @@ def without_secrets(text: str, secrets: Secrets, *, names: Sequence[str] = ()) -
 
 
 def _forms(value: bytes) -> Iterator[tuple[int, str]]:
-    """The forms that a secret may have once every escape is undone, as they are compared, each with the least length at
-    which it is searched for.
+    """Every spelling of a secret to search for: as it is, in base64, decoded. Each comes with the least length at which
+    it is searched for.
     """
     body = _ARMOUR.sub(b"", value)
     yield WHOLE_CHARS, _compared(body)
@@ -142,8 +145,8 @@ def _forms(value: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _decoded(text: bytes) -> tuple[bytes, ...]:
-    """The bytes that a base64 text, such as the inside of a PEM file, stands for, in a tuple; empty for
-    any other text.
+    """The bytes that a base64 text stands for, such as the inside of a PEM file, as the only item of a tuple; an empty
+    tuple for any other text.
     """
     packed = b"".join(text.split())
     if len(packed) < FRAGMENT_CHARS or not _BASE64_TEXT.fullmatch(packed):
@@ -161,8 +164,8 @@ def _compared(value: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A text with some of its encoding undone: bytes as characters, each with where it begins and ends in the original
-    text.
+    """A text with some of its encoding undone: bytes as characters. `starts` and `ends` say where each character begins
+    and ends in the original text.
     """
 
     text: str
@@ -206,7 +209,7 @@ class _View:
         return _View("".join((*parts, self.text[end:])), [*starts, *self.starts[end:]], [*ends, *self.ends[end:]])
 
     def bytes_spelled(self) -> Iterator["_View"]:
-        """The bytes that this text spells as digits, as a view for each way to read them: hexadecimal pairs or lists of
+        """The bytes that this text spells as digits, each way to read them as a view: hexadecimal pairs, or lists of
         numbers. Pairs may begin at either digit, because a cut may have taken the first one.
         """
         pairs = [
@@ -224,14 +227,16 @@ class _View:
                 yield self._of((int(each[0], base) & 0xFF, each.start(), each.end() - 1) for each in numbers)
 
     def _of(self, spelled: Iterable[tuple[int, int, int]]) -> "_View":
-        """A view of these bytes. Each comes with the places of its first and last character in this view."""
+        """A view of these bytes. Each is given with the places of its first and last character in this view."""
         found = list(spelled)
         starts, ends = [self.starts[first] for _, first, _ in found], [self.ends[last] for _, _, last in found]
         return _View("".join(chr(byte) for byte, _, _ in found), starts, ends)
 
 
 def _views(text: str) -> Iterator[_View]:
-    """The text as it is and with its escapes undone, level by level; each also with the other encodings undone."""
+    """The views of a text in which to look for secrets: as it is and with its escapes undone, level by level, and each
+    of these with other encodings undone.
+    """
     view: _View | None = _as_bytes(text)
     for _ in range(_MAX_ESCAPED + 1):
         if view is None:
@@ -256,7 +261,7 @@ def _as_bytes(text: str) -> _View:
 
 
 def _meant(match: re.Match[str]) -> str:
-    """The bytes that an escape stands for, as Latin-1."""
+    """The bytes that a matched escape stands for, as Latin-1 characters."""
     if match.re is _MARKED:
         byte, point, decimal = match.groups(default="")
         return chr(int(byte, 16)) if byte else _utf8(int(point, 16) if point else int(decimal))
@@ -285,7 +290,7 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_part_of_name(text: str, span: tuple[int, int], secrets: Secrets, names: Sequence[str]) -> bool:
-    """Whether the text within `span` belongs to the name of a resource and is no whole secret."""
+    """Whether the text within `span` (start, end) belongs to one of these names and is no whole secret."""
     part = text[span[0] : span[1]]
     compared = _compared(part.encode("utf-8", "surrogatepass"))
     if any(value in compared for value in secrets.values):

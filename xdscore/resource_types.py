@@ -11,7 +11,9 @@ TYPE_URL_PREFIX = "type.googleapis.com/"
 
 
 class DeltaMissing(Enum):
-    """How a delta response reports a subscribed name that does not exist (protocol.md E2, decisions C23)."""
+    """What a delta response has for a subscribed name that does not exist: an entry in `resource_errors`, or also one
+    in `removed_resources` (protocol.md E2, decisions C23).
+    """
 
     ENTRY_AND_REMOVAL = "entry_and_removal"
     ENTRY_ONLY = "entry_only"
@@ -19,16 +21,21 @@ class DeltaMissing(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceType:
-    """One xDS resource type. There are no others than those of the table, so that two are equal when they are the same
+    """One xDS resource type. All there are stand in the table, so that two are equal exactly when they are the same
     object.
 
-    `word` names it in URLs, files and the database; `title` in sentences; `short` in the field's jargon. `full_state`:
-    a SotW response holds every subscribed resource and absence deletes (protocol.md D1). `wildcard`: an empty first
-    subscription means "everything" (protocol.md C2). `push_order`: make before break, lower goes first (protocol.md
-    I1). `secret`: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions A8).
-    `remembers_refused`: clients compare with what they refused, not with what they use, and acknowledge refused content
-    unseen when it is sent again (measured with Envoy 1.40's SDS). `automatic_quarantine`: NACKs may take a revision out
-    of service; endpoints change too fast for that (decisions A11).
+    word: its name in URLs, files and the database.
+    title: its name in sentences.
+    short: its name in the field's jargon, such as CDS.
+    message, name_field: its protobuf message, and the field of it that holds the name.
+    push_order: types with lower numbers are sent first, to make before break (protocol.md I1).
+    full_state: a SotW response holds every subscribed resource, and what is left out is deleted (protocol.md D1).
+    wildcard: an empty first subscription means "everything" (protocol.md C2).
+    secret: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions A8).
+    remembers_refused: clients compare an update with what they refused, not with what they use, and acknowledge refused
+      content unseen when it is sent again (measured with Envoy 1.40's SDS).
+    automatic_quarantine: NACKs may take a revision out of service; endpoints change too fast for that (decisions A11).
+    service: its own discovery service (protocol.md A1) as `generated module:name`; empty where ADS alone serves it.
     """
 
     word: str
@@ -43,6 +50,7 @@ class ResourceType:
     secret: bool = False
     remembers_refused: bool = False
     automatic_quarantine: bool = True
+    service: str = ""
 
     @property
     def url(self) -> str:
@@ -59,6 +67,7 @@ SECRET = ResourceType(
     push_order=0,
     secret=True,
     remembers_refused=True,
+    service="envoy.service.secret.v3.sds_pb2:SecretDiscoveryService",
 )
 CLUSTER = ResourceType(
     word="cluster",
@@ -70,6 +79,7 @@ CLUSTER = ResourceType(
     full_state=True,
     wildcard=True,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
+    service="envoy.service.cluster.v3.cds_pb2:ClusterDiscoveryService",
 )
 ENDPOINT = ResourceType(
     word="endpoint",
@@ -80,6 +90,7 @@ ENDPOINT = ResourceType(
     push_order=2,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
     automatic_quarantine=False,
+    service="envoy.service.endpoint.v3.eds_pb2:EndpointDiscoveryService",
 )
 EXTENSION = ResourceType(
     word="extension",
@@ -88,6 +99,7 @@ EXTENSION = ResourceType(
     short="ECDS",
     name_field="name",
     push_order=3,
+    service="envoy.service.extension.v3.config_discovery_pb2:ExtensionConfigDiscoveryService",
 )
 LISTENER = ResourceType(
     word="listener",
@@ -99,6 +111,7 @@ LISTENER = ResourceType(
     full_state=True,
     wildcard=True,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
+    service="envoy.service.listener.v3.lds_pb2:ListenerDiscoveryService",
 )
 SCOPED_ROUTE = ResourceType(
     word="scoped_route",
@@ -107,6 +120,7 @@ SCOPED_ROUTE = ResourceType(
     short="SRDS",
     name_field="name",
     push_order=5,
+    service="envoy.service.route.v3.srds_pb2:ScopedRoutesDiscoveryService",
 )
 ROUTE = ResourceType(
     word="route",
@@ -115,6 +129,7 @@ ROUTE = ResourceType(
     short="RDS",
     name_field="name",
     push_order=6,
+    service="envoy.service.route.v3.rds_pb2:RouteDiscoveryService",
 )
 VIRTUAL_HOST = ResourceType(
     word="virtual_host",
@@ -123,6 +138,7 @@ VIRTUAL_HOST = ResourceType(
     short="VHDS",
     name_field="name",
     push_order=7,
+    service="envoy.service.route.v3.rds_pb2:VirtualHostDiscoveryService",
 )
 RUNTIME = ResourceType(
     word="runtime",
@@ -131,6 +147,7 @@ RUNTIME = ResourceType(
     short="RTDS",
     name_field="name",
     push_order=8,
+    service="envoy.service.runtime.v3.rtds_pb2:RuntimeDiscoveryService",
 )
 
 RESOURCE_TYPES: tuple[ResourceType, ...] = (

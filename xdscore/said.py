@@ -12,7 +12,7 @@ NO_HOSTS: Final = "none"
 
 
 class SaidState(StrEnum):
-    """The state of one resource by a data plane's own account."""
+    """The state of one resource, as a data plane says it of itself."""
 
     ACKED = "ACKED"
     NACKED = "NACKED"  # it refused the newest content; what it holds besides is older
@@ -27,7 +27,7 @@ class SaidState(StrEnum):
 
 
 class SaidSource(StrEnum):
-    """The interface by which a data plane gave its own account."""
+    """The interface through which a data plane says what it has."""
 
     ENVOY_ADMIN = "envoy-admin"
     CSDS = "csds"
@@ -35,14 +35,16 @@ class SaidSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One resource by a data plane's own account. A name may occur more than once: in use and warming, or in several
-    channels.
+    """One resource, as a data plane says it of itself. A name may occur more than once: in use and warming, or in
+    several channels.
 
-    `held`: the data plane has content under this name. `version` is the version that Parley gives the content shown,
-    empty where none is shown that can be compared: it is redacted, holds secrets, or was put together anew.
-    `version_info` is the version that the data plane itself reports: that of a response in SotW, of the resource in
-    delta. `endpoints` is the digest of its hosts (`schema.endpoints_digest`), where the content itself is put together
-    anew. `error` is in the data plane's words.
+    held: whether it has content under this name.
+    version: the version that Parley gives the content shown; empty where none can be compared: it is redacted, holds
+      secrets, or was put together anew.
+    version_info: the version that the data plane reports, which is that of a response in SotW and of the resource in
+      delta.
+    endpoints: the digest of the hosts (`schema.endpoints_digest`), for content that was put together anew.
+    error: in the data plane's words.
     """
 
     type: str
@@ -57,8 +59,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """The whole account that one data plane gave of itself. `types` are the types of which the source shows every name:
-    the data plane has no other names of these.
+    """Everything that one data plane says it has. `types`: the types of which its source shows every name, so that a
+    name that is not in `names` is not there.
     """
 
     source: SaidSource

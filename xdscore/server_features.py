@@ -9,7 +9,7 @@ from typing import Final
 
 
 class BootstrapFeature(StrEnum):
-    """The server features that a bootstrap can list, in the order in which bootstraps list them."""
+    """The server features that a bootstrap for Parley can list, in the order in which bootstraps list them."""
 
     XDS_V3 = "xds_v3"
     RESOURCE_TIMER_IS_TRANSIENT_ERROR = "resource_timer_is_transient_error"

@@ -22,10 +22,10 @@ _IDENTITY: Final = "id"
 
 
 def accountable(*, identity: str, peer: str) -> str:
-    """Who is accountable for what a stream brings, in at most 100 characters: one key for each budget there is.
+    """A key, of at most 100 characters, for the caller against whom everything counts that a stream brings.
 
-    `identity` is the verified one, empty where nothing is verified; `peer` is the transport's word for the other end,
-    such as `ipv4:192.0.2.1:40000` (`callers.caller_key`). All of whom neither is known are one.
+    `identity` is the verified one, empty where nothing is verified; then it is the address in `peer`, spelled as gRPC
+    does: `ipv4:192.0.2.1:40000` (`callers.caller_key`). Callers without either share the empty key.
     """
     key = caller_key(identity, peer)
     if key.identity:
@@ -34,7 +34,7 @@ def accountable(*, identity: str, peer: str) -> str:
 
 
 def of_identity(accountable: str) -> bool:
-    """Whether this key names a verified identity; an address is no proof of being somebody else."""
+    """Whether this key, made by the function `accountable`, stands for a verified identity and not for an address."""
     return accountable.startswith(f"{_IDENTITY} ")
 
 
@@ -50,8 +50,7 @@ def _short(kind: str, text: str) -> str:
 def fair_level(held: Iterable[int], room: int) -> int:
     """The most that each holder may keep so that all together fit into `room`.
 
-    `held` is how much each of them has. Where there are more holders than room the level is 0: then not even one fits
-    for each.
+    `held`: how much each holder has. 0 where there are more holders than room: then not even one fits for each.
     """
     waiting = sorted(held)
     left = room
@@ -64,8 +63,8 @@ def fair_level(held: Iterable[int], room: int) -> int:
 
 
 def beyond(held: Sequence[tuple[K, str]], room: int) -> list[K]:
-    """The items that must give way so that the rest fits into `room`. `held` has (item, holder), oldest first; the
-    oldest items of holders above the fair level go first. Where not even one fits for each, the oldest of all.
+    """The items to drop so that the rest fits into `room`. `held` has (item, holder), oldest first; of holders with
+    more than their fair share the oldest items are dropped. When there are more holders than room, the oldest of all.
     """
     if len(held) <= room:
         return []
@@ -82,9 +81,7 @@ def beyond(held: Sequence[tuple[K, str]], room: int) -> list[K]:
 
 
 def in_turns(held: Sequence[tuple[K, str]]) -> list[K]:
-    """The items in turns: the first of each holder, then the second of each, and so on. `held` has (item, holder) in
-    their order.
-    """
+    """The items in turns: the first of each holder, then the second of each, and so on. `held` has (item, holder)."""
     turn: Counter[str] = Counter()
     placed = []
     for at, (what, whose) in enumerate(held):

@@ -23,30 +23,32 @@ FRAME_BYTES = 5
 
 
 def content_hash(data: bytes) -> bytes:
-    """BLAKE2b-128 of stored bytes: the address of a blob. Bytes are hashed as stored, never re-serialised (reliability
-    finding 14).
+    """The address of stored bytes: their BLAKE2b-128 hash. Bytes are hashed as they are stored, never serialised anew
+    (reliability finding 14).
     """
     return blake2b(data, digest_size=HASH_BYTES).digest()
 
 
 def client_mark(client: ClientFacts) -> str:
-    """The mark by which clients that refused content are told apart: the verified identity, else the node id."""
+    """A hash by which clients that refused content are told apart: of the verified identity, else of the node id."""
     who = f"identity {client.identity}" if client.verified else f"node {client.node_id}"
     return blake2b(who.encode("utf-8", "surrogatepass"), digest_size=_MARK_BYTES).hexdigest()
 
 
 def content_version(address: bytes) -> str:
-    """The version on the wire of the content that has this address."""
+    """The version on the wire of the content whose bytes have this address."""
     return address.hex()[:_VERSION_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One revision's content: the address of its bytes, its version on the wire, its size in bytes, the EDS name of a
-    cluster.
+    """The content of one revision.
 
-    `version` is a function of the content alone, keyed where the content is secret (decisions D18), so it is equal
-    on every replica and changes exactly when the content does (protocol.md B10).
+    blob: the address (hash) of its bytes.
+    version: on the wire. It follows from the content alone, by a key where the content is secret (decisions D18), so it
+      is equal on every replica and changes exactly when the content does (protocol.md B10).
+    size: in bytes.
+    eds_name: the name under which a cluster asks EDS for its endpoints; else empty.
     """
 
     blob: bytes
@@ -57,7 +59,8 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A name with content. `proven` is the last content of this name that some client acknowledged, if any.
+    """What is served of a name. `proven` is the last content of the name that some client acknowledged; None where
+    there is none.
 
     `rules` are the numbers of the access rules that match the name, in order, as the builder found them in the access
     table of the same snapshot; None: the builder did not look.
@@ -70,12 +73,15 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class WithheldName:
-    """A name that exists but has nothing servable until someone edits it; `reason` ends the sentence clients read.
+    """A name that exists, but of which nothing can be served until someone edits it. `reason` ends the sentence that
+    clients read.
 
-    `content` is the withheld content, where some clients get it all the same (decisions C10, reliability N4, as amended
-    in docs/reference/protocol.md, F18a). `kinds`: some clients acknowledged it, and it is withheld from these kinds of
-    clients alone, which refuse it; without any, from everybody. `refusers` are the marks (`client_mark`) of clients
-    that refused it: another verified identity may probe it. Without `content` both are empty.
+    content: the withheld content, if some clients get it all the same (decisions C10, reliability N4, as amended in
+      docs/reference/protocol.md, F18a).
+    kinds: the content is withheld from these kinds of clients alone, which refuse it, because others acknowledged it;
+      empty: from everybody.
+    refusers: hashes (`client_mark`) of the clients that refused it. A client with another verified identity may be sent
+      it as a probe.
     """
 
     reason: str
@@ -84,19 +90,21 @@ class WithheldName:
     refusers: tuple[str, ...] = ()
 
     def lets(self, kind: str) -> bool:
-        """Whether clients of this kind get the withheld content; "" is every kind that nothing is withheld from."""
+        """Whether clients of this kind get the withheld content, because it is withheld from other kinds only. ""
+        stands for every kind that nothing is withheld from.
+        """
         return self.content is not None and bool(self.kinds) and kind not in self.kinds
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedName:
-    """A name that was published in this environment once and is no longer."""
+    """A name that was published in this environment once and is not any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableName:
-    """A name with content that this process cannot read for now, as `reason` says. Never stored: another process may
-    read it.
+    """A name whose content this process cannot read for now, for this `reason`. Never stored, because another process
+    may be able to read it.
     """
 
     reason: str
@@ -109,8 +117,11 @@ EntryKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypeState:
-    """Everything an environment holds of one type, by name. `partly`: the withheld names whose content some clients
-    get.
+    """Everything a snapshot has of one type, by name.
+
+    removed: names that were published once.
+    unreadable: why this process cannot read a name's content.
+    partly: those of the withheld names whose content some clients get.
     """
 
     kind: ResourceType
@@ -127,7 +138,9 @@ class TypeState:
         object.__setattr__(self, "partly", partly)
 
     def by_rules(self) -> Mapping[tuple[int, ...] | None, Mapping[str, Served]]:
-        """The served resources, grouped by their rows of access rules; computed when the first audience needs it."""
+        """The served resources, grouped by the access rules that match them (`Served.rules`); computed when first
+        needed.
+        """
         if not self._by_rules:
             found: dict[tuple[int, ...] | None, dict[str, Served]] = {}
             for name, entry in self.served.items():
@@ -137,8 +150,8 @@ class TypeState:
         return self._by_rules
 
     def at(self, place: Place) -> Sequence[str]:
-        """The names of resources at this place, served or not. Computed when the first collection is asked for, because
-        one client may ask for thousands.
+        """The names of resources in this directory with this context (`xdstp.Place`), served or not. Computed for all
+        places when first needed, because one client may ask for thousands of collections.
         """
         if not self._by_place:
             found: dict[Place, list[str]] = {}
@@ -149,7 +162,9 @@ class TypeState:
         return self._by_place[0].get(place, ())
 
     def after(self, changes: "Mapping[str, Entry | None]") -> "TypeState":
-        """A copy of this state in which these names have these entries; None: nothing is known of the name any more."""
+        """A copy of this state in which these names have these entries. None stands for a name of which nothing is
+        known any more.
+        """
         served, withheld, removed = dict(self.served), dict(self.withheld), set(self.removed)
         for name, entry in changes.items():
             withheld.pop(name, None)
@@ -183,10 +198,11 @@ class TypeState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """One environment at one epoch. `types` holds every type of the table, also the empty ones.
+    """Everything that one environment serves at one epoch. `types` has an item for every resource type, also for one of
+    which there is nothing.
 
-    `unknown` are the words of types that are not in the table: a later version of Parley publishes and serves them.
-    `kinds` are the kinds of clients from which content is withheld: only these kinds are told apart (`audience`).
+    `unknown` are the words of types that only a later version of Parley knows, which publishes and serves them. `kinds`
+    are the kinds of clients from which content is withheld: only these are told apart (`audience`).
     """
 
     environment: str
@@ -202,15 +218,15 @@ class Snapshot:
         object.__setattr__(self, "kinds", frozenset(kind for entry in partly for kind in entry.kinds))
 
     def audience(self, client: ClientFacts) -> Audience:
-        """The audience of this client by the access rules of this snapshot, with its kind where content is withheld
-        from kinds of clients.
+        """The audience of this client by the access rules of this snapshot; with the client's kind, if content is
+        withheld from that kind.
         """
         audience = self.access.audience(self.environment, client)
         kind = str(client.kind)
         return replace(audience, kind=kind) if kind in self.kinds else audience
 
     def type_state(self, kind: ResourceType) -> TypeState:
-        """Everything the snapshot holds of one type."""
+        """Everything the snapshot has of one type."""
         return self.types[kind.word]
 
 
@@ -222,7 +238,9 @@ def snapshot_from_entries(
     access: AccessTable,
     entries: Iterable[tuple[EntryKey, Entry | UnreadableName]],
 ) -> Snapshot:
-    """A snapshot of these entries; those of unknown types are left out, the others served (architecture.md law 1)."""
+    """A snapshot of these entries. Entries of unknown types are left out, and the others served (architecture.md law
+    1).
+    """
     served: dict[str, dict[str, Served]] = {kind.word: {} for kind in RESOURCE_TYPES}
     withheld: dict[str, dict[str, WithheldName]] = {kind.word: {} for kind in RESOURCE_TYPES}
     removed: dict[str, set[str]] = {kind.word: set() for kind in RESOURCE_TYPES}
@@ -251,8 +269,9 @@ def snapshot_from_entries(
 def snapshot_after(
     before: Snapshot, *, lineage: str, epoch: int, access: AccessTable, changes: Mapping[EntryKey, Entry | None]
 ) -> Snapshot:
-    """The snapshot that differs from `before` in these entries, of types that are in the table, and in nothing else;
-    None: nothing is known of the name any more. Costs what differs: types without a change keep their very state.
+    """The snapshot that differs from `before` in these entries only; None stands for a name of which nothing is known
+    any more. All must be of known types. A type without a change keeps its TypeState, so that the cost is that of the
+    changes.
     """
     by_type: dict[str, dict[str, Entry | None]] = {}
     for (word, name), entry in changes.items():

@@ -32,14 +32,17 @@ _JSON = "application/json"
 
 
 class StatusAddressError(Exception):
-    """The status server cannot listen at its configured address. The text is for whoever starts the process."""
+    """The server for health and metrics cannot listen at its configured address. The text is for whoever starts the
+    process.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether this process can do its work: `reasons` say why not, `warnings` what is wrong although it can.
+    """Whether this process can do its work: `reasons` say why not (empty: it can), `warnings` what is wrong although it
+    can.
 
-    `loaded` has, by environment, the lineage and epoch of the snapshot that is served; None in roles that serve none.
+    `loaded`: (lineage, epoch) of the snapshot that each environment is served from; None in a process that serves none.
     """
 
     reasons: tuple[str, ...] = ()
@@ -48,7 +51,7 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """Whether there is no reason against it."""
+        """Whether the process can do its work: there are no `reasons`."""
         return not self.reasons
 
     def as_json(self) -> bytes:
@@ -66,11 +69,12 @@ class Readiness:
 
 
 class StatusHttp:
-    """The HTTP server for health, readiness and metrics of a process, on the event loop that starts it. `role` is in
-    the names of its metrics and of the variable that has its address: PARLEY_<ROLE>_METRICS_ADDRESS.
+    """The HTTP server for health, readiness and metrics of a process, on the event loop that starts it. `role` is that
+    of the process; it is part of the names of the metrics and of the variable with the server's address:
+    PARLEY_<ROLE>_METRICS_ADDRESS.
 
     `readiness` and `metrics` are called on each request. With `waits` they may block, and are called in threads of the
-    server's own; without it they answer at once, because the loop stands still meanwhile.
+    server's own; without it they must return at once, because the event loop waits for them.
     """
 
     def __init__(
@@ -106,7 +110,7 @@ class StatusHttp:
         return tuple(each.fileno() for each in self._server.sockets) if self._server is not None else ()
 
     async def stop(self) -> None:
-        """Stop listening and answering."""
+        """Stop listening, and start no more answers."""
         if self._server is not None:
             self._server.close()
         if self._threads is not None:

@@ -2,7 +2,9 @@
 
 
 class TokenBucket:
-    """A limit of `rate_per_s` on average and `burst` at once. Not safe for several threads."""
+    """A limit of `rate_per_s` tokens on average and `burst` at once. `now` is always in seconds on one clock that only
+    goes forward. Not safe for several threads.
+    """
 
     __slots__ = ("_burst", "_level", "_rate", "_seen")
 
@@ -13,7 +15,7 @@ class TokenBucket:
         self._seen = now
 
     def take(self, now: float) -> float:
-        """Take one token, on credit if none is left, and return the seconds to wait until it may be used. For callers
+        """Take one token, on credit if none is left, and return the seconds until the token may be used. For callers
         that can make others wait.
         """
         self._fill(now)
@@ -21,7 +23,9 @@ class TokenBucket:
         return max(0.0, -self._level / self._rate)
 
     def try_take(self, now: float) -> float:
-        """Take one token and return 0.0, or return the seconds until there is one. For callers that can only refuse."""
+        """Take one token and return 0.0; when none is left, take none and return the seconds until there is one. For
+        callers that can only refuse.
+        """
         self._fill(now)
         if self._level >= 1:
             self._level -= 1
@@ -29,28 +33,30 @@ class TokenBucket:
         return (1 - self._level) / self._rate
 
     def spend(self, amount: float, now: float) -> None:
-        """Take `amount` tokens, on credit if too few are left: what something turned out to cost."""
+        """Take `amount` tokens, on credit if too few are left, for work whose cost is known only afterwards."""
         self._fill(now)
         self._level -= amount
 
     def use_up(self, amount: float, now: float) -> None:
-        """Take `amount` tokens or as many as there are; nothing is owed for the rest."""
+        """Take `amount` tokens, or all there are if these are fewer; nothing is taken on credit."""
         self._fill(now)
         self._level = max(self._level - amount, min(self._level, 0.0))
 
     def debt_s(self, now: float) -> float:
-        """The seconds until the bucket owes no tokens any more; 0.0 when it owes none."""
+        """The seconds until all credit is paid back; 0.0 when there is none."""
         self._fill(now)
         return max(0.0, -self._level / self._rate)
 
     def widen(self, burst: float) -> None:
-        """Raise the burst to this number of tokens, if that is more; the difference is available at once."""
+        """Raise the burst to this number of tokens, unless it is that large already; the difference is available at
+        once.
+        """
         if burst > self._burst:
             self._level += burst - self._burst
             self._burst = burst
 
     def is_full(self, now: float) -> bool:
-        """Whether the bucket has its whole burst, as if nothing had ever been taken."""
+        """Whether all tokens of the burst are there, as if none had ever been taken."""
         self._fill(now)
         return self._level >= self._burst
 

@@ -40,7 +40,7 @@ class Version:
 
     @property
     def followers(self) -> "tuple[Version, Version, Version]":
-        """The three versions that may be released after this one: the next patch, minor and major one."""
+        """The three versions that may be released after this one: next patch, next minor, next major."""
         return (
             Version(self.major, self.minor, self.patch + 1),
             Version(self.major, self.minor + 1, 0),
@@ -49,15 +49,15 @@ class Version:
 
     @property
     def next_dev(self) -> "Version":
-        """The development version that a checkout has after this release."""
+        """The development version that a checkout has after the release of this version."""
         return Version(self.major, self.minor, self.patch + 1, released=False)
 
 
 def side_by_side(one: Version, other: Version) -> bool:
     """Whether processes of these versions may run beside each other, and `xdsctl` of one speak to the other's server.
 
-    Neighbouring minor versions may, whatever their patch; and the first minor version of a major one with the major one
-    before. Only with the last minor version of that, which nobody can tell from the numbers.
+    True for neighbouring minor versions, whatever their patch; and for a major version's first minor version with the
+    major one before. That should be its last minor version, which the numbers do not tell.
     """
     lower, upper = sorted((one, other))
     if lower.major == upper.major:

@@ -17,7 +17,7 @@ _GLOB_SEGMENTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """A glob collection: every resource directly in `directory` (which ends with a slash) with exactly this context.
+    """A glob collection: every resource directly in `directory` (which ends with a slash) with exactly this `context`.
 
     `name` is what a client asks for: the name of a member with a star in place of its last part.
     """
@@ -39,8 +39,8 @@ class Glob:
 
 
 def place_of(name: str) -> Place | None:
-    """The directory and context of a canonical name, which tell the collections that have it as a member; None when no
-    collection has it.
+    """The directory and context of a canonical name, by which its collection is found; None when it cannot be a member
+    of any.
     """
     if not name.startswith(XDSTP):
         return None

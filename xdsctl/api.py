@@ -27,8 +27,8 @@ Parameters = Mapping[str, str | int | bool | Sequence[str] | None]
 
 
 class Api:
-    """The REST API of one server, called with one token. Raises UsageError where the authorities that it is to trust
-    cannot be read.
+    """The REST API of one server, called with one token. Raises UsageError, when made, if the file of certificate
+    authorities (CA) that it is to trust cannot be read.
     """
 
     def __init__(self, context: Context, say: Callable[[str], None] = lambda _: None) -> None:
@@ -46,11 +46,15 @@ class Api:
         )
 
     def get(self, path: str, **parameters: str | int | bool | None) -> Any:
-        """The JSON answer to a GET of this path below `/api/v1`, with `parameters` as its query."""
+        """The JSON answer to a GET of this path below `/api/v1`, with `parameters` as its query; those that are None
+        are left out.
+        """
         return _json(self.request("GET", path, parameters=parameters))
 
     def pages(self, path: str, **parameters: str | int | bool | None) -> Iterator[JsonObject]:
-        """Every item of a list, page after page."""
+        """Every item of the list at this path below `/api/v1`, fetched page after page. Query parameters that are None
+        are left out.
+        """
         page = self.get(path, **{"limit": 1_000, **parameters})
         while True:
             yield from page["results"]
@@ -73,20 +77,26 @@ class Api:
         parameters: Parameters | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """The response to any request below `/api/v1`. Raises CommandError unless it succeeded."""
+        """The response to a request of any method for a path below `/api/v1`. Raises CommandError unless it
+        succeeded.
+        """
         given = {key: _spelled(value) for key, value in (parameters or {}).items() if value not in (None, "")}
         return self._sent(method, f"{_PREFIX}{path}", httpx.QueryParams(given), body, headers or {})
 
     def probe(self, path: str) -> httpx.Response:
-        """The response to a GET of a path of the server itself, whatever its status. Raises NoAnswerError."""
+        """The response, whatever its status, to a GET of a path that is not below `/api/v1`, such as `/readyz`. Raises
+        NoAnswerError when there is none.
+        """
         return self._once("GET", path, httpx.QueryParams(), None, {})
 
     def environment(self, rest: str = "") -> str:
-        """The path of the chosen environment, with `rest` behind it."""
+        """The path of the chosen environment below `/api/v1`, with `rest` appended."""
         return f"/environments/{segment(self.context.environment)}{rest}"
 
     def resource(self, word: str, name: str, rest: str = "") -> str:
-        """The path of a resource of the chosen environment, with `rest` behind it."""
+        """The path of a resource of the chosen environment below `/api/v1`, with `rest` appended. `word` is that of its
+        type, such as cluster.
+        """
         return self.environment(f"/resources/{segment(word)}/{segment(name)}{rest}")
 
     def _sent(
@@ -123,19 +133,21 @@ _HINT: Final = "XDSCTL_SERVER or the context name another one."
 
 
 def segment(text: str) -> str:
-    """`text` as one part of a path: names of resources hold slashes and question marks."""
+    """`text` percent-encoded as one part of a path, because names of resources hold slashes and question marks."""
     return quote(text, safe="")
 
 
 def _spelled(value: str | int | bool | Sequence[str] | None) -> str | list[str]:
-    """The value of a query parameter; a sequence is sent as the same parameter again and again."""
+    """The value of a query parameter as text; a sequence as several, so that the parameter is repeated."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return list(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _pause(response: httpx.Response) -> float | None:
-    """The seconds that the server asks to wait before the next try; None when it does not ask, or asks for too much."""
+    """The seconds that the server asks to wait before the request is sent again; None when it does not ask for that, or
+    for more than is reasonable.
+    """
     asked = response.headers.get("Retry-After", "")
     if response.status_code not in {429, 503} or not asked.isdecimal() or int(asked) > _LONGEST_PAUSE_S:
         return None
@@ -185,8 +197,8 @@ def _problem(response: httpx.Response) -> JsonObject:
 
 
 def remark_of(finding: JsonObject) -> Remark:
-    """A finding of the API as a remark without a file. Its line counts in the body that was sent; `files` knows the
-    file.
+    """A finding of the API as a remark without a file. Its line is one of the request's body; `files` knows which line
+    of a file that is.
     """
     resource = finding.get("resource") or {}
     return Remark(

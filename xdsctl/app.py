@@ -6,27 +6,8 @@ import typer
 from typer.core import TyperGroup
 
 from xdscore.build import BUILD_VERSION
-from xdsctl.commands import (
-    access,
-    audit,
-    clients,
-    contexts,
-    dataplane,
-    doctor,
-    environments,
-    explain,
-    incidents,
-    inspect,
-    kinds_read,
-    kinds_write,
-    manifests,
-    resources,
-    rollout,
-    snapshots,
-    tokens,
-    undo,
-    version,
-)
+from xdscore.modules import modules_of
+from xdsctl import commands
 from xdsctl.kinds import command_words
 from xdsctl.output import Format, Printer
 from xdsctl.session import Session
@@ -50,15 +31,13 @@ _CONTEXT_HELP = "A context of 'xdsctl context list', instead of the one in use."
 
 
 class _GlobalOptions(TyperGroup):
-    """A group of commands whose common options may stand anywhere, as people type them: `xdsctl get
-    cluster -o json`.
-    """
+    """A group of commands that takes the common options anywhere on the command line: `xdsctl get cluster -o json`."""
 
     _WITH_VALUE = frozenset({"--server", "--token", "--cacert", "--context", "--environment", "-e", "--output", "-o"})
     _FLAGS = frozenset({"--no-color", "--quiet", "-q"})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command of these arguments, whose name may have a second word: `get audit`."""
+        """Find the command that these arguments call; its name may have a second word, as in `get audit`."""
         kinds = [name.partition(" ")[2] for name in self.commands if name.startswith(f"{args[0]} ")]
         words = command_words(args, self.commands)
         if kinds and words[0] not in self.commands:
@@ -66,7 +45,9 @@ class _GlobalOptions(TyperGroup):
         return super().resolve_command(ctx, words)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands; of one word only while a shell completes, which wants one word at a time."""
+        """The names of all commands. While a shell completes, only those of one word, because it completes one word at
+        a time.
+        """
         names = super().list_commands(ctx)
         return [name for name in names if " " not in name] if ctx.resilient_parsing else names
 
@@ -146,27 +127,7 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx.obj = Session(printer, Context(server, token, environment, cacert), context, ctx.meta[_ARGUMENTS])
 
 
-for _module in (
-    manifests,
-    resources,
-    rollout,
-    undo,
-    clients,
-    explain,
-    incidents,
-    access,
-    environments,
-    kinds_read,
-    kinds_write,
-    tokens,
-    audit,
-    snapshots,
-    dataplane,
-    inspect,
-    doctor,
-    version,
-    contexts,
-):
+for _module in sorted(modules_of(commands), key=lambda module: int(module.HELP_POSITION)):
     _module.register(app)
 
 

@@ -26,14 +26,14 @@ _TYPES: Final = frozenset(kind.word for kind in (LISTENER, ROUTE, CLUSTER, ENDPO
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The files for a TLS connection; without any of them the connection is not encrypted."""
+    """The files for a TLS connection, in PEM. Without any of them the connection is not encrypted."""
 
     ca_file: str = ""
     cert_file: str = ""
     key_file: str = ""
 
     def channel(self, address: str) -> grpc.Channel:
-        """A gRPC channel to this address. Raises UsageError for files that cannot be used together, or at all."""
+        """A gRPC channel to this address. Raises UsageError for files that cannot be read, or not be used together."""
         options = [("grpc.max_receive_message_length", _MAX_BYTES)]
         if bool(self.cert_file) != bool(self.key_file):
             raise UsageError("--cert and --key go together.")
@@ -49,7 +49,9 @@ class Tls:
 
 
 def status_of(address: str, tls: Tls, *, seconds: float) -> Any:
-    """The ClientStatusResponse of the service at this address. Raises NoAnswerError."""
+    """What the CSDS service at this address answers (a ClientStatusResponse) within so many seconds. Raises
+    NoAnswerError when it does not.
+    """
     with tls.channel(address) as channel:
         fetch: Any = channel.unary_unary(
             _METHOD,
@@ -66,9 +68,9 @@ def status_of(address: str, tls: Tls, *, seconds: float) -> Any:
 
 
 def word_of_status(response: Any, *, node_id: str = "") -> Word:
-    """The account that the client with this node id gives of itself; without a node id, that of the only client in the
-    response. A client has one part for each of its targets, and a name that several ask for is in each. Raises
-    UsageError where it is not clear which.
+    """Everything that one client says it has, from a CSDS answer: the client with this node id, or the only client in
+    it when no node id is given. What it says for each of its targets is put together, so a name may occur several
+    times. Raises UsageError when no node id is given and the answer has no client, or several.
     """
     present = list(dict.fromkeys(config.node.id for config in response.config))
     chosen = node_id or (present[0] if len(present) == 1 else "")
@@ -99,9 +101,7 @@ def _names(entries: Iterable[Any]) -> Iterator[Said]:
 
 
 def _state(number: int) -> SaidState:
-    """The state that has this number in CSDS; an unknown number of a later version of the API is the
-    state "unknown".
-    """
+    """The state that has this number in CSDS; SaidState.UNKNOWN for a number that only a later version of CSDS has."""
     statuses = config_dump_shared_pb2.ClientResourceStatus
     word = statuses.Name(number) if number in statuses.values() else ""
     return SaidState(word) if word in SaidState.__members__ else SaidState.UNKNOWN

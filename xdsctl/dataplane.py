@@ -46,7 +46,9 @@ _FEATURES: Final = frozenset({ServerFeature.FAIL_ON_DATA_ERRORS})
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Which server to connect to, and as which node with which credentials, as the command line says it."""
+    """Which server to connect to over xDS, as which node and with which credentials, as given on the command line;
+    empty: not given.
+    """
 
     bootstrap: str = ""
     ads: str = ""
@@ -63,9 +65,10 @@ class Connection:
         return Variant.DELTA if self.delta else Variant.SOTW
 
     def load(self, names: Iterable[str] = ()) -> Bootstrap:
-        """The bootstrap: a file, an address with credentials, or what GRPC_XDS_BOOTSTRAP says. Raises UsageError.
+        """The bootstrap: made from the address and credentials, or read from the file, or from where GRPC_XDS_BOOTSTRAP
+        says. Raises UsageError.
 
-        A server that is named by its address is used for all of `names`, whatever authority they have.
+        A server that is given by its address is used for all of `names`, whatever xdstp authority they have.
         """
         if self.ads:
             tls = Tls(self.ca_file, self.cert_file, self.key_file)
@@ -83,7 +86,7 @@ class Connection:
 
 
 def type_of(word: str) -> ResourceType:
-    """The type that a word or a type URL names. Raises UsageError."""
+    """The resource type that a word such as cluster, or a type URL, names. Raises UsageError for any other text."""
     kind = by_word.get(word) or by_url.get(word)
     if kind is None:
         raise UsageError(f"'{word}' is no resource type. There are: {', '.join(by_word)}.")
@@ -91,7 +94,9 @@ def type_of(word: str) -> ResourceType:
 
 
 def nacks_of(texts: Sequence[str]) -> Mapping[str, str]:
-    """The texts with which to refuse resources, by resource name, from texts NAME=TEXT. Raises UsageError."""
+    """From texts NAME=TEXT, the text with which to refuse each resource, by its name. Raises UsageError for a text of
+    another form.
+    """
     found = dict(text.partition("=")[::2] for text in texts)
     if "" in found or "" in found.values():
         raise UsageError("--nack takes NAME=TEXT: which resource to refuse, and with which words.")
@@ -99,7 +104,7 @@ def nacks_of(texts: Sequence[str]) -> Mapping[str, str]:
 
 
 def refusing(kind: ResourceType, nacks: Mapping[str, str]) -> ClientType[Message]:
-    """A client type that refuses the resources in `nacks` with these texts, and is otherwise the standard one."""
+    """The standard client type of `kind`, but refusing each resource in `nacks` with the text given there."""
     standard = standard_type(kind)
 
     def read(data: bytes) -> Message:
@@ -114,8 +119,10 @@ def refusing(kind: ResourceType, nacks: Mapping[str, str]) -> ClientType[Message
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The result of watching names. `unreachable`: no server answered. `undecided`: a name has neither resource nor
-    error.
+    """The result of watching names: a row for each, and how long it took.
+
+    unreachable: no server answered.
+    undecided: some name has neither resource nor error.
     """
 
     rows: tuple[JsonObject, ...]
@@ -136,8 +143,8 @@ async def watch(
     seconds: float,
     once: bool,
 ) -> Watched:
-    """Watch names until `seconds` are over or, with `once`, each has an answer. `show` is called with
-    every new state.
+    """Watch names for `seconds` or, with `once`, until each has a resource or an error if that is sooner. `show` is
+    called with the rows at each change.
     """
     loop = asyncio.get_running_loop()
     news = asyncio.Event()
@@ -170,7 +177,8 @@ async def watch(
 
 
 async def resolve(connection: Connection, target: str, seconds: float) -> XdsConfig | Status | None:
-    """The first complete configuration of a target, or why there is none; None when time ran out.
+    """The first complete configuration of a target, or the Status that says why there is none; None when neither came
+    within `seconds`.
 
     Raises UsageError, and NoAnswerError when no server was reached.
     """
@@ -230,8 +238,8 @@ _PATIENCE_S: Final = 17.0
 
 
 def checks(connection: Connection, resources: Sequence[tuple[ResourceType, str]]) -> Iterator[JsonObject]:
-    """A row for each thing that a client depends on: bootstrap, identity, stream, whether the server says why a
-    resource is missing, and each resource.
+    """A row for each thing that a client depends on: bootstrap, identity, stream, whether the server reports errors of
+    resources, and each of `resources`.
     """
     bootstrap = connection.load()
     for server in bootstrap.servers:

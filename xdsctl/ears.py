@@ -9,7 +9,7 @@ from xdsctl.exits import JsonObject
 
 
 class Ear:
-    """Keeps what the watch of one name was told last, and calls `told` whenever there is news."""
+    """Keeps what the watch of one name was told last, for `rows_of`, and calls `told` whenever there is news."""
 
     def __init__(self, name: str, told: Callable[[], None]) -> None:
         self.name = name
@@ -26,8 +26,8 @@ class Ear:
 
 
 class CollectionEar:
-    """Keeps what the watch of a collection was told: its members, members that are gone since they were shown, and the
-    status of the whole.
+    """Keeps what the watch of a collection was told, for `rows_of`: its members, members that have gone since they were
+    shown, and the status of the collection as a whole.
     """
 
     def __init__(self, name: str, told: Callable[[], None]) -> None:
@@ -63,14 +63,16 @@ AnyEar = Ear | CollectionEar
 
 
 def ear_of(kind: ResourceType, name: str, told: Callable[[], None]) -> AnyEar:
-    """The ear for a name, which may be that of a collection."""
+    """The watcher for a name: a CollectionEar if the name is that of a collection, else an Ear."""
     if name == "*" or is_collection(kind, canonical(name)):
         return CollectionEar(name, told)
     return Ear(name, told)
 
 
 def rows_of(kind: ResourceType, ears: Sequence[AnyEar], cache: Sequence[CacheEntry]) -> tuple[JsonObject, ...]:
-    """A row for each name, and in place of a collection one for each member; a name of several appears once."""
+    """A row for each watched name; in place of a collection, one for each member. A name that several watches are told
+    of has one row. `cache` is the client's.
+    """
     entries = {entry.key.name: entry for entry in cache}
     rows: dict[str, JsonObject] = {}
     for ear in ears:
@@ -99,7 +101,9 @@ def _rows_of(kind: ResourceType, ear: AnyEar, entries: Mapping[str, CacheEntry])
 
 
 def _row(kind: ResourceType, ear: Ear, entry: CacheEntry | None) -> JsonObject:
-    """The row of one name; without an entry, of a name that requests cannot contain."""
+    """The row of one name, from what its watch was told and its cache entry; `entry` is None for a name that requests
+    cannot contain.
+    """
     resource = entry.resource if entry is not None else ABSENT
     state = entry.label if entry is not None else "refused"
     return _described(kind, ear.name, state, resource.version if isinstance(resource, Resource) else "", ear.error)

@@ -13,15 +13,15 @@ _EDITOR: Final = "vi"
 
 
 def draft_written(text: str) -> Path:
-    """A new file with this text that only its user may read."""
+    """A new temporary file with this text, which only its owner may read."""
     with tempfile.NamedTemporaryFile("w", prefix="xdsctl-", suffix=".yaml", delete=False, encoding="utf-8") as file:
         file.write(text)
     return Path(file.name)
 
 
 def draft_edited(file: Path) -> None:
-    """Open the file in the user's editor and wait until the editor ends. Raises CommandError where there is none, or it
-    failed.
+    """Open the file in the user's editor and wait until the editor ends. Raises CommandError when there is no editor,
+    or it failed.
     """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _EDITOR
     try:

@@ -21,10 +21,10 @@ _ADMIN: Final = "type.googleapis.com/envoy.admin.v3."
 
 
 def word_of_dump(dump: object, *, node_id: str = "") -> Word:
-    """The account that an Envoy gives of itself in this config dump. `node_id` goes before the one that its bootstrap
-    has.
+    """Everything that an Envoy says it has, from this config dump. `node_id`, if given, replaces the one in the dump's
+    bootstrap.
 
-    Raises NoAnswerError for anything that is no dump.
+    Raises NoAnswerError for anything that is no config dump.
     """
     configs = dump.get("configs") if isinstance(dump, dict) else None
     if not isinstance(configs, list):
@@ -45,12 +45,14 @@ def word_of_dump(dump: object, *, node_id: str = "") -> Word:
 
 
 def named(names: Iterable[Said]) -> tuple[Said, ...]:
-    """The resources among these whose names are valid names of resources."""
+    """The given resources, without those whose name cannot be that of a resource."""
     return tuple(each for each in names if not name_problem(each.name))
 
 
 def words(text: str, at_most: int = MAX_ERROR_CHARS) -> str:
-    """The text of a data plane, in at most `at_most` characters and without any that acts on a terminal or a parser."""
+    """A text that came from a data plane, cut to `at_most` characters and without any that a terminal or a parser would
+    obey.
+    """
     return "\n".join(map(harmless, text[:at_most].splitlines()))[:at_most]
 
 
@@ -97,8 +99,7 @@ def _scoped_routes(section: JsonObject) -> Iterator[Said]:
 
 def _endpoints(section: JsonObject) -> Iterator[Said]:
     """The endpoint assignments of a dump, including those of static clusters, whose endpoints may come over xDS all the
-    same. Envoy makes these messages up from its hosts, so that only the hosts can be compared, and gives no version of
-    them.
+    same. Envoy makes these messages from its hosts and gives them no version, so only the hosts can be compared.
     """
     for key in ("dynamic_endpoint_configs", "static_endpoint_configs"):
         for each in _list(section, key):
@@ -109,7 +110,7 @@ def _endpoints(section: JsonObject) -> Iterator[Said]:
 
 
 def _secrets(section: JsonObject) -> Iterator[Said]:
-    """The secrets of a dump. Envoy redacts them, so that only their presence can be compared. A secret that is warming
+    """The secrets of a dump. Envoy redacts them, so only that they are there can be compared. A secret that is warming
     was never received.
     """
     for each in _list(section, "dynamic_active_secrets"):
@@ -136,7 +137,9 @@ _SECTIONS: Final[Mapping[str, tuple[ResourceType, Callable[[JsonObject], Iterato
 
 
 def _named(kind: ResourceType, entry: JsonObject, key: str, state: SaidState) -> Iterator[Said]:
-    """The resource of one dump entry, whose content under `key` has its name; nothing for an entry without content."""
+    """The resource of one entry of a dump; `key` is where its content stands, which has its name. Nothing for an entry
+    without content.
+    """
     content = _in(entry, key)
     if content:
         yield _said(kind, name_in(kind, content), state, entry, key, _error(entry))
@@ -165,7 +168,7 @@ def _list(tree: JsonObject, key: str) -> list[JsonObject]:
 
 
 def _in(tree: Mapping[str, Any], *keys: str) -> dict[str, Tree]:
-    """The object below these keys; empty where there is none."""
+    """The object that stands in `tree` under these keys, one inside the other; empty where there is none."""
     found: Any = tree
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None

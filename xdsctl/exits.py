@@ -25,7 +25,7 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding with the file that it is about; `file` is empty where there is none."""
+    """A finding and the place in a file that it is about; `file` is empty where there is none."""
 
     code: str
     severity: str
@@ -38,7 +38,7 @@ class Remark:
 
     @property
     def place(self) -> str:
-        """The place as `file:line:column`, as far as it is known."""
+        """The place as `file:line:column`, without what is not known; empty without a file."""
         known = [self.file] if self.file else []
         if self.line:
             known += [str(self.line), str(self.column)]
@@ -46,9 +46,7 @@ class Remark:
 
 
 class CommandError(Exception):
-    """The reason that a command cannot go on: one sentence, `more` lines about it, what else is known, and the exit
-    status.
-    """
+    """The reason why a command cannot go on: one sentence, more lines about it, findings, and the exit status."""
 
     def __init__(
         self,
@@ -69,14 +67,14 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """The command line, or a file it names, cannot be used."""
+    """The command line, or a file that it names, cannot be used."""
 
     def __init__(self, text: str, *, remarks: Sequence[Remark] = ()) -> None:
         super().__init__(Exit.USAGE, text, remarks=remarks)
 
 
 class NoAnswerError(CommandError):
-    """No server answered, or the server that answered did not let the user in."""
+    """No server answered, or the one that answered did not accept the token."""
 
     def __init__(self, text: str, *, document: JsonObject | None = None) -> None:
         super().__init__(Exit.NO_ANSWER, text, document=document)
@@ -88,8 +86,8 @@ class DistrustError(NoAnswerError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a command that was carried out: its exit status, with a sentence and `more` lines for
-    standard error.
+    """How a command that was carried out ended: its exit status, and for standard error a sentence, `more` lines after
+    it, and findings.
     """
 
     exit_status: Exit = Exit.DONE

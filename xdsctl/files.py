@@ -23,7 +23,7 @@ _SUFFIXES: Final = {".yaml": Media.YAML, ".yml": Media.YAML, ".json": Media.JSON
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One manifest and the file it stands in."""
+    """One manifest and the file that it was read from."""
 
     file: str
     manifest: Manifest
@@ -31,7 +31,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """The manifests in the files that a command was given, in the order in which they are sent."""
+    """The manifests in the files that a command was given, in the order in which they are sent. `notes`: findings that
+    do not stop it.
+    """
 
     items: tuple[Item, ...]
     notes: tuple[Remark, ...] = ()
@@ -42,7 +44,9 @@ class Manifests:
         return [item.manifest.tree for item in self.items]
 
     def remark(self, finding: JsonObject) -> Remark:
-        """The remark for a finding at `/resources/N/…` of a body made of `trees`, with its place in the file."""
+        """The remark for a finding whose pointer is `/resources/N/…` in a request's body made of `trees`, with its
+        place in the file of that manifest.
+        """
         remark = remark_of(finding)
         parts = finding.get("pointer", "").split("/", 3)
         if len(parts) < 3 or parts[1] != "resources" or not parts[2].isdecimal() or int(parts[2]) >= len(self.items):
@@ -55,14 +59,14 @@ class Manifests:
         return replace(remark, file=item.file, line=line, column=column)
 
     def located(self, error: CommandError) -> CommandError:
-        """A copy of the error in which findings have their places in the files."""
+        """A copy of the error in which each finding has its place in one of the files."""
         found: Sequence[Any] = (error.document or {}).get("errors", ())
         remarks = [self.remark(each) for each in found]
         return CommandError(error.exit_status, error.text, remarks=remarks, document=error.document)
 
 
 def manifests_read(paths: Iterable[str]) -> Manifests:
-    """Every manifest of these files and folders. Raises UsageError for what cannot be read, with every problem."""
+    """Every manifest of these files and folders. Raises UsageError, with every problem, when one cannot be read."""
     items: list[Item] = []
     remarks: list[Remark] = []
     notes: list[Remark] = []
@@ -78,15 +82,17 @@ def manifests_read(paths: Iterable[str]) -> Manifests:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One document that is no manifest, and the file it stands in; `file` is empty when it comes from no file."""
+    """One document that is no manifest, such as an access rule, and the file it was read from; `file` is empty when it
+    comes from no file.
+    """
 
     tree: JsonObject
     file: str = ""
     positions: Positions = NO_POSITIONS
 
     def located(self, error: CommandError) -> CommandError:
-        """A copy of an error about a body made of this draft, in which findings have their places: in the file, or by
-        the member's name.
+        """A copy of an error about a request with this draft as its body, in which each finding has its place: the line
+        in the file, or the member's name without a file.
         """
         remarks = []
         for each in (error.document or {}).get("errors", ()):
@@ -98,7 +104,9 @@ class Draft:
 
 
 def draft_read(path: str) -> Draft:
-    """The only object in a file, such as a rule, as a draft. Raises CommandError with every problem of its text."""
+    """The only document in a file, which must be an object, as a draft. Raises CommandError with every problem of its
+    text.
+    """
     document = _one_document(path)
     if not isinstance(document.tree, dict):
         raise UsageError(f"'{path}' must hold one object, with members such as those that 'get -o yaml' prints.")
@@ -106,7 +114,7 @@ def draft_read(path: str) -> Draft:
 
 
 def document_read(path: str) -> Tree:
-    """The one document of a file. Raises CommandError with every problem of its text."""
+    """The only document of a file. Raises CommandError with every problem of its text."""
     return _one_document(path).tree
 
 

@@ -19,8 +19,8 @@ _ENDED: Final = frozenset({"settled", "unchanged", "superseded", "failed"})
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The conditions under which a rollout has failed, and how long to wait for it. `silent_share`: the share of silent
-    clients above which it fails; 1: never.
+    """When a rollout counts as failed, and how many seconds to wait for it. `nack`: at the first NACK. `silent_share`:
+    when a larger share of the clients than this is silent; 1: never.
     """
 
     seconds: float
@@ -29,7 +29,9 @@ class Tolerance:
 
     @staticmethod
     def of(fail_on: str, timeout: str) -> "Tolerance":
-        """The tolerance that texts like `nack,silent>2%` and `5m` say. Raises UsageError."""
+        """The tolerance that the options say, texts like `nack,silent>2%` and `5m`. Raises UsageError for texts of
+        another form.
+        """
         nack, share = False, 1.0
         for part in fail_on.split(","):
             silent = _SILENT.fullmatch(part.strip())
@@ -43,7 +45,7 @@ class Tolerance:
 
 
 def seconds_of(text: str, option: str) -> float:
-    """The seconds in a text like 90s, 5m or 500ms, the value of `option`. Raises UsageError."""
+    """The seconds in a text like 90s, 5m or 500ms. Raises UsageError for any other text; the error names `option`."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise UsageError(f"{option} must be a time like 90s, 5m or 1h; '{text}' is none.")
@@ -51,8 +53,8 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
-    """Wait until a change is decided, print it, and return how it went. The outcome of a failure has the sentence of
-    its incident as the reason.
+    """Wait until a change has rolled out or failed, print it, and return the command's outcome. After a failure that is
+    the sentence of the change's incident.
     """
     printer = session.printer
     deadline = time.monotonic() + tolerance.seconds
@@ -69,8 +71,8 @@ def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
 
 
 def _told(session: Session, change: JsonObject) -> JsonObject:
-    """The change as it is now; where clients refused it, read again until its incident is there, which comes a moment
-    later.
+    """The change as it is now. If clients refused it, it is read again until the server has made an incident of that,
+    which takes a moment.
     """
     patience = time.monotonic() + _INCIDENT_S
     while change["counts"]["nacked"] and not change["incidents"] and time.monotonic() < patience:
@@ -85,7 +87,9 @@ def _read(session: Session, change_id: str, **waiting: str) -> JsonObject:
 
 
 def held_back(change: JsonObject) -> list[JsonObject]:
-    """The names that a change wrote and that are not served as written. An older Parley calls them `held`."""
+    """The names that a change wrote and that are not served as written. A server of the version before sends them as
+    `held`.
+    """
     names: list[JsonObject] = change["held_back"] if "held_back" in change else change["held"]
     return names
 
@@ -108,14 +112,16 @@ def summary(change: JsonObject) -> str:
 
 
 def _troubled(change: JsonObject) -> bool:
-    """Whether the change has a status that its state does not imply; false for a server of the version before, which
+    """Whether the change has a `status` that says more than its `state`. False when a server of the version before
     sends none.
     """
     return bool(change.get("status", change["state"]) != change["state"] and change["state"] != "saved")
 
 
 def incident_sentence(incident: JsonObject) -> str:
-    """An incident in one sentence: what is refused, by how many, in whose words; or what clients lost by a change."""
+    """An incident in one sentence: what is refused, by how many clients and in which words; or what clients lost by a
+    change.
+    """
     if is_loss(incident):
         return str(incident["message"])
     named = f"{incident['type']} '{incident['name']}'" if incident["name"] else f"a {incident['type']} nobody names"
@@ -124,8 +130,8 @@ def incident_sentence(incident: JsonObject) -> str:
 
 
 def loss_lines(loss: JsonObject | None) -> list[str]:
-    """Lines about what connected clients lose by a change: how many, of which kinds, and which names; none without a
-    loss.
+    """Lines about what connected clients lose by a change: how many of them, of which kinds, and which names. No lines
+    when `loss` is None.
     """
     if not loss:
         return []
@@ -139,8 +145,8 @@ def loss_lines(loss: JsonObject | None) -> list[str]:
 
 
 def is_loss(incident: JsonObject) -> bool:
-    """Whether the incident is that clients lost something by a change. A server of the version before has only
-    incidents of refusals.
+    """Whether the incident is about what clients lost by a change, not about refusals. False when a server of the
+    version before does not say.
     """
     return incident.get("cause") == "loss"
 
@@ -154,8 +160,8 @@ def _refused(change: JsonObject) -> bool:
 
 
 def _unserved(change: JsonObject) -> str:
-    """The end of a sentence about the ADS processes that do not serve the change; empty when all do, or when a server
-    of the version before does not say.
+    """The end of a sentence, about ADS processes that do not serve the change; empty when all serve it, or a server of
+    the version before does not say.
     """
     unserved = change.get("unserved", ())
     if not unserved:

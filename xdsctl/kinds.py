@@ -5,7 +5,9 @@ of a kind, it is the type of a resource (`get cluster`).
 """
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final
+
+import typer
 
 from xdscore.resource_types import RESOURCE_TYPES
 
@@ -16,28 +18,27 @@ TOKEN: Final = "token"  # noqa: S105 - a word
 CLIENT_TOKEN: Final = "client-token"  # noqa: S105 - a word
 AUDIT: Final = "audit"
 
-_WORDS: Final = {
-    ENVIRONMENT: ("environments", "env", "envs"),
-    GROUP: ("groups", "client-group", "client-groups"),
-    RULE: ("rules", "access-rule", "access-rules"),
-    TOKEN: ("tokens", "api-token", "api-tokens"),
-    CLIENT_TOKEN: ("client-tokens",),
-    AUDIT: (),
-}
-_KINDS: Final = {word: kind for kind, more in _WORDS.items() for word in (kind, *more)}
-_LISTED: Final = ("environments", "groups", "rules", "tokens", "client-tokens", "audit")
+# Besides the kind's own word; each of them, and each kind, may have the s of its plural.
+_OTHER_WORDS: Final = {"env": ENVIRONMENT, "client-group": GROUP, "access-rule": RULE, "api-token": TOKEN}
 
 
 def command_words(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
-    """The arguments with the name of the command in one piece: `get envs shop` becomes `get environment`, `shop`."""
+    """The arguments, in which a command's name of two words becomes one: `get envs shop` becomes `get environment`,
+    `shop`.
+    """
     if len(arguments) > 1:
-        named = f"{arguments[0]} {_KINDS.get(arguments[1], '')}"
+        word = arguments[1].removesuffix("s")
+        named = f"{arguments[0]} {_OTHER_WORDS.get(word, word)}"
         if named in commands:
             return [named, *arguments[2:]]
     return list(arguments)
 
 
-def words_beginning(incomplete: str) -> list[str]:
-    """The words that may follow `get` and begin like this, for shell completion: types of resources, and kinds."""
-    words = (*(each.word for each in RESOURCE_TYPES), *_LISTED)
+def words_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The words that begin with `incomplete` and may follow `get`, for shell completion: types of resources, and other
+    kinds of things such as groups.
+    """
+    commands: Any = ctx.find_root().command
+    kinds = (name.removeprefix("get ") for name in commands.commands if name.startswith("get "))
+    words = (*(each.word for each in RESOURCE_TYPES), *(kind if kind == AUDIT else f"{kind}s" for kind in kinds))
     return [word for word in words if word.startswith(incomplete)]

@@ -29,10 +29,10 @@ _SECRETS: Final = frozenset({"--token"})
 
 
 def accepting(session: Session, accept_loss: int, send: Callable[[int | None], Any]) -> Any:
-    """The answer of `send`, which is called with the number of clients whose loss is accepted; None accepts no loss.
+    """The answer of `send`, which is called with the number of clients whose loss is accepted (None: no loss).
 
-    Where the server refuses for a loss, a person at a terminal is asked to type the number; nobody else is. Raises
-    CommandError.
+    When the server refuses because clients would lose something, a person at a terminal is asked to type their number,
+    and `send` is called again. Raises CommandError otherwise.
     """
     accepted = accept_loss
     while True:
@@ -64,7 +64,7 @@ def _refusal(session: Session, problem: JsonObject, accepted: int) -> CommandErr
 
 
 def foreseen_lines(loss: JsonObject) -> tuple[str, ...]:
-    """Lines about what clients would lose, from the API's `loss`; none when they lose nothing."""
+    """Lines about what clients would lose, from the member `loss` of an answer; none when they lose nothing."""
     if not loss["clients"]:
         return ()
     kinds = ", ".join(f"{count} {kind}" for kind, count in loss["kinds"].items())
@@ -81,8 +81,8 @@ def foreseen_lines(loss: JsonObject) -> tuple[str, ...]:
 
 
 def dry_run_lines(loss: JsonObject | None, command: str = "apply") -> tuple[str, ...]:
-    """Lines about what clients would lose, for a command that was only tried; none when a server of the version before
-    sends no `loss`.
+    """Lines about what clients would lose by a command that was only tried; none when the server, being of the version
+    before, sends no `loss`.
     """
     if loss is None:
         return ()
@@ -91,15 +91,15 @@ def dry_run_lines(loss: JsonObject | None, command: str = "apply") -> tuple[str,
 
 
 def _first(shown: Sequence[str], total: int, *, unknown: bool = False) -> str:
-    """The first few of the words shown, and how many more there are; `unknown`: there are even more than `total`."""
+    """The words in `shown`, and how many there are beside them of `total`; `unknown`: there are more than `total`."""
     more = total - min(len(shown), _SHOWN)
     told = ", ".join(shown[:_SHOWN])
     return f"{told} and {'more than ' if unknown else ''}{more} more" if more else told
 
 
 def command_again(arguments: Sequence[str], clients: int) -> str:
-    """The command line with the option that accepts the loss of `clients` clients; a token in it is
-    replaced by a word.
+    """The command line, with the option that accepts the loss of this number of clients; a token in it is replaced by a
+    word.
     """
     kept: list[str] = []
     rest = iter(arguments)

@@ -60,7 +60,7 @@ class Format(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table; `wide` columns are left out unless asked for."""
+    """One column of a table. `read` returns its value in a row; a `wide` column is shown only with `-o wide`."""
 
     title: str
     read: Callable[[JsonObject], object]
@@ -78,7 +78,7 @@ class Printer:
         self._err = Console(no_color=plain, highlight=False, soft_wrap=True, emoji=False, stderr=True)
 
     def rows(self, items: Iterable[JsonObject], columns: Sequence[Column], name: Callable[[JsonObject], str]) -> None:
-        """Print a list: as a table, as data, or as names only."""
+        """Print a list: as a table, as data, or as names only. `name` returns an item's name."""
         found = list(items)
         match self.form:
             case Format.JSON | Format.YAML:
@@ -95,7 +95,9 @@ class Printer:
                     self.say("Nothing found.")
 
     def document(self, content: object, text: Callable[[], str], *, name: str = "") -> None:
-        """Print one object: as data or as a name in formats for programs, else the text that `text` returns."""
+        """Print one object: in formats for programs as data, or as its `name`; otherwise the text that `text`
+        returns.
+        """
         match self.form:
             case Format.JSON | Format.YAML:
                 self.data(content)
@@ -105,7 +107,7 @@ class Printer:
                 self.text(text())
 
     def data(self, content: object) -> None:
-        """Print JSON or YAML, with the server's own member names."""
+        """Print `content` as JSON or YAML, with the server's own member names."""
         if self.form is Format.YAML:
             sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
         else:
@@ -123,13 +125,13 @@ class Printer:
             self._write(self._err, text)
 
     def outcome(self, outcome: Outcome) -> None:
-        """Print the findings and sentences with which the command ended."""
+        """Print the findings and sentences of the outcome with which the command ended."""
         self.remarks(outcome.remarks)
         for line in (outcome.text, *outcome.more):
             self.say(line)
 
     def error(self, error: CommandError) -> None:
-        """Print why the command did not go on, even with --quiet; also as data in formats for programs."""
+        """Print why the command did not go on, even with --quiet; in formats for programs also as data."""
         if self.form in {Format.JSON, Format.YAML} and error.document is not None:
             self.data(error.document)
         self.remarks(error.remarks)
@@ -139,7 +141,9 @@ class Printer:
             self._write(self._err, line)
 
     def ask(self, told: Iterable[str], question: str) -> str | None:
-        """The line that the person at the terminal types when asked; None where nobody sits at one."""
+        """Print the lines `told` and the question, and return the line that the person at the terminal types; None when
+        nobody sits at one.
+        """
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return None
         for line in told:
@@ -148,8 +152,8 @@ class Printer:
         return sys.stdin.readline().strip()
 
     def confirm(self, told: Iterable[str], question: str, *, meant: bool) -> None:
-        """Return only if the action is meant, by an option (`meant`) or by the person at the terminal. Raises
-        CommandError.
+        """Return only if the action is meant: because an option says so (`meant`), or the person at the terminal does
+        when asked. Raises CommandError.
         """
         if meant:
             return
@@ -160,7 +164,9 @@ class Printer:
             raise CommandError(Exit.NO, "Nothing was changed.")
 
     def remarks(self, remarks: Iterable[Remark]) -> None:
-        """Print findings: a line each on standard error, or annotations on standard output."""
+        """Print findings: each as a line on standard error or, in the format `github`, as an annotation on standard
+        output.
+        """
         for remark in remarks:
             if self.form is Format.GITHUB:
                 print(annotation(remark))
@@ -173,7 +179,7 @@ class Printer:
             )
 
     def progress(self, text: str) -> AbstractContextManager[Any]:
-        """A context that shows, on a terminal, what the command is waiting for."""
+        """A context that shows `text` on a terminal meanwhile: what the command is waiting for."""
         if self._quiet or not sys.stderr.isatty():
             return nullcontext()
         return self._err.status(harmless(text))
@@ -199,12 +205,12 @@ class Printer:
 
 
 def harmless(text: str) -> str:
-    """`text` without what a terminal would obey or what would turn it around: escapes in place of characters."""
+    """`text` with escapes in place of characters that a terminal would obey or that would reverse its direction."""
     return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
 
 
 def annotation(remark: Remark) -> str:
-    """A finding as a workflow command, which shows it at its line of the file."""
+    """A finding as a GitHub workflow command, which shows it at its line of the file."""
     place = [f"file={_property(remark.file)}"] if remark.file else []
     if remark.line:
         place += [f"line={remark.line}", f"col={remark.column}"]
@@ -215,12 +221,12 @@ def annotation(remark: Remark) -> str:
 
 
 def remark_json(remark: Remark) -> JsonObject:
-    """A finding as data; unknown members are left out."""
+    """A finding as data; members that are empty are left out."""
     return {key: value for key, value in asdict(remark).items() if value}
 
 
 def ago(moment: str | None) -> str:
-    """How long ago an RFC 3339 time was, in words."""
+    """How long ago an RFC 3339 time was, in words; for None, that it never was."""
     if not moment:
         return "never"
     seconds = int((datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())

@@ -42,7 +42,9 @@ class Session:
 
 
 def command(work: Callable[Concatenate[typer.Context, P], Outcome | None]) -> Callable[..., None]:
-    """Turn a function into a command: its outcome or CommandError is printed and becomes the exit status."""
+    """Turn a function into a command: its outcome, or the CommandError that it raises, is printed and becomes the exit
+    status.
+    """
 
     @wraps(work)
     def run(ctx: typer.Context, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -63,7 +65,7 @@ def command(work: Callable[Concatenate[typer.Context, P], Outcome | None]) -> Ca
 
 
 def session_of(ctx: typer.Context) -> Session:
-    """The session that the root command made."""
+    """The session (options, printer, API) of this run of xdsctl."""
     found = ctx.find_object(Session)
     if found is None:
         raise RuntimeError("a command outside of xdsctl's root")

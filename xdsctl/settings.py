@@ -24,9 +24,11 @@ DEFAULT_ENVIRONMENT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One server with a token and an environment, as its user knows it. Empty: not said.
+    """One server as its user knows it, with a token and an environment; what is empty was not given. Its repr leaves
+    the token out.
 
-    `cacert` is a file with the authorities that sign the server's certificate, in place of those of the machine.
+    `cacert` is a file with the certificate authorities (CA) that sign the server's certificate, in place of those of
+    the machine.
     """
 
     server: str = ""
@@ -35,7 +37,7 @@ class Context:
     cacert: str = ""
 
     def over(self, other: "Context") -> "Context":
-        """A copy of this context with empty fields taken from `other`."""
+        """A copy of this context, whose empty fields are taken from `other`."""
         return Context(
             self.server or other.server,
             self.token or other.token,
@@ -46,7 +48,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """All contexts by name, and the name of the one in use; empty when none is."""
+    """All contexts by name. `current` is the name of the one in use; empty when none is."""
 
     current: str = ""
     by_name: Mapping[str, Context] = field(default_factory=dict)
@@ -62,23 +64,23 @@ class Contexts:
             ) from None
 
     def with_context(self, name: str, context: Context) -> "Contexts":
-        """A copy with one more context, which is the one in use if it is the first."""
+        """A copy in which `name` is this context; if there was none before, it is the one in use."""
         return Contexts(self.current or name, {**self.by_name, name: context})
 
     def using(self, name: str) -> "Contexts":
-        """A copy in which the context of this name is in use. Raises UsageError."""
+        """A copy in which the context of this name is in use. Raises UsageError when there is none."""
         self.named(name)
         return replace(self, current=name)
 
     def without(self, name: str) -> "Contexts":
-        """A copy without the context of this name. Raises UsageError."""
+        """A copy without the context of this name. Raises UsageError when there is none."""
         self.named(name)
         kept = {key: value for key, value in self.by_name.items() if key != name}
         return Contexts("" if self.current == name else self.current, kept)
 
 
 def contexts_path(variables: Mapping[str, str] = os.environ) -> Path:
-    """The file in which contexts are kept."""
+    """The file in which contexts are kept, by these environment variables."""
     named = variables.get(FILE_VARIABLE)
     if named:
         return Path(named)
@@ -103,7 +105,7 @@ def contexts_read(path: Path) -> Contexts:
 
 
 def contexts_write(path: Path, contexts: Contexts) -> None:
-    """Write the contexts to the file, replacing it in one step. Raises UsageError."""
+    """Write the contexts to the file, replacing it in one step. Raises UsageError when it cannot be written."""
     body = {
         "current": contexts.current,
         # What is not said is left out: the xdsctl before knows fewer members.
@@ -123,8 +125,8 @@ def contexts_write(path: Path, contexts: Contexts) -> None:
 
 
 def context_chosen(options: Context, name: str, variables: Mapping[str, str] = os.environ) -> Context:
-    """The context of one command: `options` go before all else, `name` is the option --context. Raises UsageError
-    without a server.
+    """The context for one command: `options` win over environment variables, and these over the context that `name`
+    (the option --context) or else the file chooses. Raises UsageError when no server is named.
     """
     said = Context(
         variables.get(SERVER_VARIABLE, ""),
@@ -143,8 +145,8 @@ def context_chosen(options: Context, name: str, variables: Mapping[str, str] = o
 
 
 def server_url(text: str) -> str:
-    """The address of a server without a slash or `/api/v1` at its end. Raises UsageError for anything but a URL of
-    HTTP.
+    """The address of a server without a slash or `/api/v1` at its end. Raises UsageError for anything but an HTTP or
+    HTTPS URL.
     """
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname:

@@ -24,9 +24,9 @@ _NOBODY_TRUSTED: Final = frozenset({2, 18, 19, 20, 21, 27})
 
 
 def trusted_by(context: Context) -> ssl.SSLContext:
-    """The TLS settings by which a server's certificate is judged: the file of `cacert` alone; else the authorities that
-    the machine trusts, as its other tools do, and those that come with httpx, for a machine that has none. Raises
-    UsageError.
+    """The TLS settings by which a server's certificate is judged. The trusted certificate authorities (CA) are those in
+    the file of `cacert` alone, if it is given; else those of the machine and those that come with httpx, for a machine
+    without any. Raises UsageError for a file that cannot be used.
     """
     if not context.cacert:
         trusted = httpx.create_ssl_context()
@@ -41,7 +41,7 @@ def trusted_by(context: Context) -> ssl.SSLContext:
 
 
 def distrust(error: BaseException, context: Context) -> str:
-    """Why the server's certificate was not accepted, and what to do; empty when the error has another cause."""
+    """Why the server's certificate was not accepted, and what to do; empty when `error` has another cause."""
     refused = next((each for each in _causes(error) if isinstance(each, ssl.SSLCertVerificationError)), None)
     if refused is None:
         return ""
@@ -56,7 +56,7 @@ def distrust(error: BaseException, context: Context) -> str:
 
 
 def certificate_of(server: str) -> x509.Certificate | None:
-    """The certificate that a server shows, whoever signed it; None when none can be had."""
+    """The certificate that a server shows, whether or not it is trusted; None when none can be had."""
     parts = urlsplit(server)
     try:
         address = (parts.hostname or "", parts.port or _HTTPS_PORT)
@@ -66,7 +66,7 @@ def certificate_of(server: str) -> x509.Certificate | None:
 
 
 def left_of(certificate: x509.Certificate) -> timedelta:
-    """The time for which a certificate is still valid; negative after its end."""
+    """The time until a certificate expires; negative after that."""
     return certificate.not_valid_after_utc - datetime.now(UTC)
 
 

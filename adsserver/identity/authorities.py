@@ -51,7 +51,9 @@ _Anchors = Sequence[x509.Certificate]
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The certificates that a client presented in its handshake, its own first, in PEM; `digest` tells chains apart."""
+    """The certificates that a client presented in its handshake, its own first, in PEM. `digest` is a hash that equal
+    chains share.
+    """
 
     pem: bytes = field(repr=False)
     digest: bytes
@@ -78,14 +80,16 @@ def presented(own: bytes, others: bytes, limits: Limits) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """Whether a chain is admitted, and the Unix time until which that verdict holds."""
+    """The verdict whether a chain is admitted, and the Unix time until which the verdict holds."""
 
     admitted: bool
     until: float
 
 
 class _Judged:
-    """The authorities of one state of the file, and the verdicts on chains by these authorities."""
+    """The certificate authorities (CA) that the file held when it was read last, and the verdicts on chains by these
+    CAs.
+    """
 
     def __init__(self, anchors: _Anchors) -> None:
         self.anchors = anchors
@@ -93,7 +97,7 @@ class _Judged:
         self.pending: dict[bytes, asyncio.Future[_Admission]] = {}
 
     def remember(self, digest: bytes, verdict: _Admission) -> None:
-        """Keep the verdict on the chain with this digest; the oldest verdict gives way when there are too many."""
+        """Keep the verdict on the chain with this digest; when there are too many, the oldest verdict is dropped."""
         self.known.pop(digest, None)
         if len(self.known) >= _MAX_REMEMBERED:
             del self.known[next(iter(self.known))]
@@ -101,8 +105,8 @@ class _Judged:
 
 
 class Authorities:
-    """The certificates in PARLEY_ADS_TLS_CLIENT_CA. Used on the event loop; files are read, and signatures verified, by
-    a thread of its own. `now` is the Unix time.
+    """The certificate authorities (CA) in the file that PARLEY_ADS_TLS_CLIENT_CA names. Used on the event loop; a
+    thread of its own reads the file and verifies signatures. `now` returns the Unix time.
     """
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
@@ -117,8 +121,8 @@ class Authorities:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def refresh(self) -> None:
-        """Read the authorities from the file, if it was written since. A file that cannot be read, or holds no
-        certificate, changes nothing.
+        """Read the certificate authorities from the file, if the file was written since it was read last. A file that
+        cannot be read, or holds no certificate, changes nothing.
         """
         found = await asyncio.wrap_future(self._thread.submit(self._look))
         if found is None or found == self._seen:
@@ -133,10 +137,10 @@ class Authorities:
         log.info("authorities.changed", certificates=len(anchors))
 
     async def admits(self, chain: Chain) -> bool:
-        """Whether the client's own certificate leads to one of the authorities.
+        """Whether the client's own certificate leads to one of the certificate authorities in the file.
 
-        Until the file changes, the handshake has said so already. A chain that is known, as nearly all are, costs the
-        look into a table; one that many ask for at once is verified once.
+        Until the file changes this is True at once: the handshake has verified it. After that each chain is verified
+        once and the verdict remembered.
         """
         judged = self._judged
         if judged is None:
@@ -161,9 +165,9 @@ class Authorities:
         return verdict
 
     def _look(self) -> tuple[int, int, bytes] | None:
-        """The content of the file, with its time and inode, which tell that it was written even if its content is the
-        same again: between two looks it may have held something else, and handshakes went by that. None when the file
-        cannot be read.
+        """The time, inode and content of the file; None when it cannot be read. The time and inode tell that it was
+        written even if its content is the same again: in between it may have held something else, and handshakes went
+        by that.
         """
         try:
             state = self._file.stat()
@@ -199,11 +203,11 @@ def _read(pem: bytes) -> x509.Certificate | None:
 def _leads_until(
     own: x509.Certificate, others: Sequence[x509.Certificate], anchors: _Anchors, now: float
 ) -> float | None:
-    """The Unix time until which the certificate leads to an authority, over any of the others that an authority stands
-    behind in turn; None when it does not.
+    """The Unix time until which the client's certificate `own` leads to one of the certificate authorities in
+    `anchors`, directly or over intermediate ones in `others`; None when it does not.
 
-    The shortest way, for some authorities bound the length of what they stand behind. Each of the others is taken up
-    once, so that n of them cost n * n signatures at most, however they signed each other.
+    The shortest way is looked for, because some authorities bound its length. Each of the `others` is taken up once, so
+    that n of them cost n * n signatures at most, however they signed each other.
     """
     hosts = _hosts(own)
     untried = list(dict.fromkeys(others))
@@ -236,9 +240,9 @@ def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def _may_issue(issuer: x509.Certificate, below: int, hosts: Sequence[str], now: float) -> bool:
-    """Whether this certificate is that of an authority in force that may stand behind clients with URIs of these hosts,
-    with `below` other authorities between (RFC 5280, 6.1.4). The handshake looked at the way that it found, which may
-    have been another.
+    """Whether this certificate is that of a certificate authority, valid now, that may issue for clients with URIs of
+    these hosts with `below` other authorities in between (RFC 5280, 6.1.4). The handshake may have looked at another
+    way to it.
     """
     try:
         said = list(issuer.extensions)
@@ -265,8 +269,8 @@ def _allows(said: x509.Extension[x509.ExtensionType], below: int, hosts: Sequenc
 
 
 def _within(names: x509.NameConstraints, hosts: Sequence[str]) -> bool:
-    """Whether an authority that is bound to some names may vouch for URIs of these hosts (RFC 5280, 4.2.1.10). A client
-    is believed nothing but a URI, so that bounds on names of other kinds concern nobody here.
+    """Whether a certificate authority with these name constraints may vouch for URIs of these hosts (RFC 5280,
+    4.2.1.10). Constraints on other kinds of names do not count: of a client nothing but a URI is believed.
     """
     permitted, excluded = (
         [each.value.lower() for each in trees or () if isinstance(each, x509.UniformResourceIdentifier)]
@@ -284,7 +288,9 @@ def _matches(host: str, bound: str) -> bool:
 
 
 def _hosts(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The hosts in the URIs of a certificate: of a SPIFFE ID, the trust domain. Raises as reading an extension does."""
+    """The hosts in the URIs of a certificate; the host of a SPIFFE ID is its trust domain. Raises what `cryptography`
+    raises for an extension that it cannot read.
+    """
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

@@ -29,7 +29,9 @@ Lost = Callable[[str], None]
 
 
 class Callers:
-    """The tokens in force, and the callers that have open streams. Implements identity.Tokens."""
+    """The client tokens in force, and the callers that have open streams, each of which is told when its credential
+    ends. Implements identity.Tokens.
+    """
 
     def __init__(self, now: Callable[[], float] = time.time, authorities: Authorities | None = None) -> None:
         self._now = now
@@ -39,7 +41,7 @@ class Callers:
 
     @property
     def loaded(self) -> bool:
-        """Whether the tokens were loaded."""
+        """Whether the tokens were loaded from the database or disk; before that no token is known."""
         return self._tokens is not None
 
     @property
@@ -58,19 +60,21 @@ class Callers:
             self.sweep()
 
     async def admits(self, chain: Chain) -> bool:
-        """Whether one of the configured authorities still stands behind these certificates."""
+        """Whether one of the configured certificate authorities still stands behind these certificates."""
         return self._authorities is None or await self._authorities.admits(chain)
 
     def hold(self, caller: Caller, lost: Lost) -> Callable[[], object]:
-        """Call `lost` once the caller's credential ends; the function returned stops watching."""
+        """Call `lost` once the caller's credential ends. Returns a function that stops watching it, for when the stream
+        ends.
+        """
         hold = object()
         if caller.identity:
             self._holds[hold] = (caller, lost)
         return partial(self._holds.pop, hold, None)
 
     def sweep(self, withdrawn: Collection[bytes] = ()) -> None:
-        """End every caller whose credential has ended by now; `withdrawn` are digests of chains whose authority was
-        withdrawn.
+        """Tell every caller whose credential has ended by now. `withdrawn`: digests of certificate chains that no
+        configured authority stands behind any more.
         """
         now = self._now()
         for hold, (caller, lost) in tuple(self._holds.items()):
@@ -80,8 +84,8 @@ class Callers:
                 lost(reason)
 
     async def look(self) -> None:
-        """Read the authorities again and end every caller whose credential has ended. Where the file changed, each
-        chain is verified once, by the authorities' thread, and new streams are not kept waiting for all of them.
+        """Read the certificate authorities again, and tell every caller whose credential has ended. Where their file
+        changed, each chain is verified once, in a thread, so that new streams are not kept waiting for all of them.
         """
         withdrawn = set()
         if self._authorities is not None:
@@ -91,7 +95,7 @@ class Callers:
         self.sweep(withdrawn)
 
     async def run(self) -> None:
-        """Call `look` again and again, until cancelled. A call that fails does not end it."""
+        """Call `look` again and again, until cancelled. When one call fails, the next is made all the same."""
         while True:
             await asyncio.sleep(SWEEP_PERIOD_S)
             try:
@@ -101,7 +105,7 @@ class Callers:
                 self.sweep()
 
     def close(self) -> None:
-        """Verify no more certificates, because the server stopped."""
+        """Stop verifying certificates, because the server stopped."""
         if self._authorities is not None:
             self._authorities.close()
 

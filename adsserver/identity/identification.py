@@ -4,14 +4,16 @@ import hashlib
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from cryptography import x509
 
-from adsserver.config import AdsConfig, AuthMode
+from adsserver.config import AdsConfig
 from adsserver.identity.authorities import Chain, presented
 from adsserver.ports import ClientToken
 from adsserver.wire.discovery import NodeFacts
+from xdscore.auth_modes import AuthMode
 from xdscore.limits import Limits
 
 # The key of index and logs, like a resource name (reliability (e)).
@@ -34,17 +36,21 @@ _HOW = (
 
 
 class UnauthenticatedError(Exception):
-    """The caller proved no identity that this server accepts. The text is sent (UNAUTHENTICATED) and says nothing about
-    others.
+    """The caller proved no identity that this server accepts. The text is sent to the caller (UNAUTHENTICATED) and says
+    nothing about anybody else.
     """
 
 
 class UndecidedError(Exception):
-    """The caller's identity cannot be decided yet. The text is sent (UNAVAILABLE), so that the client tries again."""
+    """The caller's identity cannot be decided yet. The text is sent to the caller (UNAVAILABLE), so that the client
+    tries again.
+    """
 
 
 class NodeError(Exception):
-    """The node is missing, unusable, or not the one the stream began with. The text is sent (INVALID_ARGUMENT)."""
+    """The node in a request is missing or unusable, or not that of the stream's first request. The text is sent to the
+    client (INVALID_ARGUMENT).
+    """
 
 
 Metadata = Iterable[tuple[str, str | bytes]]
@@ -63,11 +69,11 @@ class Peer(Protocol):
 
 
 class Tokens(Protocol):
-    """The tokens of data planes, by their hash."""
+    """The tokens of data planes, found by the SHA-256 of their text."""
 
     @property
     def loaded(self) -> bool:
-        """Whether the tokens were loaded."""
+        """Whether the tokens were loaded; before that no token is known, whoever shows one."""
         ...
 
     def find(self, digest: str) -> ClientToken | None:
@@ -77,11 +83,13 @@ class Tokens(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes a call, as far as it was verified. `identity` is empty where nothing is.
+    """Who makes a call, as far as it was verified.
 
-    `environment` is the only one the credential is good for (empty: any), `expires_at` the Unix time at which it ends,
-    `token` the hash by which a revoked one is noticed (empty: it was no token), `chain` the certificates that proved it
-    (None: none did).
+    identity: the name that was proved; empty where none was.
+    environment: the only one that the credential is good for; empty: any.
+    expires_at: the Unix time at which the credential ends.
+    token: the hash of the token that was shown, by which a revoked one is noticed; empty: none was.
+    chain: the certificates that proved the identity; None: none did.
     """
 
     identity: str = ""
@@ -92,6 +100,7 @@ class Caller:
 
 
 NOBODY = Caller()
+"""Whoever it is: nothing is asked, and nothing believed."""
 
 Identify = Callable[[Peer], Awaitable[Caller]]
 """Who calls; it waits where signatures must be verified, and not otherwise. Raises UnauthenticatedError,
@@ -99,43 +108,54 @@ UndecidedError.
 """
 
 
-def identification(
-    config: AdsConfig, tokens: Tokens, admits: Callable[[Chain], Awaitable[bool]], now: Callable[[], float]
-) -> Identify:
-    """The function by which this process identifies its callers. `admits` says whether a configured authority still
-    stands behind a chain of certificates, `now` is the Unix time.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a verifier needs beside the call: the configuration of this process and the client tokens in force. `admits`
+    says whether a configured certificate authority still stands behind a chain of certificates; `now` returns the Unix
+    time.
     """
 
-    async def by_certificate(peer: Peer) -> Caller:
-        caller = certificate_caller(peer.auth_context(), config.trust_domains, config.limits)
-        # A new stream on a connection whose handshake was long ago.
-        if caller.expires_at <= now():
-            raise UnauthenticatedError("The client's certificate has ended.")
-        if caller.chain is None or not await admits(caller.chain):
-            raise UnauthenticatedError(WITHDRAWN)
-        return caller
-
-    async def by_token(peer: Peer) -> Caller:
-        return token_caller(peer.invocation_metadata() or (), tokens, now())
-
-    match config.auth:
-        case AuthMode.NONE:
-            return nobody
-        case AuthMode.MTLS:
-            return by_certificate
-        case AuthMode.TOKEN:
-            return by_token
+    config: AdsConfig
+    tokens: Tokens
+    admits: Callable[[Chain], Awaitable[bool]]
+    now: Callable[[], float]
 
 
-async def nobody(_: Peer) -> Caller:
-    """The caller of a server without authentication: no credential is asked for, and nothing is verified."""
+def identification(mode: AuthMode, known: Known) -> Identify:
+    """How callers are identified in this mode."""
+    return partial(VERIFIERS[mode], known)
+
+
+async def _nobody(_: Known, __: Peer) -> Caller:
     return NOBODY
 
 
-def bearer_token(metadata: Metadata) -> str:
-    """The one bearer token of a call. Raises ValueError with what is wrong with the authorization metadata.
+async def _by_certificate(known: Known, peer: Peer) -> Caller:
+    caller = certificate_caller(peer.auth_context(), known.config.trust_domains, known.config.limits)
+    # A new stream on a connection whose handshake was long ago.
+    if caller.expires_at <= known.now():
+        raise UnauthenticatedError("The client's certificate has ended.")
+    if caller.chain is None or not await known.admits(caller.chain):
+        raise UnauthenticatedError(WITHDRAWN)
+    return caller
 
-    Two values are refused, not chosen from (reliability threat 4).
+
+async def _by_token(known: Known, peer: Peer) -> Caller:
+    return token_caller(peer.invocation_metadata() or (), known.tokens, known.now())
+
+
+VERIFIERS: Mapping[AuthMode, Callable[[Known, Peer], Awaitable[Caller]]] = {
+    AuthMode.NONE: _nobody,
+    AuthMode.MTLS: _by_certificate,
+    AuthMode.TOKEN: _by_token,
+}
+"""Who a caller is, in each mode; each raises UnauthenticatedError for whom it cannot prove, or UndecidedError."""
+
+
+def bearer_token(metadata: Metadata) -> str:
+    """The one bearer token of a call. Raises ValueError, with what is wrong, for metadata without exactly one.
+
+    Of two values none is chosen (reliability threat 4).
     """
     values = [value for key, value in metadata if key == "authorization"]
     if not values:
@@ -156,15 +176,15 @@ def bearer_token(metadata: Metadata) -> str:
 
 
 def token_hash(text: str) -> str:
-    """The hash by which a token is looked up. Nothing else of a token is kept."""
+    """The hash by which a token is looked up; its text is kept nowhere."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def token_caller(metadata: Metadata, tokens: Tokens, now: float) -> Caller:
-    """The caller whom the one bearer token of the metadata names. Raises UnauthenticatedError, UndecidedError.
+    """The caller whom the one bearer token of the metadata names, at the Unix time `now`. Raises UnauthenticatedError,
+    whose text does not say whether the token was unknown, revoked or expired.
 
-    Which of unknown, revoked and expired it was is not said. Until the tokens are loaded nobody is called unknown (law
-    3).
+    Raises UndecidedError until the tokens are loaded: before that nobody is called unknown (law 3).
     """
     try:
         text = bearer_token(metadata)
@@ -184,8 +204,8 @@ def certificate_caller(
 ) -> Caller:
     """The caller whom the verified certificate names, until the certificate ends. Raises UnauthenticatedError.
 
-    `x509_pem_cert` alone is who that is. `x509_pem_cert_chain` is whatever the client presented beside it, without it
-    and in any order: it may lead to an authority, and never stands for the client.
+    Of the transport's properties, `x509_pem_cert` alone says who that is. `x509_pem_cert_chain` is whatever the client
+    presented beside it, in any order: it may lead to a certificate authority, and never stands for the client.
     """
     identity = spiffe_identity(properties, trust_domains)
     try:
@@ -204,10 +224,11 @@ def certificate_caller(
 
 
 def spiffe_identity(properties: Mapping[str, Iterable[bytes]], trust_domains: frozenset[str]) -> str:
-    """The SPIFFE ID of a verified certificate, if its trust domain is one of these, exactly.
+    """The SPIFFE ID of a verified certificate, if its trust domain is one of these, exactly. Raises
+    UnauthenticatedError otherwise.
 
     Only `peer_spiffe_id` is read: a certificate with two SPIFFE URIs leaves it unset but lists both as `peer_uri`
-    (dependencies.md 14, reliability threat 3). Raises UnauthenticatedError.
+    (dependencies.md 14, reliability threat 3).
     """
     values = tuple(properties.get("peer_spiffe_id", ()))
     if len(values) != 1:
@@ -231,7 +252,9 @@ def spiffe_identity(properties: Mapping[str, Iterable[bytes]], trust_domains: fr
 
 
 def first_node(node: NodeFacts | None) -> NodeFacts:
-    """The node of a stream's first request, usable as a name (reliability I12). Raises NodeError."""
+    """The node of a stream's first request, after checks that its id can be used as a name (reliability I12). Raises
+    NodeError.
+    """
     if node is None or not node.id:
         raise NodeError("The first request of a stream must have a node with an id.")
     if len(node.id.encode()) > MAX_NODE_ID_BYTES:
@@ -242,8 +265,8 @@ def first_node(node: NodeFacts | None) -> NodeFacts:
 
 
 def same_node(first: NodeFacts, later: NodeFacts | None) -> None:
-    """Check the node of a later request, which may leave the node out, or change what does not name the client
-    (protocol.md A3, decisions C16).
+    """Check the node of a later request against that of the first. A later request may leave the node out, or change
+    what does not name the client (protocol.md A3, decisions C16).
 
     Raises NodeError when id or cluster differ: identity is fixed at the start of a stream (reliability S2).
     """

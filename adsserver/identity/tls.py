@@ -26,8 +26,8 @@ _Stamp = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A certificate and its key as they were read from the files and found usable; `ends_at` is when the certificate
-    ends.
+    """A certificate (with its chain) and its key, read from the files and found usable. `ends_at` is when the
+    certificate expires.
     """
 
     key: bytes
@@ -37,10 +37,11 @@ class _Pair:
 
 
 class Certificates:
-    """The TLS files, and the time of their last change. Asked by gRPC from its own threads, once a handshake, and by
-    probes.
+    """The TLS files of the server, read again when they change. gRPC asks it from its own threads, once a handshake;
+    probes of health ask it, too.
 
-    `observe` is called with the end of the certificate in use, and whether the files as they are can be used.
+    After each read `observe` is called with the time at which the certificate in use expires, and whether the files as
+    they are can be used.
     """
 
     def __init__(self, files: TlsFiles, observe: Callable[[datetime, bool], None] = lambda _end, _usable: None) -> None:
@@ -60,12 +61,12 @@ class Certificates:
         self._observe(self._pair.ends_at, True)
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
-        """The certificate and key in use, which gRPC has from now on."""
+        """The certificate and key in use, for gRPC. From now on `changed` compares with these."""
         pair = self._given = self._pair
         return grpc.ssl_server_certificate_configuration([(pair.key, pair.chain)], root_certificates=pair.client_ca)
 
     def changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """The certificate and key in use, if gRPC has other ones; else None."""
+        """The certificate and key in use if they changed since gRPC was given some; else None."""
         self._look()
         return self.configuration() if self._pair is not self._given else None
 
@@ -99,7 +100,7 @@ class Certificates:
             self._observe(self._pair.ends_at, not self._unusable)
 
     def _read(self) -> _Pair:
-        """Read the files. Raises OSError, and ValueError with what is wrong."""
+        """Read the files. Raises OSError, and ValueError with what is wrong with their content."""
         files = self._files
         key, chain = files.key.read_bytes(), files.certificate.read_bytes()
         client_ca = files.client_ca.read_bytes() if files.client_ca is not None else None
@@ -123,7 +124,9 @@ class Certificates:
 
 
 def server_credentials(source: Certificates, *, client_certificates: bool) -> grpc.ServerCredentials:
-    """Server credentials that follow changes of their files (reliability F31)."""
+    """Server credentials that follow changes of their files without a restart (reliability F31). `client_certificates`:
+    whether clients must show a certificate.
+    """
     # None means "unchanged" to gRPC; grpc-stubs leave it out.
     follow: Any = source.changed
     return grpc.dynamic_ssl_server_credentials(

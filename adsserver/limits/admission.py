@@ -31,7 +31,7 @@ _LOOK_AGAIN_S = 0.01
 
 
 class LoopLag:
-    """Measures all the time how late the event loop runs what is due, in seconds."""
+    """Measures, as long as `watch` runs, how late the event loop runs what is due, in seconds."""
 
     def __init__(self, observe: Callable[[float], None]) -> None:
         self._observe = observe
@@ -48,9 +48,10 @@ class LoopLag:
 
 
 class MemoryBound:
-    """Watches whether the process comes near the memory it may use (reliability F32): `allowed_bytes`, 0 when unknown.
+    """Watches whether the process comes near the memory it may use (reliability F32).
 
-    `resident_bytes` returns what it uses.
+    `allowed_bytes`: that memory, 0 when unknown. `resident_bytes` returns what the process uses. `tell` is called when
+    memory becomes short (True), or is no longer (False).
     """
 
     def __init__(self, allowed_bytes: int, resident_bytes: Callable[[], int], tell: Callable[[bool], None]) -> None:
@@ -60,13 +61,13 @@ class MemoryBound:
         self.short = False
 
     async def watch(self) -> None:
-        """Call `look` repeatedly until cancelled; returns at once where nothing is bounded."""
+        """Call `look` repeatedly until cancelled; returns at once when the allowed memory is unknown."""
         while self._at_bytes:
             self.look()
             await asyncio.sleep(_MEMORY_PERIOD_S)
 
     def look(self) -> None:
-        """Note whether the process is near its bound now."""
+        """Compare the memory in use with the allowed memory now, and call `tell` if the answer changed."""
         short = 0 < self._at_bytes <= self._resident_bytes()
         if short is not self.short:
             self.short = short
@@ -83,10 +84,11 @@ def resident_bytes() -> int:
 
 
 class Admission:
-    """Lets new streams in at a pace the loop can follow, up to the number a process may hold (decisions C12).
+    """Lets new streams in at a pace the event loop can follow, up to the number that a process may hold (decisions
+    C12).
 
-    A stream waits in the line of its caller, and each caller has its turn: however long one line is, the others are as
-    short as they were. The streams of a caller whose budget is spent wait until it is not.
+    Each caller has a waiting line for its streams, and the lines take turns: a long one makes no other longer. The
+    streams of a caller whose budget is spent wait until there is budget again.
     """
 
     def __init__(self, limits: Limits, lag: LoopLag, memory: MemoryBound, budgets: Budgets) -> None:
@@ -102,8 +104,8 @@ class Admission:
         self.open = 0
 
     async def enter(self, key: CallerKey) -> Budget:
-        """Wait for a place and take it; returns the caller's budget, for which the stream counts also while it waits.
-        Raises RefusedStreamError, having taken none.
+        """Wait until the stream may open and count it as open; returns the caller's budget, against which the stream
+        counts also while it waits. Raises RefusedStreamError, with nothing counted, when there are too many streams.
         """
         limit = self._limits.streams_per_replica
         refusal = ""
@@ -124,7 +126,7 @@ class Admission:
         return budget
 
     def leave(self, budget: Budget) -> None:
-        """Give back the place that `enter` took."""
+        """Count a stream that `enter` counted as closed."""
         self.open -= 1
         self._budgets.leave(budget)
 
@@ -180,8 +182,8 @@ class Admission:
             self._look_at(again_at)
 
     def _next_in_turn(self) -> tuple[Budget, asyncio.Future[None]] | None:
-        """The first waiting stream of the next caller that owes nothing, as its budget and the future to be done; None
-        when there is none.
+        """The first waiting stream of the next caller whose budget is not spent: its budget, and the future to set to
+        let it in. None when there is none.
         """
         for _ in range(len(self._lines)):
             budget, line = self._lines.popitem(last=False)
@@ -198,13 +200,14 @@ class Admission:
 
 
 class DeniedNames:
-    """Distinct names that each caller was refused in the current hour (reliability (e): probing for what exists).
+    """Counts the distinct names that each caller was refused in the current hour, to notice callers that probe for what
+    exists (reliability (e)).
 
     Callers are told apart by what was verified of them, or by their address, and never by anything they say of
-    themselves: whoever guesses could say something new each time. Bounded: of a caller no more names are remembered
-    than raise the alarm, and of callers no more than there may be streams; those beyond count as one, so that nobody is
-    forgotten because others came. Of a name only its hash is kept: a name has up to a kibibyte, and that two are taken
-    for one costs an alarm one name.
+    themselves: whoever guesses could say something new each time. Of a caller no more names are remembered than raise
+    the alarm, and of callers no more than there may be streams; callers beyond that count as one, so that nobody is
+    forgotten because others came. Of a name only a hash is kept, because a name has up to a kibibyte; when two share
+    one, the alarm comes one name later.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -214,8 +217,8 @@ class DeniedNames:
         self._until = 0.0
 
     def refused(self, caller: CallerKey, names: Iterable[tuple[str, str]], now: float) -> bool:
-        """Note these (type, name) as denied to this caller; returns True once in an hour, when they make the caller's
-        number exceed the limit.
+        """Note that this caller was denied these names, given as (type, name). Returns True when the caller's number of
+        names passes the limit for the first time in the hour. `now` is in seconds on a clock that only goes forward.
         """
         if now >= self._until:
             self._names.clear()

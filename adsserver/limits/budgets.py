@@ -46,12 +46,14 @@ _FIRST_READ_S = 0.025
 
 
 class RefusedStreamError(Exception):
-    """The call is refused, or asked for more than it may. The text is sent (RESOURCE_EXHAUSTED, reliability F15)."""
+    """The call is refused, or asked for more than its caller may have. The text is sent to the client
+    (RESOURCE_EXHAUSTED, reliability F15).
+    """
 
 
 class _Line:
-    """The waiting calls of one caller. One after the other gets its turn, each as soon as the caller owes nothing
-    (`owes_s`, in seconds).
+    """The waiting calls of one caller, which go on one after the other, each as soon as the caller is within its
+    budget. `owes_s` returns the seconds until then.
     """
 
     __slots__ = ("_owes_s", "_timer", "_turns")
@@ -65,8 +67,8 @@ class _Line:
         return len(self._turns)
 
     def ask(self) -> "asyncio.Future[None] | None":
-        """None when a call may go on at once, else a future that is done when its turn comes. A call that stops waiting
-        cancels the future.
+        """None when a call may go on at once, else a future that is done when the call's turn comes. A call that stops
+        waiting must cancel the future.
         """
         if not self._turns and self._owes_s() <= 0:
             return None
@@ -91,11 +93,11 @@ class _Line:
 
 
 class Budget:
-    """What one caller may use: places, requests, bytes and names. `Budgets` makes it; every call of the caller holds it
-    as long as it is open.
+    """What one caller may use: open calls, requests, bytes and names. `Budgets` makes it; every call of the caller
+    holds it as long as it is open.
 
-    `with budget:` spends the processor time that the block takes: nobody pays for what others take from the loop
-    meanwhile. Never around an `await`.
+    `with budget:` counts the processor time of the block against the caller. Never around an `await`: time that others
+    take meanwhile would be counted, too.
     """
 
     __slots__ = (
@@ -140,8 +142,8 @@ class Budget:
     # Places and names: refused beyond their limit.
 
     def enter(self) -> None:
-        """Count a call of this caller. The most calls that it ever had open at once decide how many it may open before
-        its rate applies: some times as many.
+        """Count a call of this caller as open. How many calls it may open before its rate applies follows from the most
+        that it ever had open at once: a multiple of that.
         """
         self.places += 1
         if self.places > self._most_places:
@@ -149,22 +151,24 @@ class Budget:
             self._openings.widen(_COMEBACKS * self.places)
 
     def enter_node(self, node_id: str) -> None:
-        """Count a stream of this node. Raises RefusedStreamError when the node has too many, without counting it."""
+        """Count a stream of this node as open. Raises RefusedStreamError when the node has too many; it is then not
+        counted.
+        """
         limit = self._budgets.limits.streams_per_node
         if self._nodes[node_id] >= limit:
             raise RefusedStreamError(f"This node has {limit} streams on this server, as many as it may.")
         self._nodes[node_id] += 1
 
     def leave_node(self, node_id: str) -> None:
-        """Stop counting one stream of this node."""
+        """Count one stream of this node as closed."""
         self._nodes[node_id] -= 1
         if not self._nodes[node_id]:
             del self._nodes[node_id]
 
     def hold_names(self, change: int) -> None:
-        """Count the bytes of names that a stream of this caller holds: `change` of them more, or fewer if negative.
-        Raises RefusedStreamError when the caller's streams hold too many; they count all the same, until the stream
-        gives them back.
+        """Change the count of bytes that names take which streams of this caller subscribe to, by `change`, which may
+        be negative. Raises RefusedStreamError when they take too many; they count all the same, until the stream gives
+        them back.
         """
         self.name_bytes += change
         limit = self._budgets.limits.name_bytes_per_identity
@@ -178,8 +182,8 @@ class Budget:
     # Lines: left out beyond their rate.
 
     def line(self) -> int | None:
-        """The number of log lines left out since the last one about this caller, if a line may be written now; None if
-        not.
+        """Whether a log line about this caller may be written now: None if not, else the number of lines left out since
+        the last.
         """
         if self._lines.try_take(self._budgets.now()) > 0:
             self._unsaid += 1
@@ -190,7 +194,7 @@ class Budget:
     # Openings, time and bytes: paced.
 
     def opened(self) -> None:
-        """Count the opening of a call, also of one that is refused."""
+        """Count the opening of a call, even if the call is refused."""
         self.spend(OPENING_S)
         self._spend(self._openings, 1)
 
@@ -201,7 +205,7 @@ class Budget:
         self.spend(time.thread_time() - self._since_s)
 
     def spend(self, work_s: float) -> None:
-        """Count processor time that the loop worked for this caller, in seconds."""
+        """Count processor time that the event loop worked for this caller, in seconds."""
         if work_s > _LONG_S:
             work_s *= min(work_s / _LONG_S, _DEAREST)
         self._budgets.loop_time.spend(work_s, self._budgets.now())
@@ -233,16 +237,16 @@ class Budget:
         return max(self.owes_s, self._openings.debt_s(self._budgets.now()))
 
     async def turn(self) -> None:
-        """Wait until a call may go on: at once, unless its caller spent more than its budget. Calls of one caller go on
-        one after the other.
+        """Wait until a call may go on: at once, unless its caller spent more than its budget. Waiting calls of one
+        caller go on one after the other.
         """
         turn = self.ask_turn()
         if turn is not None:
             await turn
 
     async def first_turn(self) -> Callable[[], None]:
-        """Wait until the first request of a call may be read: as in `turn`, and only a few first requests of one caller
-        are read at a time. Returns a function to call once the request was read.
+        """Wait until the first request of a call may be read. Beside the wait of `turn`, only a few first requests of
+        one caller are read at a time. Returns a function to call once the request was read.
         """
         await self.turn()
         if not self._budgets.contended:
@@ -262,13 +266,15 @@ class Budget:
         return ends
 
     def ask_turn(self) -> "asyncio.Future[None] | None":
-        """None when a call may go on at once, else a future that is done when its turn comes. A call that stops waiting
-        cancels the future.
+        """None when a call may go on at once, else a future that is done when the call's turn comes. A call that stops
+        waiting must cancel the future.
         """
         return self._reading.ask()
 
     async def refusal_turn(self) -> None:
-        """Wait until one more call of this caller may be refused."""
+        """Wait until one more call of this caller may be refused, so that who is refused again and again is slowed
+        down.
+        """
         turn = self._refused.ask()
         if turn is not None:
             await turn
@@ -280,7 +286,7 @@ class Budget:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the budget equals a new one: no call holds it and its caller owes nothing."""
+        """Whether the budget is as good as a new one: no call holds it and its caller has used up nothing."""
         if self.places:
             return False
         now = self._budgets.now()
@@ -288,7 +294,7 @@ class Budget:
 
 
 class WriteTurn:
-    """The turn of a stream that writes and also waits for other things: `wake` is called when its turn comes."""
+    """The turn of a stream that writes and also waits for other things: `wake` is called when the stream may write."""
 
     __slots__ = ("_budget", "_turn", "_wake")
 
@@ -298,7 +304,9 @@ class WriteTurn:
         self._turn: asyncio.Future[None] | None = None
 
     def has_come(self) -> bool:
-        """Whether the stream may write now. If not, its turn is asked for, and `wake` is called when it comes."""
+        """Whether the stream may write now. If not, it is put into its caller's waiting line, and `wake` is called when
+        it may.
+        """
         if self._turn is not None:
             if not self._turn.done():
                 return False
@@ -311,14 +319,14 @@ class WriteTurn:
         return False
 
     def cancel(self) -> None:
-        """Stop waiting for the turn."""
+        """Leave the waiting line, because the stream ends."""
         if self._turn is not None:
             self._turn.cancel()
 
 
 class Budgets:
-    """The budgets of all callers of a process. `now` is a clock that only goes forward, in seconds; `short_of_memory`
-    tells whether the process has too little memory left.
+    """The budgets of all callers of a process. `now` returns seconds on a clock that only goes forward;
+    `short_of_memory` returns whether the process has too little memory left.
     """
 
     def __init__(
@@ -348,8 +356,8 @@ class Budgets:
         return not self._with_places
 
     def enter(self, key: CallerKey) -> Budget:
-        """Take a place for a call that just arrived, to be given back with `leave`; returns the caller's budget. Raises
-        RefusedStreamError, having taken none.
+        """Count a call that just arrived against its caller, until `leave`; returns the caller's budget. Raises
+        RefusedStreamError, with nothing counted, when the caller has too many calls open.
         """
         budget = self._all.get(key)
         if budget is None:
@@ -365,7 +373,7 @@ class Budgets:
         return budget
 
     async def admit(self, key: CallerKey) -> Budget:
-        """Take a place as in `enter`, but let a caller that is refused again and again wait for each refusal."""
+        """Count a call as `enter` does; but a caller that is refused again and again has to wait for each refusal."""
         try:
             return self.enter(key)
         except RefusedStreamError:
@@ -373,8 +381,9 @@ class Budgets:
             raise
 
     async def admit_beside(self, key: CallerKey) -> Budget:
-        """Take a place as in `admit` for a call that does not count against the server's streams, to be given back with
-        `leave_beside`. Also refused when there are as many such calls, of all callers, as streams may be.
+        """Count a call that is no discovery stream as `admit` does, until `leave_beside`. It does not take one of the
+        server's streams; but it is refused also when there are as many such calls, of all callers, as there may be
+        streams.
         """
         limit = self.limits.streams_per_replica
         if self._beside >= limit:
@@ -384,14 +393,13 @@ class Budgets:
         return budget
 
     def leave_beside(self, budget: Budget) -> None:
-        """Give back the place taken by `admit_beside`."""
+        """Stop counting a call that `admit_beside` counted."""
         self._beside -= 1
         self.leave(budget)
 
     async def turned_away(self, key: CallerKey) -> None:
-        """Count a call that is about to be refused: it costs like one that is not, and its caller waits if it spent its
-        budget. Calls beyond the number of its places, calls beyond the server's number and calls while memory is short
-        do not wait but end at once.
+        """Count a call that is about to be refused as if it had been opened, and wait if its caller spent its budget.
+        There is no wait when too many refused calls wait already, of this caller or of all, or while memory is short.
         """
         budget = self._all.get(key)
         if budget is None:
@@ -409,16 +417,16 @@ class Budgets:
         return self.limits.streams_per_identity if key.identity else self.limits.streams_per_address
 
     def leave(self, budget: Budget) -> None:
-        """Give back the place taken by `enter` or `admit`."""
+        """Stop counting a call that `enter` or `admit` counted."""
         budget.places -= 1
         self._with_places -= not budget.places
 
     def forget(self) -> None:
-        """Drop the budgets of callers that left and owe nothing; called now and then."""
+        """Drop the budgets of callers without an open call that have used up nothing; called now and then."""
         for budget in tuple(self._all.values()):
             if budget.is_untouched:
                 del self._all[budget.key]
 
 
 def _nothing() -> None:
-    """Release nothing: no turn was taken."""
+    """Stands for the function that gives a turn back, where no turn was taken."""

@@ -15,8 +15,8 @@ _MOUNT = PurePosixPath("/sys/fs/cgroup")
 
 
 def cgroup_files(membership: str) -> Iterator[PurePosixPath]:
-    """The files that may limit the memory of a process whose /proc/self/cgroup has this content: of its cgroup and all
-    above.
+    """The files that may limit the memory of a process whose /proc/self/cgroup has the content `membership`: those of
+    its cgroup and of all above it.
 
     Version 2 has one line `0::/path`, version 1 a line `4:memory:/path` among others. In a container the path may be
     that of the host, of which only the root is there to be read.
@@ -35,17 +35,17 @@ def cgroup_files(membership: str) -> Iterator[PurePosixPath]:
 
 
 def least_limit(texts: Iterable[str], machine_bytes: int) -> int:
-    """The least of these limits, given the content of their files, and of the machine's memory, in bytes; 0 when
-    nothing is known.
+    """The least of some cgroup limits and the machine's memory, in bytes; 0 when nothing is known. `texts`: the
+    contents of the files of the limits.
 
-    Version 2 says `max` for none, version 1 a number that no machine has.
+    Version 2 says `max` for no limit, version 1 a number that no machine has.
     """
     limits = [int(text) for text in map(str.strip, texts) if text.isascii() and text.isdigit()]
     return min((each for each in (*limits, machine_bytes) if each > 0), default=0)
 
 
 def allowed_bytes(limits: Limits, workers: int) -> int:
-    """The bytes of memory that each of this number of workers may use; 0 when unknown."""
+    """The bytes of memory that each of `workers` processes may use; 0 when unknown."""
     if limits.memory_mib:
         return limits.memory_mib * _MIB
     files = map(Path, cgroup_files(_read(_MEMBERSHIP)))

@@ -22,8 +22,8 @@ _MAX_FRAMES = 20
 
 
 class Watchdog:
-    """Notices when the event loop on which `start` is called is blocked. `blocked` is called each time, from the
-    watchdog's thread.
+    """Notices, from a thread of its own, when the event loop on which `start` is called is blocked, and logs where.
+    `blocked` is called in that thread each time.
     """
 
     def __init__(self, blocked: Callable[[], None]) -> None:
@@ -64,7 +64,7 @@ class Watchdog:
                 log.warning("loop.blocked", since_s=round(looked_at - beat_at, 2), where=self._stack())
 
     def _stack(self) -> list[str]:
-        """The calls that the loop's thread is in, the innermost first: places only, no values."""
+        """The stack of the loop's thread, innermost call first: file, line and function of each, no values."""
         frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - documented under this name
         places = [f"{each.f_code.co_filename}:{line} {each.f_code.co_qualname}" for each, line in walk_stack(frame)]
         return places[:_MAX_FRAMES]

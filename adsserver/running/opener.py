@@ -7,11 +7,11 @@ from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
 
 
 class StoreStatus(Protocol):
-    """The status of the store: what it has loaded, and what is wrong with it."""
+    """The status of the store, the door to the database: what it has loaded, and what is wrong with it."""
 
     @property
     def loaded(self) -> Mapping[str, tuple[str, int]]:
-        """(lineage, epoch) of the snapshot that each environment is served from."""
+        """The snapshot that each environment is served from, as (lineage, epoch) by the environment's key."""
         ...
 
     @property
@@ -26,18 +26,18 @@ class StoreStatus(Protocol):
 
     @property
     def unfit(self) -> tuple[str, ...]:
-        """Why this process must not be sent clients, whatever it has loaded: problems with its keys, or with the
-        tables.
+        """Why no clients must be sent to this process, whatever it has loaded: problems with its keys, or with the
+        database's tables. Empty when there are none.
         """
         ...
 
 
 class Store(Protocol):
-    """The door to everything outside the streams (`adsserver.store`)."""
+    """The door to everything outside the streams, such as the database (`adsserver.store`)."""
 
     @property
     def contents(self) -> ContentKeeper:
-        """The bytes of contents, by address."""
+        """The source of the bytes of contents."""
         ...
 
     @property
@@ -47,15 +47,15 @@ class Store(Protocol):
 
     @property
     def fleet(self) -> FleetStatus:
-        """The status of the clients of all servers."""
+        """The status of the clients of all ADS processes."""
         ...
 
     def start(self) -> None:
-        """Start loading snapshots."""
+        """Start loading snapshots from the database."""
         ...
 
     def stop(self, timeout_s: float) -> None:
-        """Write the facts that are left and end, within `timeout_s` seconds."""
+        """Write the facts that wait and end, within `timeout_s` seconds."""
         ...
 
     def status(self) -> StoreStatus:

@@ -30,7 +30,7 @@ _COLLECT_AFTER = (20_000, 3, 8)
 
 
 class AdsProcess:
-    """The parts of one process and the order in which they start and stop."""
+    """Starts and stops the parts of one ADS process in their order: the store, the gRPC server and the status port."""
 
     def __init__(self, config: AdsConfig, registry: CollectorRegistry) -> None:
         self._config = config
@@ -41,7 +41,9 @@ class AdsProcess:
         self._server: AdsServer | None = None
 
     async def run(self, open_store: StoreOpener) -> None:
-        """Serve until `stop`. Raises AdsConfigError when the port cannot be had."""
+        """Serve until `stop` is called and the streams have ended. Raises AdsConfigError when the port cannot be
+        had.
+        """
         loop = asyncio.get_running_loop()
         raise_file_limit()
         store = self._store = await asyncio.to_thread(open_store, self._on_directory(loop))
@@ -59,17 +61,17 @@ class AdsProcess:
         log.info("ads.stopped")
 
     def stop(self) -> None:
-        """Begin to drain; called on the event loop."""
+        """Take no new streams from now on and end the open ones little by little; called on the event loop."""
         self._stop.set()
 
     def stop_on_signals(self) -> None:
-        """Begin to drain on SIGTERM and SIGINT."""
+        """Let SIGTERM and SIGINT do what `stop` does."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
 
     def readiness(self) -> Readiness:
-        """Whether this process should be sent clients, and why not (reliability P9, F22)."""
+        """Whether clients should be sent to this process, and if not, why (reliability P9, F22)."""
         if self._server is None or self._store is None:
             return Readiness(("starting",), loaded={})
         status = self._store.status()
@@ -134,15 +136,17 @@ async def serve_here(config: AdsConfig, open_store: StoreOpener) -> None:
 
 
 def tune_collector() -> None:
-    """Let the garbage collector look for cycles less often, and never among modules and tables, which live as long as
-    the process.
+    """Let the garbage collector look for cycles less often, and leave out modules and tables, which live as long as the
+    process.
     """
     gc.set_threshold(*_COLLECT_AFTER)
     gc.freeze()
 
 
 def raise_file_limit() -> None:
-    """Raise the limit of open files to what the system allows this process: a connection is one (dependencies.md 8)."""
+    """Raise the number of files that this process may open to what the system allows: each connection counts as one
+    (dependencies.md 8).
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # macOS refuses "unlimited" here; the soft limit in force then has to do.
     with suppress(ValueError, OSError):

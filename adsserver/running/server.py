@@ -12,11 +12,11 @@ import grpc
 import structlog
 from grpc_health.v1 import health, health_pb2
 
-from adsserver.config import AdsConfig, AdsConfigError, AuthMode, host_and_port
+from adsserver.config import AdsConfig, AdsConfigError, host_and_port
 from adsserver.engine.settings import EngineSettings
 from adsserver.identity.authorities import Authorities
 from adsserver.identity.callers import Callers
-from adsserver.identity.identification import identification, nobody
+from adsserver.identity.identification import Known, identification
 from adsserver.identity.tls import Certificates, server_credentials
 from adsserver.limits.admission import Admission, DeniedNames, LoopLag, MemoryBound, resident_bytes
 from adsserver.limits.budgets import Budgets
@@ -30,6 +30,7 @@ from adsserver.servicers.methods import method_table
 from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.shared import Shared
 from adsserver.wire.discovery import Decoder, Encoder
+from xdscore.auth_modes import AuthMode
 from xdscore.limits import Limits
 from xdscore.version import VERSION
 
@@ -51,7 +52,7 @@ _CORE_AGE_JITTER = 0.1
 
 
 class AdsServer:
-    """One gRPC server and everything it needs for its streams. For use on the event loop."""
+    """One gRPC server and everything it needs for its streams. To be used on the event loop."""
 
     def __init__(
         self, config: AdsConfig, contents: ContentKeeper, facts: Facts, fleet: FleetStatus, metrics: Metrics
@@ -66,7 +67,8 @@ class AdsServer:
         self._budgets = Budgets(limits, time.monotonic, lambda: self._memory.short)
         self._watchdog = Watchdog(metrics.loop_blocks.inc)
         self._hub = Hub(limits.fan_out_slice_ms / 1000)
-        client_ca = config.tls.client_ca if config.tls is not None and config.auth is AuthMode.MTLS else None
+        certificates = config.auth.facts.certificates
+        client_ca = config.tls.client_ca if config.tls is not None and certificates else None
         self._callers = Callers(authorities=Authorities(client_ca) if client_ca is not None else None)
         self._parsers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ads-parse")
         self._shared = Shared(
@@ -86,10 +88,11 @@ class AdsServer:
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
         self._status = StatusServicer(fleet, self._memory, limits, metrics)
-        identify = identification(config, self._callers, self._callers.admits, time.time)
+        known = Known(config, self._callers, self._callers.admits, time.time)
+        identify = identification(config.auth, known)
         # The status is for operators, whose API token the servicer checks itself; where data planes are known by
         # tokens, too, both would travel in the same metadata (protocol.md K2).
-        identify_reader = nobody if config.auth is AuthMode.TOKEN else identify
+        identify_reader = identification(AuthMode.NONE, known) if config.auth.facts.tokens else identify
         self.methods = method_table(self._shared, identify, self._health, self._status, identify_reader)
         options = channel_options(limits, shared_port=config.workers > 1)
         self._server = grpc.aio.server(handlers=[self.methods], options=options)
@@ -109,7 +112,7 @@ class AdsServer:
 
     @property
     def tls_problem(self) -> str:
-        """What is wrong with the certificate or its files; empty when nothing is, and without TLS."""
+        """What is wrong with the server's certificate or its files; empty when nothing is, or the server has no TLS."""
         return self._certificates.problem() if self._certificates is not None else ""
 
     @property
@@ -119,7 +122,7 @@ class AdsServer:
 
     @property
     def idle(self) -> bool:
-        """Whether no stream is open and nothing is kept for one."""
+        """Whether no stream or other call is open, and nothing is remembered of one that was."""
         shared = self._shared
         nobody = not shared.open and not shared.admission.open and self._budgets.empty
         return nobody and self._hub.empty and self._callers.empty
@@ -132,7 +135,7 @@ class AdsServer:
             if config.tls is None:
                 return self._server.add_insecure_port(config.address)
             self._certificates = Certificates(config.tls, self._certificate_changed)
-            credentials = server_credentials(self._certificates, client_certificates=config.auth is AuthMode.MTLS)
+            credentials = server_credentials(self._certificates, client_certificates=config.auth.facts.certificates)
             return self._server.add_secure_port(config.address, credentials)
         except RuntimeError as error:
             raise AdsConfigError(
@@ -141,7 +144,7 @@ class AdsServer:
             ) from error
 
     async def start(self) -> None:
-        """Accept streams. Until the first directory they are kept silent (decisions C4)."""
+        """Accept streams. They are sent nothing until the first directory is loaded (decisions C4)."""
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
         self._watchdog.start()
@@ -158,14 +161,16 @@ class AdsServer:
         self._tasks = [asyncio.create_task(each) for each in work]
 
     def directory_changed(self, directory: Directory) -> None:
-        """Serve from this directory from now on."""
+        """Serve from this directory (environments, snapshots, tokens) from now on."""
         self._callers.replace(directory.tokens)
         unknown = {word for snapshot in directory.snapshots.values() for word in snapshot.unknown}
         self._metrics.types_unknown.set(len(unknown))
         self._metrics.publications.inc(self._hub.replace(directory))
 
     async def stop(self, spread_s: float = DRAIN_SPREAD_S, limit_s: float = DRAIN_LIMIT_S) -> None:
-        """Take no new streams, end the open ones spread over a time, cut what is left at the limit (F14)."""
+        """Take no new streams, end the open ones spread over `spread_s` seconds, and cut off what is left after
+        `limit_s` seconds (F14).
+        """
         self.draining = True
         await self._health.enter_graceful_shutdown()
         self._status.close()
@@ -193,7 +198,9 @@ class AdsServer:
         )
 
     async def _hold_contents(self) -> None:
-        """Tell the store now and then which contents of earlier snapshots streams may still have to be sent."""
+        """Tell the store, again and again, which contents of earlier snapshots streams may still have to be sent, so
+        that it keeps them.
+        """
         while True:
             await asyncio.sleep(_HOLD_PERIOD_S)
             needed: set[bytes] = set()
@@ -204,7 +211,9 @@ class AdsServer:
             self._contents.hold(frozenset(needed))
 
     async def _watch_answers(self) -> None:
-        """Count the streams whose clients leave a response without an answer: a signal, no action (B13, I3a)."""
+        """Set the metric of streams whose clients leave a response without an ACK or NACK, again and again. Nothing
+        else is done about them (B13, I3a).
+        """
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_ANSWERS_PERIOD_S)
@@ -213,10 +222,11 @@ class AdsServer:
             self._metrics.unanswered.set(silent)
 
     async def _look_after(self) -> None:
-        """End streams that are as old as they may be (protocol.md J3) or whose clients neither read nor ask (F17).
+        """End streams that have reached their greatest age (protocol.md J3) or whose clients neither read nor ask
+        (F17), until cancelled.
 
-        One look for all: a timer for each stream and for each write would cost more. In slices: what came at the same
-        time is due at the same time, and to end a stream is work.
+        One loop looks at all streams: a timer for each stream and each write would cost more. It pauses in between,
+        because many streams that began together are due together.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -236,7 +246,9 @@ class AdsServer:
 
 
 def channel_options(limits: Limits, *, shared_port: bool) -> list[tuple[str, int]]:
-    """The channel arguments of the gRPC server: those of reliability (e), with the numbers of these limits."""
+    """The channel arguments of the gRPC server, from these limits (reliability (e)). `shared_port`: whether other
+    processes listen at the same port.
+    """
     age_ms = limits.connection_age_s * 1000
     spread = limits.connection_age_jitter_percent / 100
     # A stream ends by itself, between two responses, at its age. For its reconnect to reach another server, the

@@ -65,7 +65,9 @@ async def supervise(config: AdsConfig, open_store: StoreOpener) -> int:
 
 @contextmanager
 def _reserved(address: str) -> Iterator[int]:
-    """The port of the address, held for the workers: bound without listening, so that nobody else gets it."""
+    """A context that keeps the port of this address for the workers: bound without listening, so that nobody else gets
+    it. Yields the port's number.
+    """
     host, port = host_and_port(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -85,7 +87,7 @@ def _reserved(address: str) -> Iterator[int]:
 
 @contextmanager
 def _metrics_folder(home: Path) -> Iterator[Path]:
-    """A folder for the workers' metric files, removed at the end."""
+    """A context that yields a new folder in `home` for the workers' metric files, and removes it at the end."""
     try:
         run = home / "run"
         run.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -100,7 +102,7 @@ def _metrics_folder(home: Path) -> Iterator[Path]:
 
 
 class _Worker:
-    """One running worker process and its last report."""
+    """One running worker process and what it reported of its readiness last."""
 
     def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
         self.process = process
@@ -108,7 +110,7 @@ class _Worker:
         self.readiness = Readiness(("starting",), loaded={})
 
     def hear(self) -> None:
-        """Read the worker's reports; the pipe ends when the process does."""
+        """Read what the worker reports through its pipe, until the process ends."""
         with suppress(EOFError, OSError):
             while self.pipe.poll():
                 said = json.loads(self.pipe.recv_bytes())
@@ -119,8 +121,8 @@ class _Worker:
 
 
 class _Fleet:
-    """The worker processes. A worker that dies is started again, later each time; one that cannot start
-    ends them all.
+    """The worker processes. A worker that dies is started again, after a longer wait each time; when one cannot start
+    at all, all are ended.
     """
 
     def __init__(self, config: AdsConfig, open_store: StoreOpener, folder: Path) -> None:
@@ -148,12 +150,12 @@ class _Fleet:
         return self._status
 
     def stop(self) -> None:
-        """Drain all workers."""
+        """Let all workers end: each takes no new streams and ends its open ones."""
         self._stopping.set()
 
     def readiness(self) -> Readiness:
-        """The readiness of all workers together: ready when each is, with the snapshots that all of them
-        have at least.
+        """The readiness of all workers together: ready when each is. Of each environment the oldest snapshot that any
+        worker serves is reported.
         """
         reasons: list[str] = []
         warnings: list[str] = []
@@ -170,7 +172,7 @@ class _Fleet:
         return Readiness(tuple(reasons), tuple(warnings), loaded)
 
     def metrics(self) -> bytes:
-        """The sum of all workers' metrics."""
+        """The metrics of all workers summed up, in Prometheus' text format."""
         registry = CollectorRegistry()
         # prometheus_client has no annotations here.
         multiprocess.MultiProcessCollector(registry, path=str(self._folder))  # type: ignore[no-untyped-call]

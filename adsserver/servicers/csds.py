@@ -44,10 +44,10 @@ T = TypeVar("T")
 
 
 class StatusServicer:
-    """The methods of the client status service (CSDS). Made once per server, used on its event loop.
+    """The methods of the client status service (CSDS). One per server, used on its event loop.
 
-    Its places are its own, counted for each token: streams take none of them, a token none of another's, and whoever
-    has no token is turned away from memory, having waited for nothing and nobody for them.
+    The calls of each API token are limited by themselves: they take nothing from streams, nor from another token's
+    calls. A caller without a known token is refused by a look into memory alone, so that it makes nobody wait.
     """
 
     def __init__(self, fleet: FleetStatus, memory: MemoryBound, limits: Limits, metrics: Metrics) -> None:
@@ -63,17 +63,17 @@ class StatusServicer:
 
     @property
     def open(self) -> int:
-        """The number of calls that have a place."""
+        """The number of calls that are being served."""
         return self._calls.total()
 
     def close(self) -> None:
-        """End the open streams, because the server stops; on the event loop."""
+        """End the open streams, because the server stops; called on the event loop."""
         self._closing.set()
         self._thread.shutdown(wait=False)
 
     def check(self, caller: Peer) -> None:
-        """Refuse a call whose API token is not among those that were read last: before it takes a place, a thread or
-        the database. Raises UnauthenticatedError, UndecidedError.
+        """Refuse a call whose API token was not among those last read, before the call costs a thread or the database
+        anything. Raises UnauthenticatedError, UndecidedError.
         """
         try:
             self._check(_token(caller))
@@ -87,7 +87,7 @@ class StatusServicer:
         await self._serve(context, self._once)
 
     async def stream(self, _: object, context: Context, __: Caller) -> None:
-        """Serve StreamClientStatus: one response for each request, as of that moment."""
+        """Serve StreamClientStatus: for each request one response, with the status at that moment."""
         await self._serve(context, self._each)
 
     async def _serve(self, context: Context, answer: Callable[[Context, str], Awaitable[None]]) -> None:
@@ -112,7 +112,7 @@ class StatusServicer:
             longest_s = None
 
     def _check(self, token: str) -> None:
-        """Refuse a token that is not among those that were read last; what it may read is asked in the thread."""
+        """Refuse a token that was not among those last read. What the token may read is asked later, in the thread."""
         try:
             known = self._fleet.knows(token)
         except FleetUnavailableError as error:
@@ -141,7 +141,9 @@ class StatusServicer:
                 del self._calls[token]
 
     async def _next(self, context: Context, longest_s: float | None) -> bytes | None:
-        """The next request, waited for `longest_s` seconds at most; None when the client sends no more."""
+        """The next request, for which it waits `longest_s` seconds at most (None: without end); None when the client
+        sends no more.
+        """
         read = asyncio.ensure_future(context.read())
         closing = asyncio.ensure_future(self._closing.wait())
         try:
@@ -210,8 +212,8 @@ class StatusServicer:
         return found.data
 
     def _reader(self, token: str) -> Reader:
-        """The reader for whom the token speaks. Denied unless the accounts say otherwise; whatever fails on the way
-        denies, too.
+        """The reader that the token stands for. Raises StreamEndError unless the accounts in the database allow it;
+        also when these cannot be read.
         """
         try:
             reader = self._fleet.reader(token)
@@ -228,7 +230,7 @@ class StatusServicer:
 
 
 def _token(context: Peer) -> str:
-    """The one bearer token of a call. Raises StreamEndError."""
+    """The one bearer token of a call. Raises StreamEndError when there is not exactly one."""
     try:
         return bearer_token(context.invocation_metadata() or ())
     except ValueError as error:

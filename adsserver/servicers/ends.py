@@ -16,7 +16,7 @@ class End:
 
     @property
     def cause(self) -> str:
-        """The cause as the stream's record has it."""
+        """The reason as it is recorded with the stream."""
         return self.text or "the client ended the stream"
 
 
@@ -33,9 +33,9 @@ BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream;
 
 
 def not_in(environment: str, identity: str) -> End:
-    """The end of a stream whose token is good for one environment only while its client belongs to another one. The
-    text holds what the token carries and nothing else: it is the same whether or not the environment exists, and
-    wherever else it is led (threat 2).
+    """The end of a stream whose token is good for one environment only, while its client belongs to another one. The
+    text holds what the token says and nothing else, so it does not tell whether that environment exists nor which one
+    the client belongs to (threat 2).
     """
     return End(
         grpc.StatusCode.PERMISSION_DENIED,
@@ -46,7 +46,7 @@ def not_in(environment: str, identity: str) -> End:
 
 def not_as(node_id: str, identity: str) -> End:
     """The end of a stream whose identity may not use this node id in its environment. The text holds what the caller
-    said and proved and nothing else: not which environment that is, nor which node ids it takes (threat 2).
+    said and proved and nothing else: not which environment that is, nor which node ids are allowed there (threat 2).
     """
     return End(
         grpc.StatusCode.PERMISSION_DENIED,
@@ -61,8 +61,8 @@ def _brief(text: str) -> str:
 
 
 def no_request(limit_ms: int) -> End:
-    """The end of a stream whose first request did not come in time. UNAVAILABLE is what every client takes for "later,
-    and not at once": DEADLINE_EXCEEDED is what it says itself when its own time is over, and to some that is the end.
+    """The end of a stream whose first request did not come within `limit_ms`. Its status is UNAVAILABLE, which every
+    client takes for "try again later"; some would take DEADLINE_EXCEEDED for their own timeout and give up.
     """
     return End(
         grpc.StatusCode.UNAVAILABLE,
@@ -71,12 +71,12 @@ def no_request(limit_ms: int) -> End:
 
 
 def lost(reason: str) -> End:
-    """The end of a stream whose caller's credential ended; the reason is sent."""
+    """The end of a stream whose caller's credential ended; `reason` is sent to the client."""
     return End(grpc.StatusCode.UNAUTHENTICATED, reason)
 
 
 class StreamEndError(Exception):
-    """Raised while requests are read, to end the stream for the reason in `end`."""
+    """Raised while requests are read, to end the stream; `end` says with which status and text."""
 
     def __init__(self, end: End) -> None:
         super().__init__(end.text)

@@ -17,7 +17,7 @@ _FIRST_AT_ONCE, _MOST_AT_ONCE = 8, 64
 
 
 class Subscriber(Protocol):
-    """A stream as the hub knows it."""
+    """A stream, with what the hub needs of it."""
 
     @property
     def client(self) -> ClientFacts:
@@ -25,19 +25,19 @@ class Subscriber(Protocol):
         ...
 
     def offer(self, publication: Publication) -> None:
-        """Take notice that something newer is published in the stream's environment."""
+        """Take note that something newer is published in the stream's environment."""
         ...
 
     def move(self) -> None:
-        """End soon, because the client belongs to another environment now."""
+        """End the stream soon, because its client belongs to another environment now."""
         ...
 
 
 class Hub:
-    """The environments of a process, what is published in each, and the streams of each. `slice_s` is the loop time
-    that one slice of a fan-out may take, in seconds.
+    """The environments of a process, what is published in each, and the streams of each. `slice_s`: the seconds for
+    which the event loop may tell streams of something new before it lets others run.
 
-    `published` is set once anything verified can be served (reliability P9).
+    `published` is set once a verified snapshot can be served (reliability P9).
     """
 
     def __init__(self, slice_s: float) -> None:
@@ -62,8 +62,8 @@ class Hub:
         return not self._streams
 
     async def wait_loaded(self, longest_s: float) -> bool:
-        """Wait for the first directory, `longest_s` seconds at most; returns whether it is there. Without one no stream
-        can be given an environment.
+        """Wait until environments and snapshots were loaded for the first time, `longest_s` seconds at most; returns
+        whether they were. Before that no environment can be chosen for a stream.
         """
         if self._loaded.is_set():
             # Nearly always: not worth a timer.
@@ -84,8 +84,8 @@ class Hub:
         return next((each.takes_node(client) for each in self._environments if each.key == environment), True)
 
     def publication(self, environment: str) -> Publication | None:
-        """The publication that the environment's streams are served from; None when nothing of it could be verified
-        yet.
+        """The publication (a snapshot and what follows from it) that the environment's streams are served from; None
+        when no snapshot of it could be verified yet.
         """
         return self._publications.get(environment)
 
@@ -94,7 +94,7 @@ class Hub:
         self._streams.setdefault(environment, set()).add(stream)
 
     def leave(self, environment: str, stream: Subscriber) -> None:
-        """Offer the stream nothing more, because it ended."""
+        """Stop offering publications to the stream, because it ended."""
         members = self._streams.get(environment)
         if members is not None:
             members.discard(stream)
@@ -104,7 +104,8 @@ class Hub:
     def replace(self, directory: Directory) -> int:
         """Serve from this directory from now on; returns the number of environments with something new.
 
-        An environment that is listed without a snapshot keeps its last one (reliability P8); one not listed is gone.
+        An environment that the directory lists without a snapshot keeps its last one (reliability P8); one that it does
+        not list is dropped.
         """
         listed = {environment.key for environment in directory.environments}
         for key in self._publications.keys() - listed - directory.snapshots.keys():
@@ -126,7 +127,7 @@ class Hub:
         return changed
 
     async def run(self) -> None:
-        """Tell streams of new publications and changed environments until cancelled."""
+        """Tell streams of new publications, and of environments that changed, until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -158,10 +159,11 @@ class Hub:
 
 
 class Pace:
-    """Gives the loop back whenever a slice of time is used up, so that new requests are answered in between.
+    """Lets the event loop run other work whenever `slice_s` seconds were used, so that new requests are answered in
+    between.
 
-    Waking a stream costs little, and what it then writes much: so few are woken at once that they, too, are done
-    within a slice. How many that is, is learnt from how long the last ones took (reliability F30).
+    Waking a stream costs little, and what the stream then writes costs much; so only as many streams are woken at a
+    time as can also write within `slice_s`. That number is learnt from how long the last ones took (reliability F30).
     """
 
     def __init__(self, slice_s: float) -> None:
@@ -171,7 +173,9 @@ class Pace:
         self._at_once = self._left = _FIRST_AT_ONCE
 
     async def breathe(self) -> None:
-        """Count one more stream that was looked at; give the loop back when the slice of time is used up."""
+        """Count one stream that was woken or looked at; let the event loop run other work when enough were, or their
+        time is used up.
+        """
         self._left -= 1
         now = self._time()
         if self._left > 0 and now < self._until:

@@ -7,20 +7,12 @@ for gRPC itself would wait for the one request of a unary call for ever.
 """
 
 import asyncio
+import importlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from types import ModuleType
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import grpc
-from envoy.service.cluster.v3 import cds_pb2
-from envoy.service.discovery.v3 import ads_pb2
-from envoy.service.endpoint.v3 import eds_pb2
-from envoy.service.extension.v3 import config_discovery_pb2
-from envoy.service.listener.v3 import lds_pb2
-from envoy.service.route.v3 import rds_pb2, srds_pb2
-from envoy.service.runtime.v3 import rtds_pb2
-from envoy.service.secret.v3 import sds_pb2
 from envoy.service.status.v3 import csds_pb2
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
@@ -36,32 +28,10 @@ from adsserver.servicers.shared import Context, Shared
 from adsserver.servicers.stream import Stream
 from xdscore.callers import caller_key
 from xdscore.limits import Limits
-from xdscore.resource_types import (
-    CLUSTER,
-    ENDPOINT,
-    EXTENSION,
-    LISTENER,
-    ROUTE,
-    RUNTIME,
-    SCOPED_ROUTE,
-    SECRET,
-    VIRTUAL_HOST,
-    ResourceType,
-)
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType
 
-# protocol.md A1. The generated module, the service in it, and the type it serves; None: all types, aggregated.
-_SERVICES: tuple[tuple[ModuleType, str, ResourceType | None], ...] = (
-    (ads_pb2, "AggregatedDiscoveryService", None),
-    (cds_pb2, "ClusterDiscoveryService", CLUSTER),
-    (eds_pb2, "EndpointDiscoveryService", ENDPOINT),
-    (lds_pb2, "ListenerDiscoveryService", LISTENER),
-    (rds_pb2, "RouteDiscoveryService", ROUTE),
-    (rds_pb2, "VirtualHostDiscoveryService", VIRTUAL_HOST),
-    (srds_pb2, "ScopedRoutesDiscoveryService", SCOPED_ROUTE),
-    (sds_pb2, "SecretDiscoveryService", SECRET),
-    (rtds_pb2, "RuntimeDiscoveryService", RUNTIME),
-    (config_discovery_pb2, "ExtensionConfigDiscoveryService", EXTENSION),
-)
+# Spelled as the services of single types are in the table of types.
+_AGGREGATED = "envoy.service.discovery.v3.ads_pb2:AggregatedDiscoveryService"
 
 _VARIANTS = {
     "envoy.service.discovery.v3.DiscoveryRequest": Variant.SOTW,
@@ -75,7 +45,9 @@ Behaviour = Callable[[Any, Context, Caller], Awaitable[object]]
 
 
 class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in grpc-stubs only
-    """The methods by their full path, `/package.Service/Method`; `unknown` answers for every other path."""
+    """The server's methods by their full path, `/package.Service/Method`; `unknown` is the handler of every other
+    path.
+    """
 
     def __init__(self, methods: Mapping[str, Handler], unknown: Handler) -> None:
         self.methods = methods
@@ -98,13 +70,12 @@ def method_table(
     status: StatusServicer,
     identify_reader: Identify,
 ) -> MethodTable:
-    """All methods of the server. `identify_reader` identifies callers of the status service, which asks for an
-    operator's token.
+    """All methods of the server. `identify_reader` identifies callers of the client status service (CSDS), who show an
+    operator's API token; `identify` those of all others.
     """
     methods: dict[str, Handler] = {}
     names: list[str] = []
-    for module, name, kind in _SERVICES:
-        service: ServiceDescriptor = module.DESCRIPTOR.services_by_name[name]
+    for service, kind in _discovery_services():
         names.append(service.full_name)
         for method in service.methods:
             methods[f"/{service.full_name}/{method.name}"] = _discovery(shared, identify, method, kind)
@@ -121,6 +92,21 @@ def method_table(
     del collected.methods[f"/{health.SERVICE_NAME}/List"]
     methods |= {path: _guarded(shared, identify, handler) for path, handler in collected.methods.items()}
     return MethodTable(methods, grpc.stream_stream_rpc_method_handler(_unknown(shared.budgets)))
+
+
+def _discovery_services() -> Iterator[tuple[ServiceDescriptor, ResourceType | None]]:
+    """Every discovery service with the type it serves; None: all types, aggregated (protocol.md A1)."""
+    yield _service(_AGGREGATED), None
+    for kind in RESOURCE_TYPES:
+        if kind.service:
+            yield _service(kind.service), kind
+
+
+def _service(where: str) -> ServiceDescriptor:
+    """The service that is spelled `generated module:name`."""
+    module, _, name = where.partition(":")
+    found: ServiceDescriptor = importlib.import_module(module).DESCRIPTOR.services_by_name[name]
+    return found
 
 
 def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kind: ResourceType | None) -> Handler:
@@ -184,8 +170,8 @@ def _unknown(budgets: Budgets) -> Callable[[object, Context], Awaitable[object]]
 
 
 async def _turn_away(budgets: Budgets, context: Context, end: End) -> None:
-    """End a call that has no identity or leads to no method. It counts for its address, so that a caller who tries all
-    the time waits.
+    """End a call whose caller proved no identity, or whose path is no method. It counts against the caller's address,
+    so that a caller who tries again and again has to wait.
     """
     try:
         budget = await budgets.admit_beside(caller_key("", context.peer()))
@@ -201,13 +187,13 @@ async def _turn_away(budgets: Budgets, context: Context, end: End) -> None:
 
 
 class _Collector:
-    """Stands in for a server while generated code registers its handlers, so that they can be wrapped."""
+    """Stands in for a gRPC server while generated code registers its handlers, so that they can be wrapped."""
 
     def __init__(self) -> None:
         self.methods: dict[str, Handler] = {}
 
     def add_generic_rpc_handlers(self, _: object) -> None:
-        """Ignore these handlers: the same ones are registered by name, too."""
+        """Ignore the handlers given here: generated code registers the same ones by name, too."""
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
         """Keep the handlers of a service under their full paths."""
@@ -215,9 +201,9 @@ class _Collector:
 
 
 def _guarded(shared: Shared, identify: Identify, handler: Handler) -> Handler:
-    """The handler with the check of identity before it, ended when the caller's credential ends. A call that stays open
-    takes a place like any stream (reliability S6); a single request and response do not, because a load balancer's
-    health check must be answered by a full server.
+    """The handler behind a check of the caller's identity, and cut off when the caller's credential ends. A call that
+    streams responses counts as a stream of the server (reliability S6); one with a single response does not, because a
+    load balancer's health check must be answered by a full server.
     """
     inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_stream
     plain = _plain(inner) if handler.request_streaming else _with_one_request(_plain(inner))
@@ -231,8 +217,8 @@ def _guarded(shared: Shared, identify: Identify, handler: Handler) -> Handler:
 
 
 def _admitted(shared: Shared, serve: Behaviour) -> Behaviour:
-    """A behaviour that waits for a place among the server's streams, and is refused when there is none (reliability
-    F15).
+    """`serve` for calls that count as streams of the server: they wait to be let in, and are refused when the server is
+    full (reliability F15).
     """
 
     async def admitted(_: object, context: Context, caller: Caller) -> object:
@@ -249,8 +235,9 @@ def _admitted(shared: Shared, serve: Behaviour) -> Behaviour:
 
 
 def _counted(shared: Shared, serve: Behaviour) -> Behaviour:
-    """A behaviour that takes no place of the server, but one of its caller's (threat 10). Also while memory is short: a
-    balancer that hears nothing would send all streams of this server elsewhere.
+    """`serve` for calls that count against their caller but not as streams of the server (threat 10). They are served
+    also while memory is short: a load balancer whose health check is not answered would send all streams of this server
+    elsewhere.
     """
 
     async def counted(_: object, context: Context, caller: Caller) -> object:
@@ -274,7 +261,9 @@ async def _ended_well(context: Context, work: Awaitable[object]) -> object:
 
 
 async def _requests(context: Context, budget: Budget, limits: Limits) -> AsyncIterator[object]:
-    """The requests of a call, read at its caller's pace. Raises StreamEndError when the first does not come in time."""
+    """The requests of a call, each read when its caller's budget allows. Raises StreamEndError when the first does not
+    come in time.
+    """
     longest_s: float | None = limits.first_request_ms / 1000
     while True:
         budget.spend(OPENING_S)
@@ -291,7 +280,9 @@ async def _requests(context: Context, budget: Budget, limits: Limits) -> AsyncIt
 
 
 def _with_one_request(serve: Behaviour) -> Behaviour:
-    """A behaviour that reads the only request of a call, passes it on, and writes the response, if there is one."""
+    """Make `serve`, which takes one request, take a call: read the call's only request, and write the response, if
+    there is one.
+    """
 
     async def one(requests: AsyncIterator[object], context: Context, caller: Caller) -> None:
         async for request in requests:
@@ -305,7 +296,7 @@ def _with_one_request(serve: Behaviour) -> Behaviour:
 
 
 def _while_valid(callers: Callers, serve: Behaviour) -> Behaviour:
-    """A behaviour that is cut off with UNAUTHENTICATED when its caller's credential ends (reliability S2)."""
+    """`serve`, cut off with UNAUTHENTICATED when its caller's credential ends (reliability S2)."""
 
     async def bounded(request: object, context: Context, caller: Caller) -> object:
         writer = _Writer(context)
@@ -331,7 +322,7 @@ def _while_valid(callers: Callers, serve: Behaviour) -> Behaviour:
 
 
 class _Writer:
-    """The context of a call, which also knows when no write is in progress: a status that is sent during a write is
+    """The context of a call, which also tells when no write is in progress. A status that is sent during a write is
     lost, and the client would wait for ever.
     """
 
@@ -350,7 +341,7 @@ class _Writer:
             then()
 
     async def write(self, message: bytes) -> None:
-        """Write a message, and afterwards call the function that waits for the end of the write."""
+        """Write a message, and then call the function that `between_writes` was given meanwhile, if any."""
         self._writing = True
         try:
             await self._context.write(message)
@@ -361,8 +352,8 @@ class _Writer:
 
 
 def _plain(inner: Callable[..., Any]) -> Behaviour:
-    """A behaviour around a method that does not need the caller. What an asynchronous generator yields is written, so
-    that all behaviours have one shape.
+    """A method that does not need to know its caller, in the form of those that do. What it yields as an asynchronous
+    generator is written to the call.
     """
     if inspect.isasyncgenfunction(inner):
 

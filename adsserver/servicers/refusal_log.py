@@ -39,8 +39,8 @@ class _Repeats:
 
 
 class RefusalLog:
-    """Writes refusals of a process to its log, a line for each content and then only how often it was repeated. Used on
-    the event loop only.
+    """Writes what clients refuse to the log of a process: a line for each content at once, later only how often it was
+    refused again. Used on the event loop only.
     """
 
     def __init__(self) -> None:
@@ -50,8 +50,8 @@ class RefusalLog:
         self._timer: asyncio.TimerHandle | None = None
 
     def refused(self, info: StreamInfo, fact: Rejected) -> None:
-        """Note that a client refused a response. The text is foreign and may quote content: it is stored with the fact
-        and told with the incident, not here (reliability N8).
+        """Note that a client refused a response. The client's text is not logged, because it may quote content: it is
+        stored with the NACK and shown with the incident (reliability N8).
         """
         first = tuple((member.name, member.content.version) for member in fact.suspects[:_SHOWN_NAMES])
         content = (info.environment, fact.kind.word, first, len(fact.suspects))
@@ -82,7 +82,7 @@ class RefusalLog:
         )
 
     def tell(self) -> None:
-        """Write how often each content was refused since its line, and begin anew; also called when the
+        """Log how often each content was refused since its line was written, and count anew; also called when the
         process stops.
         """
         if self._timer is not None:

@@ -32,7 +32,9 @@ class Reports:
         self._violated: frozenset[str] = frozenset()
 
     def learnt(self, info: StreamInfo, fact: Fact) -> None:
-        """Count a fact that a request brought. A rule that the client breaks again and again is logged once."""
+        """Count what the engine learnt from a request. When the client breaks the same rule again and again, it is
+        logged once.
+        """
         metrics = self._metrics
         match fact:
             case Acknowledged():
@@ -71,8 +73,8 @@ class Reports:
             log.warning("client.probing", **who, names_per_h=limit)
 
     def too_large(self, info: StreamInfo, states: dict[ResourceType, int]) -> None:
-        """Report the types whose full state is too large to be sent now, with their bytes; once for each size a state
-        has (F24).
+        """Count and log the types whose full state is too large to be sent now, given with its bytes; once for each
+        size of a state (F24).
         """
         for kind, size in states.items():
             if self._too_large.get(kind) != size:

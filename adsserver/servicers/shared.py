@@ -46,8 +46,7 @@ class Shared:
 
 
 def stream_id() -> str:
-    """A new id for a stream, unique among all replicas and greater than those of a millisecond before, as UUIDv7 is
-    (RFC 9562, section 5.7): rows of new streams then belong into one place of an index, not beside a hundred thousand
-    old ones.
+    """A new id for a stream, unique among all ADS processes. It begins with the time, as UUIDv7 does (RFC 9562, section
+    5.7), so that the rows of new streams stand together in an index of the database.
     """
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"

@@ -83,7 +83,7 @@ class _Begun:
 
 
 class Stream:
-    """One call of a discovery service. `service` is the type of a single-type service; None on an aggregated one."""
+    """One call of a discovery service. `service`: the type of a single-type service such as CDS; None on ADS."""
 
     def __init__(
         self, shared: Shared, context: Context, variant: Variant, service: ResourceType | None, caller: Caller
@@ -116,7 +116,7 @@ class Stream:
     # What the server and the hub ask for
 
     async def run(self) -> None:
-        """Serve until either side ends, then end the call with the reason. Raises only when the call was cancelled."""
+        """Serve until client or server ends it, then end the call with the reason. Raises only if it was cancelled."""
         end = CLIENT_ENDED
         try:
             budget = await self._shared.admission.enter(caller_key(self._caller.identity, self._context.peer()))
@@ -136,32 +136,32 @@ class Stream:
 
     @property
     def client(self) -> ClientFacts:
-        """The facts about the client by which its environment is chosen; only asked of streams that joined the hub."""
+        """The facts about the client by which its environment is chosen. Not to be asked before the first request."""
         return self._begun.client if self._begun is not None else ClientFacts(identity=self._caller.identity)
 
     @property
     def unanswered_since(self) -> float:
-        """When the oldest response was sent that awaits an answer, by the loop's clock; inf for none."""
+        """When the oldest response without an ACK or NACK was sent, by the event loop's clock; inf for none."""
         return self._begun.session.unanswered_since() if self._begun is not None else math.inf
 
     def needed(self) -> Iterator[Content]:
-        """The contents that the client may have to be sent again although no snapshot has them any more."""
+        """The contents that the client may have to be sent again, even when no snapshot has them any more."""
         return self._begun.session.needed() if self._begun is not None else iter(())
 
     def offer(self, publication: Publication) -> None:
-        """Take notice of a new publication: look whether the client must be sent something."""
+        """Take note of a new publication: find out whether the client must be sent something."""
         if self._begun is not None:
             self._silent_until = math.inf
             if self._begun.session.offer(publication, self._loop.time()):
                 self._wake.set()
 
     def move(self) -> None:
-        """End soon, because the client belongs to another environment now (decisions U18)."""
+        """End the stream soon, because its client belongs to another environment now (decisions U18)."""
         self._end_after(random.uniform(0.0, _MOVE_SPREAD_S), MOVED)  # noqa: S311 - spreads load, keeps no secret
 
     def end_if_due(self, now: float) -> None:
         """End if the client has taken nothing of a response for too long (reliability F17), if it never asked for
-        anything (threat 10), or if the stream is as old as it may be.
+        anything (threat 10), or if the stream is as old as it may be. `now` is the event loop's time.
         """
         if now >= self._too_old_at:
             self._finish(TOO_OLD)
@@ -173,7 +173,7 @@ class Stream:
             self._writer.cancel()
 
     def drain(self, after_s: float) -> None:
-        """End after `after_s` seconds, because the process stops."""
+        """End the stream in `after_s` seconds, because the process stops."""
         self._end_after(after_s, DRAINING)
 
     # Life
@@ -326,7 +326,7 @@ class Stream:
                 budget.spend(sum(spent_s))
 
     def _elsewhere(self, work: Callable[..., _Result], *arguments: object) -> Awaitable[_Result]:
-        """The result of work that takes long and concerns no stream, done off the loop (reliability F25)."""
+        """The result of long work that touches no stream, done in a thread (reliability F25)."""
         return self._loop.run_in_executor(self._shared.parsers, work, *arguments)
 
     async def _begin(self, node: NodeFacts, budget: Budget) -> _Begun:
@@ -379,7 +379,7 @@ class Stream:
             self._wake.set()
 
     def _count_names(self, begun: _Begun, budget: Budget) -> None:
-        """Count the memory that names and the node take as long as the stream keeps them. Raises RefusedStreamError."""
+        """Count the memory of names and node against the caller. Raises RefusedStreamError when it has too much."""
         held = begun.node.kept_bytes + begun.session.name_bytes
         held += self._unsupported.name_bytes if self._unsupported is not None else 0
         if held == self._name_bytes:
@@ -415,7 +415,7 @@ class Stream:
     # Writing
 
     async def _write(self, budget: Budget) -> End:
-        """Write responses until the stream ends; returns the reason for its end."""
+        """Write responses until the stream ends; returns the reason why it ended."""
         self._writer = asyncio.current_task()
         turn = WriteTurn(budget, self._wake.set)
         try:
@@ -445,7 +445,7 @@ class Stream:
             turn.cancel()
 
     def _next_in_turn(self, budget: Budget, turn: WriteTurn) -> bytes | None:
-        """The bytes to write now, if any. An answer waits for its caller's turn; a publication counts for nobody."""
+        """The bytes to write now, if any. Answers to requests wait for the caller's budget, publications do not."""
         if not self._asked:
             return self._next()
         if not turn.has_come():
@@ -482,7 +482,7 @@ class Stream:
         self._shared.metrics.bytes_sent.inc(len(data))
 
     def _arm(self) -> None:
-        """Set a timer for when there may be a response to write, or a reason to end, although nothing arrives."""
+        """Set a timer for when there may be something to write, or a reason to end, though nothing arrives."""
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None
@@ -495,4 +495,4 @@ class Stream:
 
 
 def _nothing() -> None:
-    """Release nothing: the stream holds nothing yet."""
+    """Stands for the function that gives a turn back, where no turn was taken."""

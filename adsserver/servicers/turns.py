@@ -5,8 +5,8 @@ from collections import deque
 
 
 class Turns:
-    """A lock with fair turns, for use on the event loop. `key` names the caller for whom somebody waits; each key has
-    its turn.
+    """A lock for the event loop that several callers take by turns. `key` names the caller for whom one waits: with
+    many waiting under one key, another key still comes next.
     """
 
     def __init__(self) -> None:
@@ -15,7 +15,7 @@ class Turns:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     async def take(self, key: str) -> None:
-        """Wait until it is free and take it; to be given back with `give`."""
+        """Wait until the lock is free and take it; give it back with `give`."""
         if not self._taken:
             self._taken = True
             return
@@ -31,7 +31,7 @@ class Turns:
             raise
 
     def give(self) -> None:
-        """Give it back; the next key takes it. A key for which more are waiting comes last from now on."""
+        """Give the lock back: the next key gets it, and comes last from now on if more are waiting under it."""
         while self._waiting:
             key = next(iter(self._waiting))
             line = self._waiting.pop(key)

@@ -21,12 +21,14 @@ _SHOWN_CHARS = 100
 
 
 class TooManyTypesError(Exception):
-    """The stream asked for more unknown types than a real client could know. The text is sent (RESOURCE_EXHAUSTED)."""
+    """The stream asked for more unknown types than a real client could know. The text is sent to the client
+    (RESOURCE_EXHAUSTED).
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedAnswer:
-    """A response that holds errors only. Its version depends on what it holds (protocol.md F7)."""
+    """A response that holds errors only. Its version is made from these errors (protocol.md F7)."""
 
     type_url: str
     nonce: str
@@ -43,7 +45,9 @@ class _TypeState:
 
 
 class UnsupportedTypes:
-    """The names that one stream subscribes to of types that this server does not know, and the responses due."""
+    """The names that one stream subscribes to of types that this server does not know, and the responses that are due
+    for them.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -54,7 +58,8 @@ class UnsupportedTypes:
         """Take the full list of names of a SotW request. A stale request is ignored (B3); a list without new names
         needs no answer (B7).
 
-        All names of the list are told again with a new one: full state is the safe reading of an unknown type (F9).
+        When a name is new, all names of the list are answered again: a response may have to be complete in a type that
+        nobody here knows (F9).
         """
         state = self._state(request.type_url)
         if request.nonce and request.nonce != state.nonce:
@@ -66,8 +71,8 @@ class UnsupportedTypes:
         state.name_bytes = memory_of(names)
 
     def receive_delta(self, request: UnknownTypeRequest) -> None:
-        """Take the names that a delta request subscribes to. Each is answered, also when it was answered
-        before (C6).
+        """Take the names that a delta request subscribes to. Each of them is answered, even if it was answered before
+        (C6).
         """
         state = self._state(request.type_url)
         state.pending |= _nameable(request.names)
@@ -77,11 +82,11 @@ class UnsupportedTypes:
 
     @property
     def name_bytes(self) -> int:
-        """The memory of the names that are held, in bytes."""
+        """The memory that the subscribed names take, in bytes."""
         return sum(state.name_bytes for state in self._types.values())
 
     def take(self) -> UnsupportedAnswer | None:
-        """The next response to write, which counts as sent; None when there is none."""
+        """The next response to write, which is then treated as sent; None when there is none."""
         for type_url, state in self._types.items():
             if state.pending:
                 names, state.pending = tuple(state.pending), {}

@@ -32,8 +32,8 @@ _FIRST_LOOK_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The door between ADS and the control plane: snapshots come in, facts go out. Threads run between `start` and
-    `stop`.
+    """The door between ADS and the control plane's database: snapshots come in, facts about streams go out. Threads run
+    between `start` and `stop`.
     """
 
     contents: ContentKeeper
@@ -51,8 +51,8 @@ class Store:
         self._hints.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Stop, after the facts learnt so far were written, and what was served was written to disk; within `timeout_s`
-        seconds.
+        """Stop within `timeout_s` seconds, after the facts that wait were written to the database and what was served
+        was written to disk.
         """
         self._hints.stop()
         self._watch.stop()
@@ -61,12 +61,12 @@ class Store:
         self._loader.wait_ended()
 
     def hint(self) -> None:
-        """Look for new snapshots now instead of at the next interval."""
+        """Look for new snapshots now, not at the next interval."""
         self._loader.look_now()
 
     def status(self) -> LoaderStatus:
         """The status of the store: what is loaded, whether the database answers, whether facts reach it, and whether
-        this process fits; safe from any thread.
+        this process fits the installation. Safe from any thread.
         """
         loader, facts, fitness = self._loader.status(), self._fact_buffer.status(), self._watch.state
         detail = "; ".join(filter(None, (loader.detail, facts.detail, *fitness.warnings)))
@@ -74,9 +74,10 @@ class Store:
 
 
 def open_store(on_directory: Callable[[Directory], None]) -> Store:
-    """A store over the configured database. `on_directory` is called from the loader's thread with every new directory.
+    """A store over the configured database. `on_directory` is called, from a thread of the store, with every new
+    directory (environments, snapshots, tokens).
 
-    Raises AdsConfigError when the database is there and this process's keys open nothing of it.
+    Raises AdsConfigError when the database can be read and nothing in it was made with this process's keys.
     """
     watch = Watch("ads")
     if foreign := watch.start(wait_s=_FIRST_LOOK_S).foreign_keys:
@@ -95,8 +96,8 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
 
 
 def _place() -> str:
-    """The place of this process among all ADS processes: one started here later takes its place. Several workers share
-    a port.
+    """A text that names this process among all ADS processes: its machine, directory, address and worker. A process
+    started later with the same text takes over from it; empty, for none, when the port is a free one.
     """
     config = settings.PARLEY
     if not config.ads_address.port:

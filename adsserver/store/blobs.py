@@ -13,16 +13,16 @@ class SnapshotUnreadable(Exception):
 
 
 class Blobs(Protocol):
-    """A source of the parts of snapshots. Parts that it does not have are left out; CacheRefused says why none can be
-    had.
+    """A source of the blobs of snapshots, each found by its address (its hash). Blobs that the source does not have are
+    left out; CacheRefused is raised when none can be had.
     """
 
     def parts(self, addresses: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The roots, access tables and chunks at these addresses."""
+        """The roots, access tables and chunks at these addresses, of which snapshots consist."""
         ...
 
     def contents(self, addresses: Iterable[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
-        """The contents at these addresses: plain ones, and sealed ones as they are."""
+        """The contents at these addresses: the plain ones, then the encrypted (sealed) ones as they are."""
         ...
 
 
@@ -42,7 +42,9 @@ class DatabaseBlobs:
 
 
 def read_parts(blobs: Blobs, addresses: set[bytes]) -> dict[bytes, bytes]:
-    """All parts at these addresses, verified by their hashes. Raises SnapshotUnreadable, CacheRefused."""
+    """All roots, access tables and chunks at these addresses, verified by their hashes. Raises SnapshotUnreadable when
+    one is missing or wrong, and CacheRefused.
+    """
     found = {address: data for address, data in blobs.parts(addresses).items() if content_hash(data) == address}
     lost = addresses - found.keys()
     if lost:
@@ -51,8 +53,8 @@ def read_parts(blobs: Blobs, addresses: set[bytes]) -> dict[bytes, bytes]:
 
 
 def read_contents(blobs: Blobs, addresses: frozenset[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
-    """All contents at these addresses: plain ones, verified by their hashes, and sealed ones, whose seals are verified
-    when they are opened. Raises SnapshotUnreadable, CacheRefused.
+    """All contents at these addresses: plain ones, verified by their hashes, and encrypted (sealed) ones, which are
+    verified when they are opened. Raises SnapshotUnreadable when one is missing or wrong, and CacheRefused.
     """
     found, sealed = blobs.contents(addresses)
     plain = {address: data for address, data in found.items() if content_hash(data) == address}

@@ -42,15 +42,15 @@ _UNFINISHED_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The two system calls on which durability rests; tests let them fail."""
+    """The two system calls that make a written file outlast a crash; tests let them fail."""
 
     fsync: Callable[[int], None] = os.fsync
     replace: Callable[[Path, Path], object] = os.replace
 
 
 class DiskCache:
-    """The folder in which snapshots are kept for a start without database. Used by one thread; other processes may use
-    the folder at the same time.
+    """The folder in which the last good snapshots are kept for a start without database. Used by one thread; other
+    processes may use the folder at the same time.
     """
 
     def __init__(self, folder: Path, keys: Keys, system: System | None = None) -> None:
@@ -61,13 +61,13 @@ class DiskCache:
         self._known: set[str] = set()
 
     def directory_bytes(self) -> bytes:
-        """The bytes of the directory's file, unverified. Raises CacheRefused; FileNotFoundError when nothing was saved
-        yet.
+        """The bytes of the file that says what was served, unverified. Raises CacheRefused; FileNotFoundError when
+        nothing was saved yet.
         """
         return _read(self._folder / _DIRECTORY, _MAX_DIRECTORY_BYTES)
 
     def part(self, address: bytes) -> Part:
-        """The verified part that has this address. Raises CacheRefused."""
+        """The verified part (a blob with its contents) that has this address. Raises CacheRefused."""
         try:
             data = _read(self._folder / address.hex(), _MAX_PART_BYTES)
         except FileNotFoundError as error:
@@ -77,10 +77,10 @@ class DiskCache:
     def save(
         self, directory: SavedDirectory, parts: Mapping[bytes, Callable[[], Part]], *, go_on: Callable[[], bool]
     ) -> bool:
-        """Make the folder hold this directory and the parts it leads to. Raises OSError.
+        """Make the folder hold this directory and the parts that its snapshots consist of. Raises OSError.
 
-        Returns False when it must be called again: `go_on`, asked between files, said no; or another process was in the
-        way. A directory of a later epoch that another process saved stays (reliability P5).
+        Returns False when it must be called again: `go_on`, asked between files, returned False, or another process was
+        writing. A directory with a later epoch, saved by another process, is not replaced (reliability P5).
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         wanted = {address.hex(): part for address, part in parts.items()}
@@ -105,7 +105,9 @@ class DiskCache:
         return True
 
     def _put(self, name: str, data: bytes) -> None:
-        """Write a part unless it is there; one that differs (altered, or sealed anew) is replaced."""
+        """Write a part unless the same one is there; a file with other bytes (altered, or encrypted anew) is
+        replaced.
+        """
         try:
             same = _read(self._folder / name, _MAX_PART_BYTES) == data
         except (CacheRefused, FileNotFoundError):
@@ -131,8 +133,8 @@ class DiskCache:
         return ahead or (saved == directory and encode_directory(saved, self._keys) == data)
 
     def _write(self, name: str, data: bytes) -> None:
-        """Write a file by way of a draft, so that a reader, and the disk after a crash, has the old file or the new
-        one.
+        """Write a file by renaming a finished draft, so that a reader, and the disk after a crash, has either the old
+        file or the new one.
         """
         draft = self._folder / f".{name}.{secrets.token_hex(8)}{_DRAFT}"
         try:
@@ -167,8 +169,8 @@ class DiskCache:
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
-        """A context in which no other process writes the directory or removes files; yields False when another one is
-        doing so.
+        """A context in which no other process writes the directory or removes files. Yields False, and protects
+        nothing, when another process is in it.
         """
         descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -183,13 +185,15 @@ class DiskCache:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether this is the name of a part or a draft; nothing else is ever removed."""
+    """Whether a file of this name is a part or a draft; files of other names are never removed."""
     part = len(name) == 2 * HASH_BYTES and set(name) <= set("0123456789abcdef")
     return part or (name.startswith(".") and name.endswith(_DRAFT))
 
 
 def _read(file: Path, longest: int) -> bytes:
-    """The bytes of a regular file that this user owns, `longest` at most. Raises CacheRefused, FileNotFoundError."""
+    """The bytes of a regular file that this user owns and that has at most `longest` bytes. Raises CacheRefused,
+    FileNotFoundError.
+    """
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as stream:

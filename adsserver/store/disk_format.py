@@ -28,29 +28,33 @@ _LENGTH_BYTES = 4
 
 
 class CacheRefused(Exception):
-    """A file is missing, incomplete, altered, signed under a foreign key, or of a format this process does not read."""
+    """A file of the cache on disk is missing, incomplete, altered, signed under a foreign key, or of a format this
+    process does not read.
+    """
 
 
 class Keys(Protocol):
-    """The operations of the key ring that files need."""
+    """What the files need of the installation's key ring."""
 
     def sign(self, data: bytes) -> str:
-        """The MAC of the data, on one line without spaces."""
+        """The signature (MAC) of the data, on one line without spaces."""
         ...
 
     def verifies(self, data: bytes, mac: str) -> bool:
-        """Whether the MAC is that of the data under one of our keys."""
+        """Whether `mac` is the signature of the data under one of the installation's keys."""
         ...
 
     def open(self, sealed: bytes, address: bytes) -> bytes:
-        """The plain bytes of a sealed secret. Raises ValueError."""
+        """The plain bytes of an encrypted secret; `address` is that of its content. Raises ValueError when it cannot be
+        decrypted.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SavedSnapshot:
-    """The place of a snapshot on disk: the addresses of its root and its access table in hexadecimal, signed as in the
-    database.
+    """Where a snapshot is on disk: the addresses of its root and its access table in hexadecimal. `mac` signs them as
+    in the database.
     """
 
     lineage: str
@@ -62,11 +66,12 @@ class SavedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SavedDirectory:
-    """A directory as it is saved: the environments in order and the place of the snapshot of each; an environment
-    without one was never built. The tokens of data planes are here as hashes, so that a server without database still
-    knows its clients (D20).
+    """What was served, as it is saved on disk.
 
-    `saved_at` is Unix time, for people only: equality does not look at it.
+    environments: in the order in which a client's is chosen.
+    snapshots: where the snapshot of each environment is; one without a snapshot was never built.
+    tokens: those of data planes, by their hash, so that a server without database still knows its clients (D20).
+    saved_at: Unix time, shown to people; it does not count when directories are compared.
     """
 
     environments: tuple[EnvironmentChoice, ...]
@@ -77,7 +82,9 @@ class SavedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One blob of a snapshot with the contents that its entries name, each plain or sealed."""
+    """One blob of a snapshot (root, access table or chunk) with the contents that its entries name: each plain, or
+    encrypted (sealed).
+    """
 
     blob: bytes
     plain: Mapping[bytes, bytes] = field(default_factory=dict)
@@ -85,7 +92,7 @@ class Part:
 
 
 def encode_directory(directory: SavedDirectory, keys: Keys) -> bytes:
-    """The bytes of a directory's file: one line with format and signature, then JSON."""
+    """The bytes of the file that says what was served: one line with format and signature, then JSON."""
     body = json.dumps(
         {
             "saved_at": directory.saved_at,
@@ -99,7 +106,7 @@ def encode_directory(directory: SavedDirectory, keys: Keys) -> bytes:
 
 
 def decode_directory(data: bytes, keys: Keys) -> SavedDirectory:
-    """The directory in the bytes of its file, verified. Raises CacheRefused."""
+    """What was served, from the bytes of its file, whose signature is verified. Raises CacheRefused."""
     line, _, body = data.partition(b"\n")
     words = line.split(b" ")
     if len(words) != 3 or words[0] != _DIRECTORY_MAGIC:
@@ -126,7 +133,7 @@ def decode_directory(data: bytes, keys: Keys) -> SavedDirectory:
 
 
 def encode_part(part: Part) -> bytes:
-    """The bytes of a part's file: the blob's record, then one for each content; equal parts give equal bytes."""
+    """The bytes of a part's file: the blob, then each content; equal parts give equal bytes."""
     pieces = [_PART_MAGIC, b"%c" % FORMAT, *_record(_BLOB, content_hash(part.blob), part.blob)]
     for kind, contents in ((_PLAIN, part.plain), (_SEALED, part.sealed)):
         for address in sorted(contents):
@@ -135,10 +142,8 @@ def encode_part(part: Part) -> bytes:
 
 
 def decode_part(data: bytes, address: bytes, keys: Keys) -> Part:
-    """The part of this address in the bytes of its file, every byte verified: hashes of what is plain, seals of what is
-    secret.
-
-    Raises CacheRefused.
+    """The part that has this address, from the bytes of its file. Every byte is verified: plain ones by their hashes,
+    secrets by decrypting them. Raises CacheRefused.
     """
     start = len(_PART_MAGIC) + 1
     if data[: len(_PART_MAGIC)] != _PART_MAGIC or len(data) < start:

@@ -26,7 +26,7 @@ _TYPED_STRUCTS = frozenset({"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct
 
 
 class Display:
-    """Contents without their secrets, for display; remembers results. For one thread."""
+    """Makes contents free of their secrets, for display, and remembers the results. For one thread."""
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
@@ -34,7 +34,9 @@ class Display:
         self._bytes = 0
 
     def any_bytes(self, content: Content) -> bytes:
-        """The serialised Any of this content without secrets; empty where it cannot be read, or not be made safe."""
+        """The serialised Any of this content without its secrets; empty when the content, or what is secret in it,
+        cannot be read.
+        """
         shown = self._shown.get(content.blob)
         if shown is not None:
             self._shown.move_to_end(content.blob)
@@ -61,10 +63,11 @@ class Display:
 
 
 def may_hold_secrets(message: Message, depth: int = 0) -> bool:
-    """Whether a sensitive field may be filled in anywhere inside the message.
+    """Whether a sensitive field may be filled in anywhere inside the message. True also where it nests too deeply to
+    look; `depth` is the depth reached so far.
 
     A quick look, fifty times as fast as `redact`, which decides what exactly is hidden. Raises DecodeError for an Any
-    that is not what it says.
+    whose bytes are not of its type.
     """
     descriptor: Any = message.DESCRIPTOR
     if depth > _MAX_DEPTH or descriptor.full_name in _TYPED_STRUCTS:
@@ -98,8 +101,8 @@ def _map(value: Any) -> tuple[Message, ...]:
 
 @cache
 def _marks(descriptor: Descriptor) -> tuple[frozenset[int], dict[int, Any]]:
-    """The numbers of a message type's sensitive fields; and by number, how to get at the messages inside the other
-    fields.
+    """The numbers of a message type's sensitive fields; and, for each other field that holds messages, a function that
+    returns those in it.
     """
     sensitive = frozenset(field.number for field in descriptor.fields if _is_sensitive(field))
     nested: dict[int, Any] = {}

@@ -57,7 +57,9 @@ _CAUSE_CHARS = 300
 
 
 class Substream(NamedTuple):
-    """One type of one stream at the moment when the thread looked. Times are monotonic, None: never."""
+    """One type of one stream, as it was when facts were collected. `sent` and `acked` are versions; times are of a
+    clock that only goes forward, None: never.
+    """
 
     wildcard: bool
     names: frozenset[str]
@@ -69,14 +71,14 @@ class Substream(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The fact that a stream ended at the time `at`."""
+    """The fact that a stream ended at the time `at`, of a clock that only goes forward."""
 
     cause: str
     at: float
 
 
 class Acknowledgement(NamedTuple):
-    """The fact that some client acknowledged a response with these resources."""
+    """The fact that some client acknowledged a response with these resources, of the type with this `word`."""
 
     environment: str
     word: str
@@ -85,9 +87,9 @@ class Acknowledgement(NamedTuple):
 
 @dataclass(slots=True)
 class Learnt:
-    """The facts that the event loop collected since the fact thread last took them."""
+    """The facts that the event loop collected since the thread that writes facts last took them."""
 
-    refusals: WaitingNacks[RawNack]
+    nacks: WaitingNacks[RawNack]
     opened: dict[str, Opened] = field(default_factory=dict)
     ended: dict[str, Ended] = field(default_factory=dict)
     substreams: dict[tuple[str, str], Substream] = field(default_factory=dict)
@@ -96,10 +98,12 @@ class Learnt:
 
 
 class Pending:
-    """The facts that wait to be written, with the newest state of everything.
+    """The facts that wait to be written to the database: of each stream and type the newest state.
 
-    `max_nack_bytes` is the stored length of a NACK's text, `max_nacks` how many of them may wait, `contents` says what
-    must not stay in their texts; `clock` is monotonic.
+    max_nack_bytes: the stored length of a NACK's text.
+    max_nacks: how many NACKs may wait.
+    contents: what streams were sent; the secrets in it must not stay in the texts of NACKs.
+    clock: returns seconds on a clock that only goes forward.
     """
 
     def __init__(
@@ -111,7 +115,7 @@ class Pending:
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
         self._substreams: dict[tuple[str, str], Substream] = {}
-        self._refusals: WaitingNacks[KeptNack] = WaitingNacks(max_nacks)
+        self._nacks: WaitingNacks[KeptNack] = WaitingNacks(max_nacks)
         self._proven: dict[ProvenContent, None] = {}
         self._probes: dict[ProbeFact, Opened] = {}
         self._reported: _Recent[tuple[str, str, str], str] = _Recent(MAX_PROVEN)
@@ -122,7 +126,7 @@ class Pending:
 
     def __bool__(self) -> bool:
         """Whether any facts wait."""
-        return bool(self._opened or self._ended or self._substreams or self._refusals or self._proven or self._probes)
+        return bool(self._opened or self._ended or self._substreams or self._nacks or self._proven or self._probes)
 
     def add(self, learnt: Learnt) -> None:
         """Add facts that are newer than all that wait."""
@@ -130,10 +134,10 @@ class Pending:
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)
         hearing = Hearing(self._held, max_bytes=self._max_nack_bytes, time=self._reading)
-        for refusal in learnt.refusals:
+        for raw in learnt.nacks:
             # Now, while what was sent is at hand: a database that is away may be so for longer.
-            text = hearing.kept(refusal.opened.accountable, refusal.message, refusal.kind, refusal.resources)
-            self.nacks_dropped += self._refusals.add(KeptNack(replace(refusal, message=""), text))
+            text = hearing.kept(raw.opened.accountable, raw.message, raw.kind, raw.resources)
+            self.nacks_dropped += self._nacks.add(KeptNack(replace(raw, message=""), text))
         for acknowledgement in learnt.acknowledged:
             self._add_proven(acknowledgement)
         for opened, word, member in learnt.probed:
@@ -141,24 +145,26 @@ class Pending:
         self._bound()
 
     def batch(self, replica: ReplicaFact, now: float, room: int) -> FactBatch:
-        """The next batch, of at most `room` keys: streams first, because everything else refers to them."""
+        """The next batch to write, of at most `room` keys. Streams come first, because everything else refers to them.
+        `now` is the clock's time in seconds.
+        """
         opened = list(islice(self._opened.values(), room))
         room -= len(opened)
         substreams = list(islice(self._substreams.items(), room))
         room -= len(substreams)
         ended = list(islice(self._ended.items(), room))
         room -= len(ended)
-        refusals = list(islice(self._refusals, room))
-        room -= len(refusals)
+        nacks = list(islice(self._nacks, room))
+        room -= len(nacks)
         proven = tuple(islice(self._proven, room))
         room -= len(proven)
         probes = tuple(islice(self._probes, room))
         name_sets = {names: self._names(names) for names in {substream.names for _, substream in substreams}}
         refused = [
-            tuple(self._contents(contents) for contents in (refusal.resources, refusal.suspects, refusal.kept))
-            for refusal in (heard.refusal for heard in refusals)
+            tuple(self._contents(contents) for contents in (raw.resources, raw.suspects, raw.kept))
+            for raw in (nack.raw for nack in nacks)
         ]
-        named = (*opened, *(heard.opened for heard in refusals), *(self._probes[probe] for probe in probes))
+        named = (*opened, *(nack.opened for nack in nacks), *(self._probes[probe] for probe in probes))
         clients = {each.client: _client(each, now) for each in named}
         return FactBatch(
             replica=replica,
@@ -170,7 +176,7 @@ class Pending:
             name_sets=_once(name_sets.values()),
             subscriptions=tuple(_subscriptions(substreams, name_sets, now)),
             content_lists=_once(each for lists in refused for each in lists),
-            nacks=tuple(_nack(heard, lists, now) for heard, lists in zip(refusals, refused, strict=True)),
+            nacks=tuple(_nack(nack, lists, now) for nack, lists in zip(nacks, refused, strict=True)),
             proven=proven,
             probes=probes,
         )
@@ -183,16 +189,16 @@ class Pending:
             del self._substreams[(subscription.stream, subscription.says.word)]
         for end in batch.ends:
             del self._ended[end.id]
-        self._refusals.forget(len(batch.nacks))
+        self._nacks.forget(len(batch.nacks))
         for content in batch.proven:
             del self._proven[content]
         for probe in batch.probes:
             del self._probes[probe]
 
     def _add_proven(self, acknowledgement: Acknowledgement) -> None:
-        """Add that a content is proven, unless it is the one reported last for its name.
+        """Add that these contents were acknowledged (proven), except those that were reported last for their name.
 
-        A return to earlier content counts again.
+        When a name returns to earlier content, that is reported again.
         """
         environment, word, resources = acknowledgement
         for member in resources:
@@ -233,7 +239,7 @@ class Pending:
 
 
 class _Recent(Generic[K, V]):
-    """A mapping that keeps the entries used last, up to a number."""
+    """A mapping that keeps the entries used last, up to a fixed number."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -275,25 +281,27 @@ def _client(opened: Opened, now: float) -> ClientFact:
     )
 
 
-def _nack(heard: KeptNack, lists: Sequence[Interned], now: float) -> NackFact:
-    """The fact of a NACK; `lists` are what its response held, the suspects, and what the client had of these."""
-    refusal = heard.refusal
+def _nack(nack: KeptNack, lists: Sequence[Interned], now: float) -> NackFact:
+    """The fact of a NACK, for the database. `lists`: the resources of the response, the suspects among them, and what
+    the client had of the suspects.
+    """
+    raw = nack.raw
     resources, suspects, kept = (each.id for each in lists)
     return NackFact(
-        client=refusal.opened.client,
-        accountable=refusal.opened.accountable,
-        stream=refusal.opened.stream.id,
-        word=refusal.kind.word,
-        version=refusal.version,
-        code=refusal.code,
-        text=heard.text,
+        client=raw.opened.client,
+        accountable=raw.opened.accountable,
+        stream=raw.opened.stream.id,
+        word=raw.kind.word,
+        version=raw.version,
+        code=raw.code,
+        text=nack.text,
         resources=resources,
         suspects=suspects,
         kept=kept,
-        repeats=refusal.repeats,
-        age_s=now - refusal.at,
-        evidence=refusal.evidence,
-        healing=refusal.healing,
+        repeats=raw.repeats,
+        age_s=now - raw.at,
+        evidence=raw.evidence,
+        healing=raw.healing,
     )
 
 

@@ -69,9 +69,9 @@ _MAX_REMEMBERED_MEMBERS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class FactStatus:
-    """Whether facts reach the database.
+    """Whether facts reach the database, and how many NACKs were dropped because they did not.
 
-    `missing_since`: the time since which they do not, once that is more than ten seconds ago.
+    `missing_since`: the time since which no facts reach it, once that is more than ten seconds ago; else None.
     """
 
     missing_since: datetime | None
@@ -85,7 +85,7 @@ class FactStatus:
 
 @dataclass(slots=True, eq=False)
 class _OpenSubstream:
-    """One type of an open stream, kept up to date in place; a `Substream` is a copy of it."""
+    """One type of an open stream, changed in place with every response and request; a `Substream` is a copy of it."""
 
     key: tuple[str, str]
     wildcard: bool = False
@@ -98,7 +98,7 @@ class _OpenSubstream:
     acked_at: float | None = None
 
     def is_sent_after(self, moment: float) -> bool:
-        """Whether the answer to a response is due that was sent after this time."""
+        """Whether a response was sent after this time (`moment`) and has no ACK or NACK yet."""
         return self.state is _SENT and self.sent_at is not None and self.sent_at > moment
 
     def copied(self) -> Substream:
@@ -107,13 +107,13 @@ class _OpenSubstream:
 
 @dataclass(slots=True)
 class _OpenStream:
-    """An open stream and its types, as the event loop keeps them."""
+    """An open stream and its types, changed in place by the event loop."""
 
     opened: Opened
     substreams: dict[str, _OpenSubstream] = field(default_factory=dict)
 
     def substream(self, word: str) -> _OpenSubstream:
-        """The substream of this type, which is made if there is none."""
+        """The record of the type with this word, which is made if there is none."""
         known = self.substreams.get(word)
         if known is None:
             known = self.substreams[word] = _OpenSubstream((self.opened.stream.id, word))
@@ -123,10 +123,12 @@ class _OpenStream:
 class FactBuffer:
     """Collects facts and writes them in batches. Implements ports.Facts.
 
-    `write` stores one batch, or raises; it returns true when this process was taken for dead meanwhile. `clock` is
-    monotonic; `serving` says from any thread what each environment is served from; `contents` are what streams were
-    sent: their secrets must not stay in the text of a NACK, and of what is not among them no text is kept. `place` is
-    this process's `replica_place`.
+    write: stores one batch, or raises; returns True when other processes took this one for dead meanwhile.
+    clock: returns seconds on a clock that only goes forward.
+    serving: returns, on any thread, what each environment is served from.
+    contents: what streams were sent. Secrets in it must not stay in the text of a NACK; about content that is not in it
+      no text is kept.
+    place: names this process among all ADS processes (`replica_place`).
     """
 
     def __init__(
@@ -207,7 +209,7 @@ class FactBuffer:
             self._wake.set()
 
     def learnt(self, stream: StreamInfo, fact: Fact) -> None:
-        """Note what the engine learnt from a request."""
+        """Note what a request meant, as the engine found: an ACK, a NACK, another subscription."""
         now = self._clock()
         with self._lock:
             known = self._streams.get(stream.id)
@@ -228,7 +230,7 @@ class FactBuffer:
             self._wake.set()
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
-        """Note that the stream ended, with the reason as an operator reads it."""
+        """Note that the stream ended; `cause` is a sentence for an operator."""
         now = self._clock()
         with self._lock:
             if self._streams.pop(stream.id, None) is not None:
@@ -254,7 +256,7 @@ class FactBuffer:
             self._changed[each] = None
         # Of a text of any size only what can be stored is held on to; one character more shows that it was cut.
         message = fact.nack.message[: 2 * self._max_nack_bytes + 1]
-        self._nacks_dropped += self._learnt.refusals.add(
+        self._nacks_dropped += self._learnt.nacks.add(
             RawNack(
                 known.opened,
                 fact.kind,
@@ -278,7 +280,7 @@ class FactBuffer:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Write the facts that wait and that this process ends; waits `timeout_s` seconds at most."""
+        """Write the facts that wait, and that this process ends; waits `timeout_s` seconds at most."""
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -308,7 +310,7 @@ class FactBuffer:
         connection.close()
 
     def _wait_for_calm(self) -> None:
-        """Wait until no more facts are noted, a fact must be written at once, or the longest delay is over."""
+        """Wait until no more facts come in, or a fact must be written at once, or the longest delay is over."""
         ends = self._clock() + _CALM_WITHIN_S
         before = -1
         while (noted := self._noted()) != before and self._clock() < ends:
@@ -317,7 +319,7 @@ class FactBuffer:
             before = noted
 
     def _noted(self) -> int:
-        """The number of facts noted here; read without the lock, for a look at three lengths does no harm."""
+        """The number of facts that wait to be taken; read without the lock, because an inexact number does no harm."""
         learnt = self._learnt
         return len(self._changed) + len(learnt.opened) + len(learnt.ended)
 
@@ -327,7 +329,7 @@ class FactBuffer:
             # Together with the streams they are of, which were opened before.
             changed, self._changed = self._changed, {}
         # Where somebody refused, it counts at once who else was sent the same.
-        everything = everything or len(taken.refusals) > 0 or len(changed) >= MAX_BATCH_KEYS
+        everything = everything or len(taken.nacks) > 0 or len(changed) >= MAX_BATCH_KEYS
         answers_soon = math.inf if everything else self._clock() - _ANSWERS_WITHIN_S
         looked_at = iter(changed)
         while some := tuple(islice(looked_at, _SLICE)):
@@ -340,9 +342,10 @@ class FactBuffer:
         self._pending.add(taken)
 
     def _flush(self, *, stopping: bool = False) -> None:
-        """Write batches until none is left or one fails.
+        """Write batches until none is left or one fails. `stopping`: this is the last time.
 
-        Writes that this process lives even when there is nothing else to write, and at once what it serves from now on.
+        When there is nothing to write, it is still recorded now and then that this process lives, and at once which
+        snapshots it serves.
         """
         now = self._clock()
         if now < self._next_try_at and not stopping:
@@ -402,7 +405,9 @@ class FactBuffer:
                 self._pending.forget(batch)
 
     def _report_again(self) -> None:
-        """Report every open stream as if it had just opened; one at a time, so that the event loop never waits long."""
+        """Note every open stream as if it had just opened, one at a time, so that the event loop never waits long for
+        the lock.
+        """
         with self._lock:
             streams = tuple(self._streams.values())
         for stream in streams:
@@ -415,10 +420,10 @@ class FactBuffer:
 
 
 class _RememberedResponses:
-    """The resource tuples whose contents were reported, by identity, so that a thousand ACKs of one tuple cost one
-    look.
+    """Remembers the resource tuples whose acknowledged contents were reported, so that a thousand ACKs of one tuple are
+    looked at once.
 
-    Holds the tuples, so that their ids stay their own; bounded by their members.
+    It knows a tuple by its `id()`, and therefore holds it; how many it holds is bounded by their members.
     """
 
     def __init__(self) -> None:
@@ -427,7 +432,9 @@ class _RememberedResponses:
         self._members = 0
 
     def is_new(self, environment: str, resources: tuple[NamedContent, ...]) -> bool:
-        """Whether the contents of this tuple were not reported yet; they count as reported from now on."""
+        """Whether the contents of this tuple were not reported for this environment yet; from now on they are taken for
+        reported.
+        """
         key = (environment, id(resources))
         if key in self._known:
             return False
@@ -440,8 +447,8 @@ class _RememberedResponses:
 
 
 def write_to_database(batch: FactBatch) -> bool:
-    """Write a batch over the calling thread's own connection, which is given up after a failure and opened anew;
-    returns what `facts_write` returns.
+    """Write a batch over the calling thread's own connection, and return what `facts_write` returns. After a failure
+    the connection is dropped, and the next call opens another one.
     """
     try:
         if connection.vendor == "sqlite" and connection.connection is None:

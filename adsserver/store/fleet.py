@@ -33,10 +33,10 @@ Clock = Callable[[], float]
 
 
 class Fleet:
-    """The status of the clients of all servers, from the database. Implements ports.FleetStatus. `observe` is called by
-    the loader's thread, everything else by one other.
+    """The status of the clients of all ADS processes, from the database. Implements ports.FleetStatus.
 
-    `observe` only replaces references, so that neither waits for the other.
+    `observe` is called by the loader's thread, everything else by one other thread; `observe` only replaces references,
+    so that neither waits for the other.
     """
 
     def __init__(
@@ -56,7 +56,9 @@ class Fleet:
         self._subscriptions: dict[str, tuple[float, tuple[StreamSubscription, ...]]] = {}
 
     def observe(self, directory: Directory) -> None:
-        """Take the directory that is served from now on, and note what it changes for clients."""
+        """Take the directory (environments, snapshots, tokens) that is served from now on, and remember what it changes
+        for clients.
+        """
         pasts = {}
         for key, snapshot in directory.snapshots.items():
             known = self._pasts.get(key)
@@ -71,16 +73,16 @@ class Fleet:
         self._api_tokens = directory.api_tokens
 
     def knows(self, token: str) -> bool:
-        """Whether there was such an API token when the tokens were last read. From memory, on any thread. Raises
-        FleetUnavailableError.
+        """Whether there was such an API token when the tokens were last read. Answers from memory, on any thread.
+        Raises FleetUnavailableError when they were not read yet.
         """
         if self._api_tokens is None:
             raise FleetUnavailableError("This server has not read the API tokens yet; try again.")
         return self._api_tokens.get(token_hash(token), 0.0) > self._now()
 
     def reader(self, token: str) -> Reader | None:
-        """The reader for whom this API token speaks, read anew each time, because a token that is revoked reads nothing
-        more (reliability S2). None when it is unknown, expired or revoked. Raises FleetUnavailableError.
+        """The reader that this API token stands for, from the database each time, because a token that is revoked may
+        read nothing more (reliability S2). None when it is unknown, expired or revoked. Raises FleetUnavailableError.
         """
         if self._environments is None:
             raise FleetUnavailableError("This server has loaded nothing yet; try again.")
@@ -93,7 +95,9 @@ class Fleet:
         return Reader(f"{principal.name} ({principal.id})", frozenset(principal.sees(self._environments)))
 
     def clients(self) -> Sequence[FleetClient]:
-        """Every connected client, by environment and node id, at most two seconds old. Raises FleetUnavailableError."""
+        """Every connected client, in the order of environments and node ids, at most two seconds old. Raises
+        FleetUnavailableError.
+        """
         now = self._clock()
         if now >= self._clients_until:
             with _database():
@@ -107,8 +111,8 @@ class Fleet:
     def resources(
         self, clients: Sequence[FleetClient], *, contents: bool
     ) -> Iterator[tuple[FleetClient, tuple[ResourceStatus, ...]]]:
-        """The resources of each of these clients, by type and name; without `contents`, only their status. Raises
-        FleetUnavailableError.
+        """Each of these clients with its resources, in the order of types and names; without `contents`, `config` is
+        empty. Raises FleetUnavailableError.
         """
         show = self._display.any_bytes if contents else _nothing
         for start in range(0, len(clients), _BATCH):
@@ -119,7 +123,9 @@ class Fleet:
                 yield client, client_resources(client, subscriptions[client.id], published, show)
 
     def _read(self, clients: Sequence[str]) -> Mapping[str, tuple[StreamSubscription, ...]]:
-        """The subscriptions of these clients, by client; those read a moment ago are not read again."""
+        """The subscriptions of these clients, by client id; what was read from the database a moment ago is not read
+        again.
+        """
         now = self._clock()
         self._subscriptions = {key: known for key, known in self._subscriptions.items() if known[0] > now}
         missing = [client for client in clients if client not in self._subscriptions]

@@ -25,7 +25,9 @@ Change = tuple[Shown, Shown]
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStep:
-    """The changes of one snapshot, by type word and name; and whether its access rules differ from those before it."""
+    """The changes of one snapshot, by type word and name; and whether its access rules differ from those of the
+    snapshot before.
+    """
 
     changes: Mapping[str, Mapping[str, Change]]
     other_rules: bool
@@ -33,13 +35,15 @@ class SnapshotStep:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The steps that led to a snapshot, oldest first. Immutable."""
+    """What changed from snapshot to snapshot up to `snapshot`, the oldest change first. Immutable."""
 
     snapshot: Snapshot
     steps: tuple[SnapshotStep, ...] = ()
 
     def then(self, snapshot: Snapshot) -> "Past":
-        """The past of the snapshot that follows this one. A snapshot of another lineage begins a new past."""
+        """The past of the next snapshot, which has one step more. A snapshot of another lineage has a past without
+        steps.
+        """
         if snapshot.lineage != self.snapshot.lineage:
             return Past(snapshot)
         steps = deque((*self.steps, _step(self.snapshot, snapshot)))
@@ -49,11 +53,10 @@ class Past:
         return Past(snapshot, tuple(steps))
 
     def changes(self, kind: ResourceType, names: frozenset[str] | None) -> Iterator[tuple[int, Mapping[str, Change]]]:
-        """The steps, newest first: the number of each (the last is the number of steps) and what it changed of these
-        names.
+        """The steps, newest first, each as its number (the oldest is 1) and what it changed of these names (None: of
+        all).
 
-        `names` None asks for all names. Ends where other rules were in force: who was shown what before is not
-        remembered.
+        Ends at a step that changed access rules: what they let whom see before is not remembered.
         """
         for number in range(len(self.steps), 0, -1):
             step = self.steps[number - 1]
@@ -65,13 +68,17 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The step that each version of a state belongs to, and the step that changed each name last."""
+    """For one subscription: the number of the step after which its state had each version, and the number of the step
+    that changed each name last. Step 0 is what was there before the first.
+    """
 
     versions: Mapping[str, int] = field(default_factory=dict)
     last_changes: Mapping[str, int] = field(default_factory=dict)
 
     def shows_current(self, version: str, name: str) -> bool | None:
-        """Whether a state of this version contains the current content of this name; None when that is not known."""
+        """Whether the state with this version contains the present content of this name; None when the version is
+        unknown.
+        """
         step = self.versions.get(version)
         if step is None:
             return None
@@ -86,11 +93,12 @@ def timeline(
     answered: frozenset[str],
     may_read: Callable[[str], bool],
 ) -> Timeline:
-    """The timeline of a state whose marks sum up to `total` now and which shows these names (None: all).
+    """The timeline of a subscription whose state, as it is served now, has marks that add up to `total`, and which sees
+    these names (None: all).
 
-    `may_read` says whether the rules let it show a name at all. `answered`: names that are shown as an error where they
-    have no content. What an error said before is not remembered: the timeline ends where one of them appeared or went
-    away.
+    `may_read` says whether access rules allow a name. `answered`: names for which an error is sent where they have no
+    content. The timeline ends at a step in which one of these came or went, because what the error said before is not
+    remembered.
     """
     versions = {version_text(total): len(past.steps)}
     last_changes: dict[str, int] = {}

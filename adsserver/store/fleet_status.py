@@ -49,14 +49,14 @@ _ATTENTION = (SyncState.ERROR, SyncState.UNKNOWN, SyncState.STALE, SyncState.NOT
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What one subscription is served now: the sum of its marks, and its past."""
+    """What one subscription is served now: the sum of the marks of all it contains, and its past versions."""
 
     total: int
     timeline: Timeline
 
 
 class Published:
-    """One environment as it is published; what is computed from it is kept. For one thread."""
+    """One environment as it is published now. Results are remembered. For one thread."""
 
     def __init__(self, past: Past, public_url: str) -> None:
         self.past = past
@@ -69,7 +69,9 @@ class Published:
         self._by_metadata = any(matcher.metadata for group in groups for matcher in group.matchers)
 
     def audience(self, client: FleetClient) -> Audience | Absent:
-        """The audience of this client; ABSENT where it depends on metadata that the facts do not keep."""
+        """The audience of this client; ABSENT where rules look at metadata of the node, which the database does not
+        have.
+        """
         if self._by_metadata:
             return ABSENT
         kind = kind_of(client.user_agent, client.user_agent_version)
@@ -77,7 +79,7 @@ class Published:
         return self.past.snapshot.audience(facts)
 
     def view(self, audience: Audience, kind: ResourceType) -> ClientView:
-        """The resources and errors that clients of an audience are served of a type."""
+        """What clients of this audience may see of a type: its resources and errors."""
         key = (audience, kind.word)
         view = self._views.get(key)
         if view is None:
@@ -85,12 +87,14 @@ class Published:
         return view
 
     def error(self, view: ClientView, name: str) -> str:
-        """The text of the error that a client receives for this name in place of content."""
+        """The text of the error that a client receives for this name in place of content; empty when it receives
+        none.
+        """
         told = view.error(name, self._public_url)
         return told.text if isinstance(told, ResourceError) else ""
 
     def state(self, view: ClientView, variant: str, *, wildcard: bool, names: frozenset[str]) -> _State:
-        """What a subscription is served now, as a sum of marks with its past."""
+        """What a subscription is served now, as the sum of its marks with its past. `variant` is that of its stream."""
         kind = view.kind
         key = (view.audience, kind.word, variant, wildcard, names)
         known = self._states.get(key)
@@ -105,16 +109,18 @@ class Published:
         permissions = self.past.snapshot.access.permissions(view.audience, kind)
 
         def may_read(name: str) -> bool:
-            return permissions.verdict(name).effect is Effect.ALLOW
+            return permissions.ruling(name).effect is Effect.ALLOW
 
         return self._states.put(key, _State(total, timeline(total, self.past, kind, shown, answered, may_read)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """A content that the client rejected; `among`: the rejected one is one of this number, and it is not known which.
-    `kept`: the version of what it had acknowledged of the name; `now`: what it has since, in words, where that is
-    known.
+    """A content that the client refused.
+
+    among: 1, or the number of contents of which one was refused, when it is not known which.
+    kept: the version of the name that the client had acknowledged; empty: none is known.
+    now: what the client uses since, as the end of a sentence; empty: not known.
     """
 
     version: str
@@ -134,9 +140,11 @@ class _Refused:
 def client_resources(
     client: FleetClient, subscriptions: Iterable[StreamSubscription], published: Published | None, show: Show
 ) -> tuple[ResourceStatus, ...]:
-    """Every resource that the streams of one client ask for, in push order and by name.
+    """Every resource that the streams of one client ask for, in the order in which types are pushed, then by name.
+    `show` makes a content's bytes fit to be shown.
 
-    Streams of one client are shown as one (K3): a resource that several ask for has the state that needs attention.
+    Streams of one client are shown as one (K3): of a resource that several ask for, the state that most needs
+    attention.
     """
     found: dict[tuple[int, str], list[ResourceStatus]] = {}
     audience = published.audience(client) if published is not None else ABSENT
@@ -192,8 +200,8 @@ def _statuses(
 
 
 def _without_content(subscription: StreamSubscription, kind: ResourceType, name: str, error: str) -> ResourceStatus:
-    """The status of a name that was asked for and is not served. The API has no value for "an error was sent"
-    (clients.md 5).
+    """The status of a name that was asked for and is not served; `error` is what the client is told instead. CSDS has
+    no value for "an error was sent" (clients.md 5).
     """
     answered = subscription.state is not SubscriptionState.REQUESTED
     return ResourceStatus(
@@ -206,7 +214,7 @@ def _without_content(subscription: StreamSubscription, kind: ResourceType, name:
 
 
 class _TypeSent:
-    """What one stream was sent and answered for one type, as far as the facts say."""
+    """What one stream was sent of one type and answered, as far as it is recorded."""
 
     def __init__(self, subscription: StreamSubscription, state: _State) -> None:
         self._subscription = subscription
@@ -215,7 +223,9 @@ class _TypeSent:
         self._rejected: frozenset[str] = frozenset()
 
     def add_stand_ins(self, view: ClientView, rejected: Mapping[str, _Refused]) -> None:
-        """Add the states in which other content stands in for what the client rejected (protocol.md F17)."""
+        """Take into account that the client may have been sent other content in place of what it refused, which gives
+        its state other versions (protocol.md F17).
+        """
         if not rejected or len(rejected) > _MAX_STAND_INS or self._subscription.variant == Variant.DELTA.value:
             return
         self._rejected = frozenset(rejected)
@@ -231,8 +241,8 @@ class _TypeSent:
         self._stand_ins = frozenset(version_text(self._state.total + sum(chosen)) for chosen in product(*steps))
 
     def state_of(self, name: str, rejection: _Refused | None) -> tuple[SyncState, str, datetime | None]:
-        """How far the client is with a name that has content: the state, its details, and the time of the response or
-        request on which it rests.
+        """Whether the client has the present content of a name: the state, its details, and the time of the response or
+        request that it follows from. `rejection`: what the client refused of the name, if anything.
         """
         subscription = self._subscription
         if rejection is not None:
@@ -255,7 +265,7 @@ class _TypeSent:
         return self._state.timeline.shows_current(version, name)
 
     def _acknowledged(self, name: str) -> bool:
-        """Whether an earlier ACK covers the current content of this name."""
+        """Whether an earlier ACK was for a response with the present content of this name."""
         subscription = self._subscription
         if subscription.variant == Variant.DELTA.value and subscription.acked == subscription.sent:
             # The view did not change between the two responses; which names each held is not in its version.
@@ -263,8 +273,8 @@ class _TypeSent:
         return subscription.acked != "" and self._shows(subscription.acked, name) is True
 
     def _beside_a_rejection(self, name: str) -> tuple[SyncState, str, datetime | None]:
-        """The state, details and time of a name whose response was rejected because of another name
-        (protocol.md B12).
+        """The state, details and time of a name whose response was refused because of another name (protocol.md
+        B12).
         """
         subscription = self._subscription
         if not subscription.nacks:
@@ -278,7 +288,7 @@ class _TypeSent:
 def _still_rejected(
     subscription: StreamSubscription, view: ClientView, rejected: Mapping[str, _Refused]
 ) -> dict[str, _Refused]:
-    """The rejected contents that are still published, by name."""
+    """The refused contents that are still published, by name."""
     still = {}
     for name, rejection in rejected.items():
         member = view.named.get(name)
@@ -298,21 +308,22 @@ def _still_rejected(
 
 
 def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamNack]) -> dict[str, _Refused]:
-    """The contents that the NACKs of one stream, oldest first, blame last, by name.
+    """The contents that a client refused, by name, found from the NACKs of one stream (oldest first); the last refusal
+    of each name.
 
-    Once one resource is blamed for sure, those that were only suspected together with it no longer are: the stream
-    re-sends suspects apart, and whatever else is bad is blamed by itself then (decisions C8).
+    Once one suspect is known to be the culprit, those suspected together with it are cleared: the stream sends suspects
+    again apart from each other, and a second culprit is then found by itself (decisions C8).
     """
     found: dict[str, _Refused] = {}
     suspected: list[tuple[tuple[str, str], ...]] = []
     for nack in nacks:
         verdict = blame(type_url=kind.url, text=nack.text, resources=nack.resources, suspects=nack.suspects)
-        for guilty in verdict.guilty:
+        for culprit in verdict.culprits:
             for group in suspected:
-                if guilty in group:
+                if culprit in group:
                     _clear(found, group)
-            kept, now = _now_of(kind, family, nack, guilty[0])
-            found[guilty[0]] = _Refused(guilty[1], nack.text, nack.at, 1, kept, now)
+            kept, now = _now_of(kind, family, nack, culprit[0])
+            found[culprit[0]] = _Refused(culprit[1], nack.text, nack.at, 1, kept, now)
         for name, version in verdict.suspects:
             known = found.get(name)
             if known is None or known.version != version or known.among > 1:
@@ -323,7 +334,9 @@ def rejections(kind: ResourceType, family: ClientFamily, nacks: Iterable[StreamN
 
 
 def _now_of(kind: ResourceType, family: ClientFamily, nack: StreamNack, name: str) -> tuple[str, str]:
-    """The version that the client had of a name before it refused the name, and what it has since, in words."""
+    """The version that the client had of a name before it refused another one, and what it uses since, as the end of a
+    sentence. Both are empty when it was not recorded.
+    """
     if nack.kept is None:
         return "", ""
     kept = dict(nack.kept).get(name, "")

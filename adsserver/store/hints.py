@@ -32,7 +32,7 @@ class HintListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop within about a second. The thread is not waited for, since nothing depends on it."""
+        """Stop within about a second; returns at once, without waiting for the thread."""
         self._stopping.set()
 
     def _run(self) -> None:

@@ -23,7 +23,7 @@ _RETRY_S = 30.0
 
 
 class LastGood:
-    """The cache on disk, as the loader's thread uses it."""
+    """The last good snapshots on disk, as the loader's thread writes and reads them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,8 +35,9 @@ class LastGood:
         self._refused = ""
 
     def keep(self, directory: SavedDirectory, parts: Callable[[], Mapping[bytes, Callable[[], Part]]]) -> bool:
-        """Write the directory and its new parts to disk; returns whether there is more to write at once. `parts` is
-        called only when something is new.
+        """Write the directory and those of its parts that are new to disk; returns True when the time for one call was
+        over and more is left to write. `parts` is called only when something is new. A disk that cannot be written is
+        logged, and tried again later.
         """
         now = time.monotonic()
         if directory == self._kept or now < self._retry_at:
@@ -63,7 +64,9 @@ class LastGood:
         return not done
 
     def saved(self) -> SavedDirectory | None:
-        """The verified directory on disk; None when there is none, it is refused, or it was returned before."""
+        """The verified directory on disk; None when there is none, when it is refused, or when the same one was looked
+        at before.
+        """
         try:
             data = self._disk.directory_bytes()
             if data == self._seen:
@@ -79,12 +82,12 @@ class LastGood:
             return None
 
     def blobs(self) -> "DiskBlobs":
-        """The blobs from which the snapshots of `saved` are loaded."""
+        """The source of blobs from which the snapshots of `saved` are loaded."""
         return DiskBlobs(self._disk)
 
 
 class DiskBlobs:
-    """The parts on disk as a source of blobs (blobs.Blobs). Methods raise CacheRefused."""
+    """A source of the blobs of snapshots (blobs.Blobs) that reads files on disk. Its methods raise CacheRefused."""
 
     def __init__(self, disk: DiskCache) -> None:
         self._disk = disk
@@ -92,7 +95,9 @@ class DiskBlobs:
         self._sealed: dict[bytes, bytes] = {}
 
     def parts(self, addresses: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The verified blobs at these addresses; the contents that came along wait for `contents`."""
+        """The verified blobs at these addresses. The contents stored in the same files are remembered for
+        `contents`.
+        """
         found = {}
         for address in addresses:
             part = self._disk.part(address)
@@ -102,7 +107,9 @@ class DiskBlobs:
         return found
 
     def contents(self, addresses: Iterable[bytes]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
-        """The contents at these addresses, as far as they came along with parts: plain ones and sealed ones."""
+        """The contents at these addresses that were in files read by `parts`: the plain ones, then the encrypted
+        (sealed) ones. Others are left out.
+        """
         wanted = set(addresses)
         return (
             {address: self._plain[address] for address in wanted & self._plain.keys()},

@@ -49,9 +49,13 @@ _REREAD_S = 10.0  # what could not be opened is read again this often: somebody 
 
 @dataclass(frozen=True, slots=True)
 class LoaderStatus:
-    """The status of the loader: (lineage, epoch) by environment; `database_ok` is false while the database does not
-    answer. `detail` says in words what is wrong, also with what the database has; `refused`, by environment, why its
-    newest snapshot is not served. `unfit`: why this process does not fit the installation, as the store adds it.
+    """The status of the loader.
+
+    loaded: (lineage, epoch) of the snapshot that each environment is served from.
+    database_ok: whether the database answers.
+    detail: what is wrong, also with what the database has, for people; empty when nothing is.
+    refused: why an environment's newest snapshot is not served, by environment.
+    unfit: why this process does not fit the installation, filled in by the store.
     """
 
     loaded: Mapping[str, tuple[str, int]] = field(default_factory=dict)
@@ -62,7 +66,7 @@ class LoaderStatus:
 
 
 class Loader:
-    """Loads new snapshots and offers them, in one thread; `look_now` may be called from anywhere."""
+    """Loads new snapshots in a thread and hands them over to be served. `look_now` may be called from any thread."""
 
     def __init__(
         self, *, contents: ContentMemory, last_good: LastGood, on_directory: Callable[[Directory], None]
@@ -94,7 +98,9 @@ class Loader:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Ask the thread to end within `timeout_s` seconds; what it loads meanwhile is not offered."""
+        """Ask the thread to end; `timeout_s` is how long `wait_ended` then waits. What it loads meanwhile is not
+        served.
+        """
         self._ends_at = time.monotonic() + timeout_s
         self._stopping.set()
         self._wake.set()
@@ -105,15 +111,15 @@ class Loader:
             self._thread.join(max(0.0, self._ends_at - time.monotonic()))
 
     def look_now(self) -> None:
-        """Look for new snapshots at once."""
+        """Let the thread look for new snapshots at once."""
         self._wake.set()
 
     def status(self) -> LoaderStatus:
-        """The latest status; each is a new value that never changes."""
+        """The latest status; a value that never changes."""
         return self._status
 
     def serving(self) -> Mapping[str, Serving]:
-        """What each environment is served from, for those who wait for a change; safe from any thread."""
+        """The snapshot that each environment is served from, by the environment's key; safe from any thread."""
         status = self._status
         found = {key: Serving(lineage, epoch) for key, (lineage, epoch) in status.loaded.items()}
         refused = {key: replace(found.get(key, Serving()), refused=why) for key, why in status.refused.items()}
@@ -133,7 +139,7 @@ class Loader:
             more_to_write = self._keep_on_disk()
 
     def _look(self) -> bool:
-        """Load what is new; returns whether the disk still lacks some of it."""
+        """Load what is new from the database; returns whether some of it was not yet written to disk."""
         close_old_connections()
         try:
             directory = self._newest()
@@ -165,7 +171,10 @@ class Loader:
         return self._directory_of(environments, heads, DatabaseBlobs())
 
     def _look_for_losses(self, environments: Collection[str], heads: Iterable[SnapshotHead]) -> None:
-        """Begin a new lineage where the database no longer has what is served here (decisions D5b)."""
+        """Where the database's newest snapshot of an environment is older than what is served here, because the
+        database lost something, begin a new lineage of snapshots: its epochs then count as newer than all before
+        (decisions D5b).
+        """
         newest = {head.environment: head for head in heads}
         for key, loaded in self._loaded.items():
             if key in environments and _went_back(newest.get(key), loaded.head):
@@ -183,7 +192,7 @@ class Loader:
             self._api_tokens_version = version
 
     def _restore(self) -> None:
-        """Serve what can be verified on disk, as long as the database never answered."""
+        """Serve the snapshots on disk that can be verified, unless the database has answered since the start."""
         try:
             saved = self._last_good.saved()
             if saved is None:
@@ -241,7 +250,7 @@ class Loader:
         return Directory(environments, snapshots, self._tokens, self._api_tokens)
 
     def _time_to_reread(self) -> frozenset[str]:
-        """The environments in which something could not be opened, when it is time to look again; else none."""
+        """The environments in which some content could not be decrypted, when it is time to try again; else none."""
         if time.monotonic() < self._reread_at:
             return frozenset()
         self._reread_at = time.monotonic() + _REREAD_S
@@ -280,7 +289,9 @@ def _unix(ends: datetime | None) -> float:
 
 
 def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
-    """Whether what the database has is older than what is held here, or other content of the same epoch."""
+    """Whether the newest snapshot in the database, `head`, is older than `held`, which is served here, or other content
+    of the same epoch, or gone (None).
+    """
     if head is None:
         return True
     if not head.genuine or head.lineage != held.lineage:
@@ -291,7 +302,7 @@ def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
 
 
 def _unknown(directory: Directory) -> Iterable[str]:
-    """What is not served because a later version publishes it, a sentence for each environment."""
+    """A sentence for each environment with resource types that a later version published and this one does not know."""
     for key, snapshot in directory.snapshots.items():
         if snapshot.unknown:
             words = ", ".join(sorted(snapshot.unknown))
@@ -299,6 +310,6 @@ def _unknown(directory: Directory) -> Iterable[str]:
 
 
 def _moment(unix_time: float) -> str:
-    """A Unix time as people read it: the time of day, and the date unless it is today."""
+    """A Unix time for people: the time of day, and the date unless it is today."""
     at, today = datetime.fromtimestamp(unix_time, UTC), datetime.now(UTC).date()
     return f"{at:%H:%M} UTC" if at.date() == today else f"{at:%Y-%m-%d %H:%M} UTC"

@@ -23,8 +23,8 @@ _REMEMBERED: Final = 1_000
 
 
 class ReadingTime:
-    """The time left for reading NACK texts, in all and for each caller. `clock` is monotonic, in seconds. For one
-    thread.
+    """The time that is left for looking for secrets in NACK texts, in all and for each caller. `clock` returns seconds
+    on a clock that only goes forward. For one thread.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -34,13 +34,13 @@ class ReadingTime:
         self._of_one: dict[str, TokenBucket] = {}
 
     def is_left(self, accountable: str) -> bool:
-        """Whether there is time left to read one more NACK text of this caller."""
+        """Whether there is time left to read one more NACK text of this caller, given by its key."""
         now = self._clock()
         own = self._of_one.get(accountable)
         return self._of_all[of_identity(accountable)].debt_s(now) == 0 and (own is None or own.debt_s(now) == 0)
 
     def spend(self, accountable: str, since: float) -> None:
-        """Count the time from `since` until now, in which a NACK text of this caller was read."""
+        """Count the time from `since`, on the clock, until now as spent on a NACK text of this caller."""
         now = self._clock()
         own = self._of_one.get(accountable)
         if own is None:

@@ -19,24 +19,26 @@ from xdscore.snapshot import Content
 
 
 class SentContents(Protocol):
-    """The contents that streams were sent, as `contents.ContentMemory` has them."""
+    """The contents that streams were sent, as far as they are in memory (`contents.ContentMemory`)."""
 
     def missing(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """The addresses whose bytes are not in memory."""
+        """The given addresses whose bytes are not in memory."""
         ...
 
     def sealed(self, addresses: Iterable[bytes]) -> frozenset[bytes]:
-        """The addresses whose bytes are kept sealed, because they hold secrets (decisions D18)."""
+        """The given addresses whose bytes are kept encrypted (sealed), because they hold secrets (decisions D18)."""
         ...
 
     def any_bytes(self, content: Content) -> bytes:
-        """The bytes of this content, opened if they are sealed. Raises KeyError and SealError."""
+        """The bytes of this content, decrypted if need be. Raises KeyError when they are not in memory, SealError when
+        they cannot be decrypted.
+        """
         ...
 
 
 def secrets_in(contents: SentContents, held: Iterable[Content]) -> Secrets | None:
-    """The secrets in these sealed contents; None where one cannot be opened or read, or there are more than can be
-    looked for.
+    """The secrets in these contents, to be looked for in texts; None when one content cannot be read, or there are too
+    many to look for.
     """
     try:
         return secrets_of(value for content in held for value in secret_values(contents.any_bytes(content)))
@@ -45,9 +47,9 @@ def secrets_in(contents: SentContents, held: Iterable[Content]) -> Secrets | Non
 
 
 class Hearing:
-    """Turns the NACK texts of one batch into the texts that are kept. A text that many clients send about one response
-    is read once. A text for whose reading no `time` is left is not shown; texts about responses without secrets cost no
-    time.
+    """Turns the NACK texts of one batch into the texts that are kept, which hold no secrets. A text that many clients
+    send about one response is read once. Reading takes from `time`, unless the response held no secrets; when none is
+    left, "not shown" is kept in place of the text.
     """
 
     def __init__(self, contents: SentContents, *, max_bytes: int, time: ReadingTime) -> None:
@@ -61,8 +63,8 @@ class Hearing:
         self._last: tuple[int, Secrets | None] | None = None
 
     def kept(self, accountable: str, message: str, kind: ResourceType, resources: tuple[NamedContent, ...]) -> KeptText:
-        """The text to keep of a client's NACK of this response. `accountable` is the key of the caller whose reading
-        time it takes.
+        """What is kept of `message`, a client's words in its NACK of a response with these resources: without secrets.
+        `accountable` is the key of the caller whose reading time it takes.
         """
         if not message:
             return nack_text(message, secret=kind.secret, held=None, max_bytes=self._max_bytes)
@@ -104,8 +106,8 @@ class Hearing:
 
 
 class _Sent(NamedTuple):
-    """A response: the names in it, the contents that are sealed, and whether the bytes of some are not in memory any
-    more.
+    """A response: its `id()`, the names in it, the contents that are encrypted (sealed), and whether the bytes of some
+    are not in memory any more.
     """
 
     id: int

@@ -38,8 +38,8 @@ _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The newest snapshot of an environment that could be loaded, and where it came from: its chunks by address, and
-    the contents that could not be opened.
+    """The newest snapshot of an environment that could be loaded. `head` says where it was published, `chunks` are the
+    addresses of its chunks, `unreadable` those of contents that could not be decrypted.
     """
 
     snapshot: Snapshot
@@ -50,8 +50,8 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The parts of one snapshot: the addresses of its chunks and its access table. `chunks` and `stored` are those of
-    every snapshot that is remembered, by address, these among them.
+    """The parts of one snapshot: the addresses of its chunks, and its access table. `chunks` and `stored` also have
+    those of other snapshots in use, by address.
     """
 
     addresses: tuple[bytes, ...]
@@ -65,7 +65,9 @@ class _Read:
 
 
 class SnapshotReader:
-    """Keeps what the snapshots in use were read from. For one thread."""
+    """Reads snapshots and remembers the parts of those in use, so that the next one loads only what is new. For one
+    thread.
+    """
 
     def __init__(self, contents: ContentMemory) -> None:
         self._contents = contents
@@ -77,9 +79,11 @@ class SnapshotReader:
         self._next_sweep = time.monotonic() + _SWEEP_S
 
     def read(self, head: SnapshotHead, before: Loaded | None, blobs: Blobs, doubtful: AbstractSet[bytes]) -> Loaded:
-        """The snapshot of this head; `before` itself where reading that one once more opened nothing new. Contents that
-        are `doubtful` could not be opened before and are read again. Raises SnapshotUnreadable, ChunkError and
-        CacheRefused.
+        """The snapshot that `head` describes. `before` is the one in use, which is returned as it is when reading it
+        again made no more of it readable.
+
+        `doubtful`: contents that could not be decrypted before and are read again. Raises SnapshotUnreadable,
+        ChunkError and CacheRefused.
         """
         if not head.genuine:
             raise SnapshotUnreadable(
@@ -103,13 +107,13 @@ class SnapshotReader:
         return Loaded(snapshot, head, parts.addresses, frozenset(unreadable))
 
     def part(self, address: bytes) -> Part:
-        """A root, access table or chunk as it is stored, with the contents of what it lists."""
+        """The root, access table or chunk at this address as it is stored, with the contents that it names."""
         return Part(self._stored[address], *self._contents.stored(_contents_of(self._chunks.get(address, ()))))
 
     def let_go(self, loaded: Collection[Loaded]) -> None:
-        """Now and then forget the chunks and contents of no snapshot.
+        """Forget, now and then, the chunks and contents that none of these snapshots has.
 
-        What was in use at the sweep before this one, or came since, stays one more round: a stream may still be
+        What was in use at the last such time, or was fetched since, is kept once more, because a stream may still be
         writing it.
         """
         now = time.monotonic()
@@ -133,8 +137,8 @@ class SnapshotReader:
         return _Read(addresses, access, chunks, {**stored, **new})
 
     def _changes(self, before: Loaded | None, parts: _Read) -> dict[EntryKey, Entry | None] | None:
-        """What differs from the snapshot before; None where that is not what to begin with: under other rules, and
-        where not all of it could be read.
+        """The entries that differ from the snapshot before, None for one that is gone. None in place of all when the
+        next snapshot cannot be made from that one: its access rules differ, or not all of it could be read.
         """
         if before is None or before.snapshot.access is not parts.access:
             return None
@@ -147,7 +151,9 @@ class SnapshotReader:
     def _fetch_contents(
         self, entries: Iterable[tuple[EntryKey, Entry]], blobs: Blobs, doubtful: AbstractSet[bytes]
     ) -> dict[bytes, str]:
-        """Get what is not here, and again what could not be opened; what still cannot be, with the reason."""
+        """Load the contents of these entries that are not in memory, and again those in `doubtful`; returns the
+        addresses that still cannot be decrypted, each with the reason.
+        """
         wanted = _contents_of(entries)
         missing = self._contents.missing(wanted) | (wanted & doubtful)
         self._contents.add(*read_contents(blobs, missing))
@@ -156,21 +162,23 @@ class SnapshotReader:
 
 
 def is_newer(head: SnapshotHead, loaded: Loaded | None) -> bool:
-    """Another lineage replaces whatever is there; within one, only a higher epoch does (decisions D5b, reliability
-    P5).
+    """Whether the snapshot of `head` replaces `loaded`: always when it has another lineage, else when its epoch is
+    higher (decisions D5b, reliability P5).
     """
     return loaded is None or head.lineage != loaded.head.lineage or head.epoch > loaded.head.epoch
 
 
 def _access(head: SnapshotHead, data: bytes, before: Loaded | None) -> AccessTable:
-    """The table; the same object while its bytes are, so that streams see at once that no rule changed."""
+    """The access table in these bytes; the very object of the snapshot before when the bytes are the same, so that
+    streams see at once that no rule changed.
+    """
     if before is not None and before.head.access == head.access:
         return before.snapshot.access
     return decode_access(data)
 
 
 def _new_entries(parts: _Read, changes: Mapping[EntryKey, Entry | None] | None) -> list[tuple[EntryKey, Entry]]:
-    """What the snapshot before did not have: what changed, or all of it."""
+    """The entries that the snapshot before did not have: those in `changes`, or all when `changes` is None."""
     if changes is None:
         return list(parts.entries())
     return [(key, entry) for key, entry in changes.items() if entry is not None]
@@ -183,7 +191,9 @@ def _put_together(
     changes: Mapping[EntryKey, Entry | None] | None,
     unreadable: Mapping[bytes, str],
 ) -> Snapshot:
-    """The snapshot: the current one with what changed where that can be, else anew."""
+    """The new snapshot: made from `current` by `changes` where both are known and everything could be read, else from
+    all its parts.
+    """
     if current is not None and changes is not None and not unreadable:
         return snapshot_after(current, lineage=head.lineage, epoch=head.epoch, access=parts.access, changes=changes)
     entries = [_readable(key, entry, current, unreadable) for key, entry in parts.entries()]
@@ -195,7 +205,7 @@ def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
 
 
 def _contents_in(entry: Entry) -> tuple[Content, ...]:
-    """Every content that somebody may be sent of it."""
+    """Every content of the entry that some client may be sent."""
     match entry:
         case Served(content=content, proven=None) | WithheldName(content=Content() as content):
             return (content,)
@@ -208,7 +218,9 @@ def _contents_in(entry: Entry) -> tuple[Content, ...]:
 def _readable(
     key: EntryKey, entry: Entry, current: Snapshot | None, unreadable: Mapping[bytes, str]
 ) -> tuple[EntryKey, Entry | UnreadableName]:
-    """The entry as this process can serve it: without its content, the last one it served of the name (F14)."""
+    """The entry as this process can serve it. When its content cannot be decrypted, the last one that was served under
+    the name takes its place (F14), or an UnreadableName.
+    """
     if isinstance(entry, WithheldName) and entry.content is not None and entry.content.blob in unreadable:
         return key, WithheldName(entry.reason)
     if not unreadable or not isinstance(entry, Served):
@@ -226,7 +238,7 @@ def _readable(
 
 
 def _in_use(snapshot: Snapshot) -> Iterator[bytes]:
-    """The address of every content that somebody may be sent."""
+    """The address of every content of the snapshot that some client may be sent."""
     for state in snapshot.types.values():
         for entries in (state.served, state.partly):
             for entry in entries.values():
@@ -234,14 +246,16 @@ def _in_use(snapshot: Snapshot) -> Iterator[bytes]:
 
 
 def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:
-    """A name whose rules are not all in the table would be decided by the others alone. Raises ChunkError."""
+    """Raise ChunkError when an entry names an access rule that the table does not have: its other rules alone would
+    decide wrongly.
+    """
     rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
     if not all(access.knows(row) for row in rows):
         raise ChunkError("an entry names an access rule that the access table does not have")
 
 
 def _log_unserved(head: SnapshotHead, snapshot: Snapshot, unreadable: Mapping[bytes, str]) -> None:
-    """Log what of a snapshot is not served here."""
+    """Log what this process cannot serve of a snapshot: contents that cannot be decrypted, and unknown types."""
     if unreadable:
         log.warning(
             "secret.unreadable",

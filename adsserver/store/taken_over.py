@@ -16,17 +16,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class TakenOver:
-    """The snapshots that were loaded and not yet logged. For the loader's thread."""
+    """The snapshots that were loaded and not yet logged, each with the one served before. For the loader's thread."""
 
     _waiting: list[tuple[SnapshotHead, SnapshotHead | None]] = field(default_factory=list)
 
     def add(self, head: SnapshotHead, before: SnapshotHead | None) -> None:
-        """Note that the snapshot `head` is loaded, in place of the one before."""
+        """Note that the snapshot `head` is loaded in place of `before` (None: nothing was served)."""
         self._waiting.append((head, before))
 
     def tell(self) -> None:
-        """Log each snapshot that waits, with what differs from the one served here before: also by epochs in between
-        that were never loaded.
+        """Log each snapshot that was added, with the names that differ from the one served before, also by epochs that
+        were never loaded.
         """
         waiting, self._waiting = self._waiting, []
         for head, before in waiting:
@@ -41,8 +41,8 @@ class TakenOver:
 
 
 def _names(head: SnapshotHead, before: SnapshotHead | None) -> dict[str, list[str]]:
-    """The fields of a log line about the changes between two snapshots; about the newest changes where nothing was
-    served before, or it came from the disk.
+    """The fields of a log line about the names that changed between two snapshots; about the newest changes where
+    `before` is None or comes from the disk.
     """
     after = before.generation if before is not None else None
     if head.generation is None:

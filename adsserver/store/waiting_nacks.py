@@ -16,8 +16,14 @@ Key = tuple[str, str, str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class RawNack:
-    """A NACK as the event loop noted it: the client's text, already cut to a size we chose, and the resources that it
-    is about. Shown without the text.
+    """A NACK as the event loop noted it, with the client's own words, already cut to a bounded length. Its repr leaves
+    the words out.
+
+    resources, suspects, kept: what the response held, those that the NACK may be about, and what the client had of
+      these before.
+    at: when it came, on a clock that only goes forward.
+    healing: whether the client was sent again what it had.
+    repeats: how often the NACK came.
     """
 
     opened: Opened
@@ -35,7 +41,7 @@ class RawNack:
 
     @property
     def key(self) -> Key:
-        """The key that NACKs share when one repeats the other."""
+        """A key that two NACKs have in common exactly when one repeats the other."""
         return (self.opened.stream.id, self.kind.word, self.version, self.code, self.message)
 
     def again(self, repeats: int) -> Self:
@@ -45,33 +51,33 @@ class RawNack:
 
 @dataclass(frozen=True, slots=True)
 class KeptNack:
-    """A NACK with the text that is kept of it; the raw text is dropped."""
+    """A NACK with the text that is kept of it in place of the client's own words, which are dropped from `raw`."""
 
-    refusal: RawNack
+    raw: RawNack
     text: KeptText
 
     @property
     def opened(self) -> Opened:
         """The stream on which the NACK arrived."""
-        return self.refusal.opened
+        return self.raw.opened
 
     @property
     def repeats(self) -> int:
         """The number of times that the NACK was received."""
-        return self.refusal.repeats
+        return self.raw.repeats
 
     @property
     def key(self) -> Key:
-        """The key that NACKs share when one repeats the other."""
-        return (*self.refusal.key[:-1], self.text)
+        """A key that two NACKs have in common exactly when one repeats the other."""
+        return (*self.raw.key[:-1], self.text)
 
     def again(self, repeats: int) -> Self:
         """A copy that counts `repeats` more repeats."""
-        return replace(self, refusal=self.refusal.again(repeats))
+        return replace(self, raw=self.raw.again(repeats))
 
 
 class Repeatable(Protocol):
-    """A NACK, before or after its text was read."""
+    """A NACK that counts its repeats, with the client's own words or without."""
 
     @property
     def opened(self) -> Opened:
@@ -85,7 +91,7 @@ class Repeatable(Protocol):
 
     @property
     def key(self) -> Key:
-        """The key that NACKs share when one repeats the other."""
+        """A key that two NACKs have in common exactly when one repeats the other."""
         ...
 
     def again(self, repeats: int) -> Self:
@@ -97,8 +103,8 @@ N = TypeVar("N", bound=Repeatable)
 
 
 class WaitingNacks(Generic[N]):
-    """The NACKs that wait, `room` of them at most. When it is full, the oldest NACK of the caller that has most gives
-    way: a flood of one identity costs that identity its own. Adding one costs the same however many there are.
+    """The NACKs that wait to be written, `room` of them at most. When there are more, the caller that has most loses
+    its oldest: a flood of one caller costs only that caller. Adding one takes the same time however many wait.
     """
 
     def __init__(self, room: int) -> None:
@@ -114,8 +120,8 @@ class WaitingNacks(Generic[N]):
         return self._count
 
     def __iter__(self) -> Iterator[N]:
-        """The NACKs by turns: the oldest of each accountable caller, then the second of each, and so on: nobody waits
-        for a flood.
+        """The NACKs by turns: the oldest of each caller, then the second of each, and so on, so that nobody waits for a
+        flood.
         """
         turns = [iter(held.values()) for held in self._of.values()]
         while turns:
@@ -127,27 +133,27 @@ class WaitingNacks(Generic[N]):
                     going.append(turn)
             turns = going
 
-    def add(self, refusal: N) -> int:
-        """Keep a NACK, or count it as a repeat of one that waits; returns how many gave way to it."""
-        who = refusal.opened.accountable
+    def add(self, nack: N) -> int:
+        """Keep a NACK, or count it as a repeat of one that waits; returns how many were dropped for it."""
+        who = nack.opened.accountable
         held = self._of.setdefault(who, {})
-        known = held.pop(refusal.key, None)
+        known = held.pop(nack.key, None)
         if known is not None:
-            held[refusal.key] = refusal.again(known.repeats)
+            held[nack.key] = nack.again(known.repeats)
             return 0
         dropped = 0
         if self._count >= self._room:
             self._drop(who if len(held) == self._most else next(iter(self._holding[self._most])))
             dropped = 1
-        self._of.setdefault(who, held)[refusal.key] = refusal
+        self._of.setdefault(who, held)[nack.key] = nack
         self._count += 1
         self._moved(who, len(held) - 1, len(held))
         return dropped
 
     def forget(self, count: int) -> None:
         """Drop the first `count` NACKs in the order of iteration."""
-        for refusal in list(islice(self, count)):
-            self._let_go(refusal.opened.accountable, refusal.key)
+        for nack in list(islice(self, count)):
+            self._let_go(nack.opened.accountable, nack.key)
 
     def _drop(self, who: str) -> None:
         self._let_go(who, next(iter(self._of[who])))

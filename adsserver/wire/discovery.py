@@ -72,14 +72,16 @@ class MalformedRequestError(Exception):
 
 
 class OversizedRequestError(Exception):
-    """The request passes a limit of reliability (e). The text is sent to the client (RESOURCE_EXHAUSTED)."""
+    """The request exceeds a limit of reliability (e). The text is sent to the client (RESOURCE_EXHAUSTED)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """The client's description of itself in its node. `metadata` holds its top-level strings, numbers and booleans;
-    `takes_wrappers`: its client features say that it unwraps resources in SotW (protocol.md A9). `kept_bytes`: the
-    memory of all of it, which nobody but its stream has.
+    """What a client says of itself in its node.
+
+    metadata: its top-level strings, numbers and booleans, as texts.
+    takes_wrappers: whether its client features say that it unwraps resources in SotW (protocol.md A9).
+    kept_bytes: the memory that all of this takes.
     """
 
     id: str
@@ -93,7 +95,9 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTypeRequest:
-    """A request for a type that is not in the table of types. `names` are the names it asks for (delta: subscribed)."""
+    """A request for a type that this server does not know. `names` are the names it asks for (delta: those it newly
+    subscribes to).
+    """
 
     type_url: str
     names: tuple[str, ...]
@@ -102,7 +106,9 @@ class UnknownTypeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """One request: its node if it has one, and its content. `type_url` is empty only on a single-type service."""
+    """One request: its node, or None if it has none, and its content. `type_url` may be empty only on a service of a
+    single type.
+    """
 
     node: NodeFacts | None
     type_url: str
@@ -110,9 +116,9 @@ class Incoming:
 
 
 def decode(data: bytes, variant: Variant, service: ResourceType | None, limits: Limits) -> Incoming:
-    """Read one request of an aggregated service, or of the single-type service of `service`.
+    """Read the bytes of one request. `service`: the type of a single-type service, None on the aggregated one (ADS).
 
-    Raises MalformedRequestError (also for a missing type URL on ADS and a foreign one on a single-type service:
+    Raises MalformedRequestError (also for a missing type URL on ADS, and for a foreign one on a single-type service:
     protocol.md A2) and OversizedRequestError.
     """
     message = discovery_pb2.DiscoveryRequest() if variant is Variant.SOTW else discovery_pb2.DeltaDiscoveryRequest()
@@ -138,9 +144,10 @@ def decode(data: bytes, variant: Variant, service: ResourceType | None, limits: 
 
 
 class Decoder:
-    """Reads the requests of all streams of a process, on the event loop; the same bytes are read once.
+    """Reads the requests of all streams of a process, on the event loop; requests with the same bytes are read once.
 
-    The ACKs of a fleet are the same bytes, for nonces of a stream count up. What carries a node is one client's own.
+    Many ACKs of a fleet have the same bytes, because the nonces of a stream count up. Requests with a node are read
+    each time.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -148,7 +155,9 @@ class Decoder:
         self._known: Recent[tuple[bytes, Variant, ResourceType | None], Incoming] = Recent(_MAX_REQUESTS, lambda _: 1)
 
     def decode(self, data: bytes, variant: Variant, service: ResourceType | None) -> Incoming:
-        """Read one request as the function `decode` does; a request read before is not read again."""
+        """Read one request as the function `decode` does; when the same bytes were read before, the result is
+        reused.
+        """
         if len(data) > _MAX_SHARED_REQUEST_BYTES:
             return decode(data, variant, service, self._limits)
         key = (data, variant, service)
@@ -183,7 +192,9 @@ def _names(names: Sequence[str], locators: Sequence[discovery_pb2.ResourceLocato
 
 
 def _versions(held: Mapping[str, str], limits: Limits) -> dict[str, str]:
-    """The versions that a client lists as held, of one type, no more of them than an environment can have."""
+    """The versions by name that a client says it has of one type. Raises OversizedRequestError for more names than an
+    environment can have.
+    """
     if len(held) > limits.resources_per_environment:
         raise OversizedRequestError(
             f"The request says that {len(held)} resources are held; "
@@ -250,7 +261,7 @@ def _printable(text: str) -> str:
 
 
 def varint(number: int) -> bytes:
-    """A number as protobuf encodes it: seven bits a byte, lowest first."""
+    """A number as protobuf encodes it: seven bits in each byte, lowest first."""
     return _VARINTS[number] if number < len(_VARINTS) else _varint(number)
 
 
@@ -276,7 +287,7 @@ def _text_field(tag: bytes, value: str) -> bytes:
 
 
 class Layout(Enum):
-    """The form of one entry of `resources`."""
+    """The form of one entry of a response's `resources`: an Any, a Resource wrapper inside an Any, or a wrapper."""
 
     ANY = "any"  # SotW: the resource in an Any
     WRAPPED_ANY = "wrapped_any"  # SotW: a Resource in an Any
@@ -290,9 +301,10 @@ _Told = tuple[int, tuple[int, ...], tuple[str, ...], str, str, Layout]
 
 
 class Encoder:
-    """Encodes responses. One per process, used on the event loop only.
+    """Turns responses into bytes. One per process, used on the event loop only.
 
-    `identifier` is control_plane.identifier, stable for the life of the process (protocol.md A7).
+    `identifier` is the control plane's name in responses (control_plane.identifier), the same as long as the process
+    lives (protocol.md A7).
     """
 
     def __init__(self, contents: Contents, identifier: str) -> None:
@@ -317,8 +329,8 @@ class Encoder:
     def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False) -> bytes:
         """The bytes of a DiscoveryResponse or DeltaDiscoveryResponse.
 
-        `wrapped`: a SotW client takes Resource wrappers. It is sent them always: then a name may differ from the
-        message's own, and a NACK names even what cannot be decoded (clients.md section 4).
+        `wrapped`: whether a SotW client takes Resource wrappers, in which case it is always sent them: with a wrapper a
+        name may differ from the message's own, and a NACK names even what cannot be decoded (clients.md section 4).
         """
         layout = _layout(variant, wrapped=wrapped)
         if not response.resources or response.kind.secret:
@@ -333,7 +345,7 @@ class Encoder:
     def encode_errors(
         self, variant: Variant, type_url: str, nonce: str, version: str, errors: Iterable[ResourceError]
     ) -> bytes:
-        """The bytes of a response with errors only, for a type that is not in the table (protocol.md A5)."""
+        """The bytes of a response with errors only, for a type that this server does not know (protocol.md A5)."""
         return b"".join(
             (
                 _text_field(_VERSION_INFO, version),
@@ -400,7 +412,9 @@ def _layout(variant: Variant, *, wrapped: bool) -> Layout:
 
 
 def _head(resource: NamedContent, data: bytes) -> bytes:
-    """The bytes of a Resource wrapper up to those of its content. Never a ttl (protocol.md G1, decisions U20)."""
+    """The bytes of a Resource wrapper that stand before those of its content, `data`. It has no ttl (protocol.md G1,
+    decisions U20).
+    """
     return b"".join(
         (
             _text_field(_RESOURCE_NAME, resource.name),
@@ -412,8 +426,8 @@ def _head(resource: NamedContent, data: bytes) -> bytes:
 
 
 def _error_entry(error: ResourceError) -> bytes:
-    """The bytes of one ResourceError. The detail says the code in a form programs can read; it holds nothing the text
-    does not.
+    """The bytes of one ResourceError. Its `details` have the XDS code in a form that programs can read, and nothing
+    that the text does not have.
     """
     before, after = _status(int(error.code), error.xds_code)
     status = b"".join((before, _text_field(_STATUS_MESSAGE, error.text), after))
@@ -422,7 +436,7 @@ def _error_entry(error: ResourceError) -> bytes:
 
 @lru_cache(maxsize=64)
 def _status(code: int, xds_code: str) -> tuple[bytes, bytes]:
-    """The bytes of a google.rpc.Status that stand before its message and behind it."""
+    """The bytes of a google.rpc.Status that stand before its message, and those that stand behind it."""
     status = status_pb2.Status()
     status.details.add().Pack(error_details_pb2.ErrorInfo(reason=xds_code, domain=ERROR_DOMAIN))
     after: bytes = status.SerializeToString(deterministic=True)
@@ -431,7 +445,7 @@ def _status(code: int, xds_code: str) -> tuple[bytes, bytes]:
 
 
 class Recent(Generic[_Key, _Value]):
-    """A cache of the values used last, up to a total cost; a single value above that is handed back and not kept."""
+    """A cache that keeps the values used last, up to a total cost; a single value that costs more is not kept."""
 
     def __init__(self, capacity: int, cost: Callable[[_Value], int]) -> None:
         self._capacity = capacity
@@ -440,14 +454,14 @@ class Recent(Generic[_Key, _Value]):
         self._entries: OrderedDict[_Key, _Value] = OrderedDict()
 
     def get(self, key: _Key) -> _Value | None:
-        """The value under this key, which counts as used now; None when it is not kept."""
+        """The value under this key, which is from now on the one used last; None when it is not kept."""
         value = self._entries.get(key)
         if value is not None:
             self._entries.move_to_end(key)
         return value
 
     def put(self, key: _Key, value: _Value) -> _Value:
-        """Keep `value` under a key that is not kept, in place of values unused for longest; returns `value`."""
+        """Keep `value` under a key that has none, and drop values unused for longest to make room; returns `value`."""
         cost = self._cost(value)
         if cost > self._capacity:
             return value

@@ -37,14 +37,14 @@ class MatcherError(Exception):
 
 
 def facts_of(client: FleetClient) -> dict[str, str]:
-    """The facts about a client that answers contain in its node metadata, under NAMESPACE."""
+    """What answers of the status service (CSDS) say about a client in its node metadata, under the key NAMESPACE."""
     return {name: read(client) for name, read in _FACTS.items()}
 
 
 def compile_matchers(matchers: Any, *, max_regex_chars: int) -> Matches:
-    """A function that says whether any of these NodeMatchers matches a client; without matchers it is always true.
+    """A function that says whether any of these NodeMatchers matches a client; without matchers it always returns True.
 
-    Raises MatcherError.
+    Raises MatcherError for a matcher that cannot be used.
     """
     if len(matchers) > MAX_MATCHERS:
         raise MatcherError(f"node_matchers: {len(matchers)} matchers; at most {MAX_MATCHERS} are allowed.")
@@ -81,8 +81,8 @@ def _metadata(matcher: Any, field: str, max_regex_chars: int) -> Matches:
 
 
 def _text(matcher: Any, field: str, max_regex_chars: int) -> _TextMatches:
-    """A function that says whether a text matches this StringMatcher. Regular expressions match the whole text, as in
-    Envoy, and only RE2 sees them (threat 13).
+    """A function that says whether a text matches this StringMatcher. A regular expression must match the whole text,
+    as in Envoy; it is run by RE2 only (threat 13). `field` names the matcher in errors.
     """
     pattern = matcher.WhichOneof("match_pattern")
     if pattern == "safe_regex":

@@ -34,16 +34,18 @@ _NARROW: Final = (
 
 
 class BadStatusRequestError(Exception):
-    """The request cannot be answered as it is. The text is sent (INVALID_ARGUMENT)."""
+    """The CSDS request cannot be answered as it is. The text is sent to the caller (INVALID_ARGUMENT)."""
 
 
 class TooMuchStatusError(Exception):
-    """The answer would be larger than allowed. The text says how to narrow it and is sent (RESOURCE_EXHAUSTED)."""
+    """The answer to a CSDS request would be too large. The text says how to ask for less and is sent to the caller
+    (RESOURCE_EXHAUSTED).
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class StatusAnswer:
-    """A serialised ClientStatusResponse, and the numbers of what it holds."""
+    """A serialised ClientStatusResponse, and how many clients and resources it holds."""
 
     data: bytes
     clients: int
@@ -51,7 +53,7 @@ class StatusAnswer:
 
 
 def answer(request: bytes, reader: Reader, fleet: FleetStatus, limits: Limits) -> StatusAnswer:
-    """The status of the clients that the request asks for, as far as `reader` may know it (protocol.md K2).
+    """The status of those clients that the CSDS request asks for and `reader` may see (protocol.md K2).
 
     Raises BadStatusRequestError, TooMuchStatusError and FleetUnavailableError.
     """
@@ -78,8 +80,8 @@ def answer(request: bytes, reader: Reader, fleet: FleetStatus, limits: Limits) -
 
 
 class _Room:
-    """How many entries and bytes an answer may still take. The clients' own limit for messages (often 4 MiB) is not
-    known here.
+    """How many entries and bytes a CSDS answer may still take. The largest message that the caller itself would take
+    (often 4 MiB) is not known here.
     """
 
     def __init__(self, limits: Limits, *, contents: bool) -> None:
@@ -112,8 +114,8 @@ def _client_config(client: FleetClient, statuses: tuple[ResourceStatus, ...], ro
 
 
 def _node(client: FleetClient) -> bytes:
-    """The serialised node of a client, as far as the facts hold it. What the server knows besides stands in its
-    metadata, under our own name.
+    """The serialised node of a client, as far as it was recorded. What the server knows of the client besides is in its
+    metadata, under the key NAMESPACE.
     """
     config = csds_pb2.ClientConfig()
     config.node.id = client.node_id

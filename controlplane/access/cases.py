@@ -18,7 +18,9 @@ _MAX_CASES = 1_000
 def case_create(
     *, environment_key: str, case: Case, blocking: bool, actor: Principal, request_id: str = ""
 ) -> SavedCase:
-    """Save a case, to be tried at every change of the rules. Raises NotFound, and Conflict when there are too many."""
+    """Save a case, which is then tried at every change of the rules. `blocking`: refuse changes that break it. Raises
+    NotFound, and Conflict when there are too many.
+    """
     environment = environment_lock(key=environment_key)
     if case_list(environment_key=environment_key).count() >= _MAX_CASES:
         raise Conflict(f"'{environment_key}' has {_MAX_CASES} access cases, as many as are allowed.")

@@ -21,14 +21,14 @@ _KEY: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def key_problem(key: str) -> str:
-    """Why this cannot be the key of a group, as a sentence; empty when it can: a key stands in URLs and logs."""
+    """Why this cannot be the key of a group, as a sentence; empty when it can. A key stands in URLs and logs."""
     if _KEY.fullmatch(key):
         return ""
     return "A key has 1 to 63 lower case letters, digits and dashes, begins with a letter and ends with no dash."
 
 
 def pattern_problem(pattern: str, limits: Limits) -> str:
-    """Why this cannot be a pattern, as the end of a sentence; empty when it can (reliability threat 13)."""
+    """Why this cannot be a pattern of names, as the end of a sentence; empty when it can (reliability threat 13)."""
     if pattern == "":
         return "is empty and matches nothing"
     if len(pattern) > limits.pattern_chars:
@@ -48,7 +48,9 @@ def group_findings(draft: GroupDraft, limits: Limits) -> tuple[Finding, ...]:
 def rule_findings(
     draft: RuleDraft, known_groups: Collection[str], environment_key: str, limits: Limits
 ) -> tuple[Finding, ...]:
-    """Everything that is wrong with an access rule, as findings; empty when it can be saved."""
+    """Everything that is wrong with an access rule, as findings; empty when it can be saved. `known_groups`: the keys
+    of the environment's client groups.
+    """
     return tuple(_rule_findings(draft, known_groups, environment_key, limits))
 
 

@@ -25,7 +25,9 @@ def _choices(kind: type[Enum]) -> list[tuple[str, str]]:
 
 
 class ClientGroup(models.Model):
-    """A client group: the clients that at least one of its matchers fits."""
+    """A client group: clients that access rules mean together. A client belongs to it when at least one of its matchers
+    fits.
+    """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="client_groups")
     key = models.CharField(max_length=KEY_CHARS)
@@ -33,7 +35,7 @@ class ClientGroup(models.Model):
     trust = models.CharField(max_length=16, choices=_choices(Trust))
 
     class Meta:
-        """A key names one group of an environment."""
+        """Constraint: an environment has at most one group with a key."""
 
         constraints = (
             models.UniqueConstraint(fields=("environment", "key"), name="client_group_key_once"),
@@ -46,7 +48,9 @@ class ClientGroup(models.Model):
 
 
 class AccessRule(models.Model):
-    """One rule. The first by position that covers the type, matches the name and speaks of the client decides."""
+    """An access rule. Of the rules that are for a client, are about the type and match the name, the first by position
+    decides.
+    """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="access_rules")
     position = models.PositiveIntegerField()
@@ -60,7 +64,7 @@ class AccessRule(models.Model):
     )
 
     class Meta:
-        """Every rule of an environment has a position of its own. Positions may leave gaps."""
+        """Constraint: two rules of an environment have different positions. Positions may leave gaps."""
 
         constraints = (
             models.UniqueConstraint(fields=("environment", "position"), name="access_rule_position_once"),
@@ -73,26 +77,26 @@ class AccessRule(models.Model):
 
 
 class AccessRuleGroup(models.Model):
-    """A client group that an access rule mentions. It cannot be deleted before the rule: a rule without groups is about
-    everybody.
+    """A client group that an access rule is for. The group cannot be deleted before the rule, which without groups
+    would be for everybody.
     """
 
     rule = models.ForeignKey(AccessRule, on_delete=models.CASCADE, related_name="group_links")
     group = models.ForeignKey(ClientGroup, on_delete=models.RESTRICT, related_name="rule_links")
 
     class Meta:
-        """A rule mentions a group once."""
+        """Constraint: a rule has a group at most once."""
 
         constraints = (models.UniqueConstraint(fields=("rule", "group"), name="access_rule_group_once"),)
 
     def __str__(self) -> str:
-        """The ids of the rule and of the group."""
+        """The row ids of the rule and of the group."""
         return f"rule {self.rule_id} of group {self.group_id}"
 
 
 class AccessCase(models.Model):
-    """A saved case: what an operator expects of the rules, tried at every change of them. `blocking`: a change that
-    breaks it is refused.
+    """A saved case: what an operator expects the access rules to decide, tried at every change of them. `blocking`: a
+    change that breaks the case is refused.
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="access_cases")
@@ -103,19 +107,21 @@ class AccessCase(models.Model):
     blocking = models.BooleanField(default=False)
 
     class Meta:
-        """The expected effect is one of `Effect`."""
+        """Constraint: the expected effect is a value of `Effect`."""
 
         constraints = (
             models.CheckConstraint(condition=models.Q(expect__in=_values(Effect)), name="access_case_effect_known"),
         )
 
     def __str__(self) -> str:
-        """The expected effect, and the type and name it is expected for."""
+        """The expected effect, and the type and name for which it is expected."""
         return f"{self.expect} {self.type} {self.name}"
 
 
 class AccessEdit(AppendOnly):
-    """What a change did to one group or rule: its state before and after, null where there was none. The history."""
+    """What a change did to one client group or access rule: `before` and `after` it, null where the group or rule did
+    not exist. All edits together are the history of access.
+    """
 
     change = models.ForeignKey("catalog.Change", on_delete=models.CASCADE, related_name="access_edits")
     subject = models.CharField(max_length=8, choices=_choices(EditSubject))
@@ -126,10 +132,10 @@ class AccessEdit(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """Edits are looked up by the rule or group that they changed."""
+        """The index finds the edits of one rule or group."""
 
         indexes = (models.Index(fields=("subject", "subject_id", "id"), name="access_edit_of_subject"),)
 
     def __str__(self) -> str:
-        """The edited rule or group, and what was done to it."""
+        """The rule or group that was edited, and whether it was created, updated or deleted."""
         return f"{self.subject} {self.subject_id} {self.action}"

@@ -27,8 +27,8 @@ RuleFinding = tuple[int, Finding]
 
 
 def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
-    """A finding for each rule that can never decide, because one rule before it takes every client, type and name it
-    speaks of.
+    """The number of each rule that can never decide, with a finding: one rule before it already decides for all
+    clients, types and names that it is about.
     """
     found: list[RuleFinding] = []
     for rule in table.rules:
@@ -44,8 +44,8 @@ def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
 
 
 def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tuple[RuleFinding, ...]:
-    """A finding for each rule that speaks only of groups to which none of these clients belongs. Of a group that is
-    matched by metadata nobody knows: the metadata of clients is not kept.
+    """The number of each rule for client groups to which none of these clients belongs, with a finding. A group that
+    looks at metadata counts as having clients, because metadata is not stored.
     """
     inhabited = {
         group.key
@@ -63,7 +63,7 @@ def rules_for_nobody(table: AccessTable, clients: Sequence[ClientFacts]) -> tupl
 
 
 def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[EntryKey]) -> tuple[Finding, ...]:
-    """One finding for each of these names that is a secret's and that no rule lets any client read."""
+    """One finding for each name in `keys` that is a secret's and that no rule allows any client to read."""
     allowing = {rule.number for rule in table.rules if rule.effect is Effect.ALLOW}
     return tuple(
         CLOSED_TO_ALL.finding("", type=word, name=name, environment=environment_key).about(word, name)
@@ -73,7 +73,7 @@ def secrets_closed(table: AccessTable, environment_key: str, keys: Iterable[Entr
 
 
 def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult:
-    """The effect that the rules have for the client and name of a case, beside the expected one."""
+    """Try a case: the effect that the rules have for its client and name, and the rule that decided."""
     audience = table.audience(environment_key, case.client)
     ruling = table.ruling(audience, by_word[case.type], canonical(case.name))
     return CaseResult(case, ruling.effect, ruling.rule, ruling.message)
@@ -82,8 +82,8 @@ def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult
 def cases_broken(
     before: AccessTable, after: AccessTable, environment_key: str, saved: Iterable[SavedCase]
 ) -> tuple[Finding, ...]:
-    """A finding for each saved case that the rules after a change do not keep. An ERROR is a blocking case that they
-    kept before: a change is not refused for what was broken already.
+    """A finding for each saved case that fails under the rules `after` a change. Its severity is ERROR where the case
+    is blocking and passed `before`: a change is not refused for what was broken already.
     """
     found = []
     for each in saved:

@@ -35,7 +35,9 @@ from xdscore.resource_types import SECRET_WORDS
 
 
 def access_table_read(*, environment_id: int, default: Effect, using: str = "default") -> AccessTable:
-    """The access table of an environment as the rows say it now. Called by the builder in its read transaction."""
+    """The access rules and groups of an environment as the database has them now. `using`: the database alias to read;
+    the builder reads in its own transaction.
+    """
     groups = ClientGroup.objects.using(using).filter(environment_id=environment_id).order_by("key")
     rules = rule_rows(using=using).filter(environment_id=environment_id, enabled=True)
     drafts = tuple(group_state(row).draft.group for row in groups)
@@ -43,13 +45,13 @@ def access_table_read(*, environment_id: int, default: Effect, using: str = "def
 
 
 def access_table(*, environment_key: str) -> AccessTable:
-    """The access table of the environment with this key, as the rows say it now. Raises NotFound."""
+    """The access rules and groups of the environment with this key, as they are now. Raises NotFound."""
     environment = environment_get(key=environment_key)
     return access_table_read(environment_id=environment.id, default=environment.policy.default_effect)
 
 
 def secret_findings(*, environment_key: str, edits: Iterable[EditedResource]) -> tuple[Finding, ...]:
-    """Warnings about the secrets among these edits that no rule, as they are now, lets any client read. Raises
+    """A warning for each secret among the edited resources that no access rule allows any client to read now. Raises
     NotFound.
     """
     put = [(each.type, each.name) for each in edits if each.type in SECRET_WORDS and each.action != "deleted"]
@@ -57,12 +59,12 @@ def secret_findings(*, environment_key: str, edits: Iterable[EditedResource]) ->
 
 
 def group_list(*, environment_key: str) -> models.QuerySet[ClientGroup]:
-    """The client groups of an environment by key; `group_state` turns each into a value."""
+    """The client groups of an environment, ordered by key; `group_state` turns each row into a value."""
     return ClientGroup.objects.filter(environment__key=environment_key).order_by("key")
 
 
 def group_get(*, environment_key: str, key: str) -> GroupState:
-    """One group by its key or, where no key is like that, by its id. Raises NotFound."""
+    """The client group with this key or, where there is none, with this id. Raises NotFound."""
     rows = group_list(environment_key=environment_key)
     row = rows.filter(key=key).first()
     if row is None and key.isascii() and key.isdigit() and len(key) < 18:
@@ -73,18 +75,22 @@ def group_get(*, environment_key: str, key: str) -> GroupState:
 
 
 def group_state(row: ClientGroup) -> GroupState:
-    """The value that a row of `group_list` stands for."""
+    """The client group that is stored in this row."""
     matchers = tuple(Selector(**matcher) for matcher in row.matchers)
     return GroupState(row.pk, GroupDraft(row.key, matchers, Trust(row.trust)))
 
 
 def rule_rows(*, using: str = "default") -> models.QuerySet[AccessRule]:
-    """All access rules in the order of their positions, with the client groups that `rule_state` reads of each."""
+    """The access rules of all environments, ordered by position; the client groups of each are read with them. `using`:
+    the database alias to read.
+    """
     return AccessRule.objects.using(using).order_by("position").prefetch_related("client_groups")
 
 
 def rule_list(*, environment_key: str) -> models.QuerySet[AccessRule]:
-    """The rules of an environment in their order; `rule_state` turns each into a value."""
+    """The access rules of an environment in the order in which they are tried; `rule_state` turns each row into a
+    value.
+    """
     return rule_rows().filter(environment__key=environment_key)
 
 
@@ -97,7 +103,7 @@ def rule_get(*, environment_key: str, rule_id: int) -> RuleState:
 
 
 def rule_state(row: AccessRule) -> RuleState:
-    """The value that a row of `rule_rows` stands for."""
+    """The access rule that is stored in this row of `rule_rows`."""
     draft = RuleDraft(
         effect=Effect(row.effect),
         pattern=row.pattern,
@@ -111,22 +117,24 @@ def rule_state(row: AccessRule) -> RuleState:
 
 
 def case_list(*, environment_key: str) -> models.QuerySet[AccessCase]:
-    """The saved cases of an environment, oldest first; `case_state` turns each into a value."""
+    """The saved cases of an environment, oldest first; `case_state` turns each row into a value."""
     return AccessCase.objects.filter(environment__key=environment_key).order_by("pk")
 
 
 def case_state(row: AccessCase) -> SavedCase:
-    """The value that a row of `case_list` stands for."""
+    """The saved case that is stored in this row."""
     return SavedCase(row.pk, Case(ClientFacts(**row.client), row.type, row.name, Effect(row.expect)), row.blocking)
 
 
 def client_json(client: ClientFacts) -> dict[str, object]:
-    """The facts about a client that rules look at, as JSON; facts that are not given are left out."""
+    """The facts about a client, as access rules look at them, as JSON; facts that are not known are left out."""
     return {field: value for field, value in asdict(client).items() if value and field != "kind"}
 
 
 def cases_try(*, environment_key: str, cases: tuple[Case, ...]) -> tuple[CaseResult, ...]:
-    """Try these cases against the rules as they are now; one result for each. Stores nothing. Raises NotFound."""
+    """Try these cases against the access rules as they are now: one result for each, in order. Stores nothing. Raises
+    NotFound.
+    """
     table = access_table(environment_key=environment_key)
     return tuple(case_run(table, environment_key, case) for case in cases)
 
@@ -134,8 +142,8 @@ def cases_try(*, environment_key: str, cases: tuple[Case, ...]) -> tuple[CaseRes
 def edit_list(
     *, environment_key: str, subject: EditSubject | None = None, subject_id: int | None = None
 ) -> models.QuerySet[AccessEdit]:
-    """The history of an environment's groups and rules, or of one of them, newest first; `edit_done` turns each into a
-    value.
+    """What was done to the rules and groups of an environment, newest first; of one kind with `subject`, and of one
+    rule or group with `subject_id`, too. `edit_done` turns each row into a value.
     """
     rows = AccessEdit.objects.filter(change__environment__key=environment_key).select_related("change")
     if subject is not None:
@@ -146,8 +154,8 @@ def edit_list(
 
 
 def rules_of_upgrade() -> tuple[tuple[str, int], ...]:
-    """The environment and id of each rule that an upgrade wrote, oldest first: whatever else writes one does so by
-    somebody's name.
+    """The environment and id of each access rule that an upgrade of Parley wrote, oldest first: those that the history
+    says were created in the name of the system.
     """
     rows = AccessEdit.objects.filter(
         change__author=SYSTEM.name,
@@ -159,15 +167,13 @@ def rules_of_upgrade() -> tuple[tuple[str, int], ...]:
 
 
 def edits_of_change(*, change_id: str, limit: int | None = None) -> tuple[EditDone, ...]:
-    """The edits that one change made to groups and rules, oldest first; the first `limit` of them where there is a
-    limit.
-    """
+    """What one change did to rules and groups, in order; only the first `limit` edits unless that is None."""
     rows = AccessEdit.objects.filter(change__public_id=change_id).select_related("change").order_by("pk")
     return tuple(edit_done(row) for row in rows[:limit])
 
 
 def access_undo_way(*, change: Change) -> Way:
-    """What undoing this change of rules or groups would do now, and what stands in the way."""
+    """What undoing this change of rules or groups would do now, or everything that stands in its way."""
     edits = edits_of_change(change_id=str(change.public_id))
     now = _access_now(environment_key=change.environment.key, after=change)
     limits: Limits = settings.PARLEY.limits
@@ -175,8 +181,8 @@ def access_undo_way(*, change: Change) -> Way:
 
 
 def _access_now(*, environment_key: str, after: Change) -> AccessNow:
-    """The rules and groups as they are now. For those that were written again after this change: by whom, and in which
-    change.
+    """The rules and groups of an environment as they are now; and, for each that was written after the change `after`,
+    by whom and in which change.
     """
     groups = {row.pk: group_state(row).draft.as_json() for row in group_list(environment_key=environment_key)}
     rules = {row.pk: rule_state(row).draft.as_json() for row in rule_list(environment_key=environment_key)}
@@ -195,7 +201,7 @@ def _access_now(*, environment_key: str, after: Change) -> AccessNow:
 
 
 def edit_done(row: AccessEdit) -> EditDone:
-    """The value that a row of `edit_list` stands for."""
+    """The edit that is stored in this row of the history."""
     before: Mapping[str, object] | None = row.before
     after: Mapping[str, object] | None = row.after
     return EditDone(

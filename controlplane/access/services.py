@@ -61,8 +61,8 @@ def group_create(
     request_id: str = "",
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Create a client group. No rule mentions it yet, so no client loses anything. Raises NotFound, Conflict (the key
-    is taken, or there are too many) and InputInvalid.
+    """Create a client group. No rule is for it yet, so no client loses anything. `dry_run`: store nothing. Raises
+    NotFound, Conflict (the key is taken, or there are too many) and InputInvalid.
     """
     writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run, reason=reason)
     _refuse_if(group_findings(draft, _limits()))
@@ -87,8 +87,8 @@ def group_update(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Replace a group by this draft; a draft that equals the group makes no change. Raises NotFound, Conflict,
-    LossRefused and InputInvalid.
+    """Replace a client group by `draft`; makes no change where the group equals it. `dry_run`: store nothing. Raises
+    NotFound, Conflict, LossRefused and InputInvalid.
     """
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     before = group_get(environment_key=environment_key, key=key)
@@ -112,7 +112,9 @@ def group_delete(
     request_id: str = "",
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Delete a group. Raises NotFound, and Conflict while a rule mentions it; so no client loses anything."""
+    """Delete a client group. Raises NotFound, and Conflict while a rule is for it, so that no client loses anything.
+    `dry_run`: store nothing.
+    """
     writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run, reason=reason)
     group: GroupState = group_get(environment_key=environment_key, key=key)
     rules = AccessRuleGroup.objects.filter(group_id=group.id).order_by("rule").values_list("rule_id", flat=True)
@@ -135,9 +137,11 @@ def rule_create(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Create a rule at its position or, without one, behind all others or (`first`) before them. `dry_run`: say what
-    would come of it and store nothing. Raises NotFound, Conflict (the position is taken, there are too many rules, a
-    blocking case would break), LossRefused and InputInvalid.
+    """Create an access rule at the position in `draft`. Where that is None: behind all other rules or, with `first`,
+    before them. `dry_run`: store nothing.
+
+    Raises NotFound, Conflict (the position is taken, there are too many rules, a blocking case would break),
+    LossRefused and InputInvalid.
     """
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     draft = _normal(draft)
@@ -170,7 +174,7 @@ def rule_update(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Replace a rule by this draft; a draft that equals the rule makes no change. Raises what `rule_create` raises."""
+    """Replace an access rule by `draft`; makes no change where the rule equals it. Raises what `rule_create` raises."""
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     before: RuleState = rule_get(environment_key=environment_key, rule_id=rule_id)
     draft = replace(draft, position=before.draft.position if draft.position is None else draft.position)
@@ -196,7 +200,7 @@ def rule_delete(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Delete a rule. Raises NotFound, LossRefused, and Conflict when a blocking case would break."""
+    """Delete an access rule. Raises NotFound, LossRefused, and Conflict when a blocking case would break."""
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     rule = rule_get(environment_key=environment_key, rule_id=rule_id)
     AccessRule.objects.filter(pk=rule.id).delete()
@@ -214,8 +218,8 @@ def rule_move(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
-    """Swap a rule with the one before it (`earlier`) or behind it; the first and the last make no change. Raises
-    NotFound, LossRefused, and Conflict when a blocking case would break.
+    """Swap an access rule with the one before it (`earlier`) or behind it. The first one has none before it, the last
+    one none behind it: no change then. Raises NotFound, LossRefused, and Conflict when a blocking case would break.
     """
     writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run)
     moved = rule_get(environment_key=environment_key, rule_id=rule_id)
@@ -246,9 +250,9 @@ def rule_move(
 def access_undo(
     *, change: Change, undoes: Undoes, actor: Principal, request_id: str = "", consent: Consent = NO_CONSENT
 ) -> AccessWritten:
-    """Undo what a change did to rules and groups; what was deleted comes back under the id that it had.
+    """Undo what a change did to rules and groups; a deleted one comes back under its id.
 
-    Raises Conflict naming everything that stands in the way, and when a blocking case would break; and LossRefused.
+    Raises LossRefused, and Conflict naming everything that stands in the way, or the blocking cases that would break.
     """
     writing = _Writing(change.environment.key, actor, request_id, consent, dry_run=False)
     access_undo_way(change=change).go(undoes.change)
@@ -268,14 +272,16 @@ def access_undo(
 
 
 def default_effect_check(*, environment_key: str, default: Effect) -> None:
-    """Try the saved cases against another default effect. Raises NotFound, and Conflict when a blocking one breaks."""
+    """Try the saved cases as if `default` were the environment's default effect. Raises NotFound, and Conflict when a
+    blocking case would break.
+    """
     before = access_table(environment_key=environment_key)
     _refuse_broken(before, replace(before, default=default), environment_key)
 
 
 class _Writing:
-    """One write of rules or groups: it locks the environment first, keeps the rules as they were, and records the
-    change at the end.
+    """One write of rules or groups. Locks the environment and remembers its rules when it is made; `finish` checks the
+    new rules and records the change.
     """
 
     def __init__(
@@ -298,7 +304,7 @@ class _Writing:
 
     @property
     def group_ids(self) -> dict[str, int]:
-        """The ids of the environment's client groups, by key."""
+        """The row ids of the environment's client groups, by key."""
         return dict(ClientGroup.objects.filter(environment=self.environment).values_list("key", "pk"))
 
     def finish(
@@ -312,11 +318,11 @@ class _Writing:
         also: Sequence[Shift] = (),
         undoes: Undoes | None = None,
     ) -> AccessWritten:
-        """Try the cases, judge what clients would lose, then record the change; in a dry run, roll everything back.
+        """Try the saved cases, check what clients would lose, and record the change; roll all of it back in a dry run.
         Raises Conflict when a blocking case breaks, and LossRefused.
 
-        `also`: others of the same kind that changed with it, each with its state before and after. `undoes`: the change
-        that this takes back.
+        `before`, `after`: the rule or group as JSON; None where it does not exist. `also`: other rules or groups that
+        changed with it. `undoes`: the change that this write takes back.
         """
         table = _table(self.environment)
         warnings = _refuse_broken(self._before, table, self.environment.key)
@@ -393,7 +399,7 @@ def _restore_rules(restored: Sequence[Restored], writing: _Writing) -> None:
 
 
 def _words(subject: EditSubject, subject_id: int, action: EditAction, row: Mapping[str, object]) -> str:
-    """One line that tells people in a list of changes what was done to a rule or group."""
+    """One line for lists of changes that says what was done to a rule or group. `row`: the rule or group as JSON."""
     if subject is EditSubject.RULE:
         return f"access rule {subject_id} {action.value}: {row.get('effect', '')} {row.get('pattern', '')}"
     return f"client group {row.get('key', subject_id)} {action.value}"
@@ -428,7 +434,7 @@ def _refuse_taken(writing: _Writing, draft: RuleDraft, rule_id: int | None) -> N
 
 
 def _room_before_all(environment: Environment) -> tuple[int, tuple[Shift, ...]]:
-    """A position before every rule of the environment, and the rules that were moved back to make room for it."""
+    """A free position before all rules of the environment, and the rules that were moved to make room for it."""
     rules = AccessRule.objects.filter(environment=environment)
     lowest: int | None = rules.aggregate(lowest=models.Min("position"))["lowest"]
     if lowest is None or lowest > 1:
@@ -448,9 +454,7 @@ def _rule_problems(writing: _Writing, draft: RuleDraft) -> tuple[Finding, ...]:
 
 
 def _normal(draft: RuleDraft) -> RuleDraft:
-    """The draft with its groups and types sorted and without repetitions, so that drafts that mean the same are
-    equal.
-    """
+    """A copy of the draft with its groups and types sorted, each once, so that drafts that mean the same are equal."""
     groups, types = tuple(sorted(set(draft.client_groups))), tuple(sorted(set(draft.types)))
     return replace(draft, client_groups=groups, types=types)
 

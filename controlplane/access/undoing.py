@@ -19,10 +19,10 @@ State = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AccessNow:
-    """The rules and groups of an environment as they are, as the history spells them, by their ids.
+    """The rules and groups of an environment as they are now, by id, in the JSON form of the history.
 
-    `spoken_of`: by a group's id, the rules that speak of it. `changed_by`: of a rule or group, who wrote it last and in
-    which change.
+    `spoken_of`: for the id of a group, the ids of the rules for it. `changed_by`: for a rule or group written since the
+    change to undo, the author and id of the last change that did.
     """
 
     environment: str
@@ -32,13 +32,15 @@ class AccessNow:
     changed_by: Mapping[tuple[EditSubject, int], tuple[str, str]] = field(default_factory=dict)
 
     def state(self, subject: EditSubject, number: int) -> State | None:
-        """The state of the rule or group with this id; None where there is none."""
+        """The JSON form of the rule or group with this id; None where there is none."""
         return (self.rules if subject is EditSubject.RULE else self.groups).get(number)
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What undoing an edit makes of a rule or group: its state `before` and `after` that; None: it does not exist."""
+    """What undoing an edit makes of one rule or group: its JSON form `before` and `after` undoing; None where it does
+    not exist.
+    """
 
     subject: EditSubject
     id: int
@@ -47,17 +49,17 @@ class Restored:
 
     @property
     def action(self) -> EditAction:
-        """Whether undoing creates, updates or deletes the rule or group."""
+        """Whether undoing the edit creates, updates or deletes the rule or group."""
         return action_of(self.before, self.after)
 
     @property
     def rule(self) -> RuleDraft | None:
-        """The rule as it is after undoing; None for a group, and where the rule is deleted."""
+        """The access rule as it is after undoing; None for a group, and where undoing deletes the rule."""
         return rule_of(self.after) if self.subject is EditSubject.RULE and self.after is not None else None
 
     @property
     def group(self) -> GroupDraft | None:
-        """The group as it is after undoing; None for a rule, and where the group is deleted."""
+        """The client group as it is after undoing; None for a rule, and where undoing deletes the group."""
         return group_of(self.after) if self.subject is EditSubject.GROUP and self.after is not None else None
 
     @property
@@ -78,7 +80,7 @@ class Restored:
 
 
 def action_of(before: State | None, after: State | None) -> EditAction:
-    """The action that turns one state of a rule or group into the other; None stands for a rule or group that does not
+    """Whether going from `before` to `after` creates, updates or deletes a rule or group; None where it does not
     exist.
     """
     if before is None:
@@ -87,12 +89,14 @@ def action_of(before: State | None, after: State | None) -> EditAction:
 
 
 def restored_by(edits: Sequence[EditDone]) -> tuple[Restored, ...]:
-    """For each edit of one change, latest first, what undoing it makes of its rule or group."""
+    """For each edit of one change, the latest first, what undoing it makes of the rule or group."""
     return tuple(Restored(each.subject, each.subject_id, each.after, each.before) for each in reversed(edits))
 
 
 def access_way(restored: Sequence[Restored], now: AccessNow, limits: Limits) -> Way:
-    """How a change of rules and groups can be undone now: what that does, and everything that stands in the way."""
+    """How a change of rules and groups can be undone: what undoing does, and everything that stands in its way.
+    `restored`: what undoing makes of each rule or group; `now`: what they are.
+    """
     found = [finding for each in restored for finding in _own_obstacles(each, now, limits)]
     moved = [each for each in restored if now.state(each.subject, each.id) != each.before]
     since = (now.changed_by.get((each.subject, each.id), ("", ""))[1] for each in moved)
@@ -104,14 +108,14 @@ def access_way(restored: Sequence[Restored], now: AccessNow, limits: Limits) -> 
 
 
 def rule_of(state: State) -> RuleDraft:
-    """The rule that a state in the history describes; the inverse of `RuleDraft.as_json`."""
+    """The access rule that this JSON of the history describes; reads what `RuleDraft.as_json` wrote."""
     values: dict[str, Any] = dict(state)
     groups, types = tuple(values.pop("client_groups")), tuple(values.pop("types"))
     return RuleDraft(effect=Effect(values.pop("effect")), client_groups=groups, types=types, **values)
 
 
 def group_of(state: State) -> GroupDraft:
-    """The client group that a state in the history describes; the inverse of `GroupDraft.as_json`."""
+    """The client group that this JSON of the history describes; reads what `GroupDraft.as_json` wrote."""
     matchers = tuple(Selector(**each) for each in state["matchers"])  # type: ignore[attr-defined]  # as_json
     return GroupDraft(str(state["key"]), matchers, Trust(state["trust"]))
 
@@ -151,8 +155,8 @@ def _changed_since(each: Restored, now: AccessNow, current: State | None) -> Fin
 
 
 def _shared_obstacles(restored: Sequence[Restored], now: AccessNow, limits: Limits) -> Iterable[Finding]:
-    """The obstacles that only show when all of them are restored together: positions and keys taken since, and
-    limits.
+    """Why these rules and groups cannot all come back together: a position or key is taken by another one, or there
+    would be more than the limits allow.
     """
     for subject, there, limit, member in (
         (EditSubject.RULE, now.rules, limits.rules_per_environment, "position"),

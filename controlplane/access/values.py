@@ -14,7 +14,9 @@ from xdscore.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class GroupDraft:
-    """A client group as an operator writes it, before it has an id."""
+    """A client group as an operator writes it, before it has an id. `trust`: whether facts count that a client merely
+    says of itself.
+    """
 
     key: str
     matchers: tuple[Selector, ...]
@@ -22,11 +24,11 @@ class GroupDraft:
 
     @property
     def group(self) -> ClientGroup:
-        """The client group as the access table matches clients with it."""
+        """The client group in the form in which an access table matches clients."""
         return ClientGroup(self.key, self.matchers, self.trust)
 
     def as_json(self) -> dict[str, object]:
-        """The group as a JSON object, in the spelling of the API and of the history."""
+        """The group as a JSON object, as the API answers it and the history stores it."""
         matchers = [matcher.as_json() for matcher in self.matchers]
         return {"key": self.key, "matchers": matchers, "trust": self.trust.value}
 
@@ -41,7 +43,13 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """An access rule as an operator writes it, before it has an id. `position` None: behind all others."""
+    """An access rule as an operator writes it, before it has an id.
+
+    `position`: its place among the rules; None: behind all others.
+    `client_groups`: the keys of the groups that it is for; empty: everybody.
+    `types`: the words of the types that it is about; empty: every type. Only a rule that names the type allows secrets.
+    `message`: a text for clients that the rule refuses.
+    """
 
     effect: Effect
     pattern: str
@@ -52,7 +60,7 @@ class RuleDraft:
     enabled: bool = True
 
     def as_json(self) -> dict[str, object]:
-        """The rule as a JSON object, in the spelling of the API and of the history."""
+        """The rule as a JSON object, as the API answers it and the history stores it."""
         return {
             "position": self.position,
             "client_groups": list(self.client_groups),
@@ -66,14 +74,14 @@ class RuleDraft:
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """An access rule that is stored. Its id is the number by which people, explanations and results call it."""
+    """An access rule that is stored. Its id is also the number by which people and explanations call it."""
 
     id: int
     draft: RuleDraft
 
     @property
     def rule(self) -> Rule:
-        """The rule as the access table applies it."""
+        """The rule in the form in which an access table applies it."""
         draft = self.draft
         groups, types = frozenset(draft.client_groups), frozenset(draft.types)
         return Rule(self.id, draft.effect, draft.pattern, groups, types, draft.message)
@@ -81,8 +89,8 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An expectation of the rules: which effect (allow or deny) a client meets for a name, whether or not the name
-    exists.
+    """What somebody expects of the access rules: the effect `expect` for this client and this name, whether or not a
+    resource has the name.
     """
 
     client: ClientFacts
@@ -93,7 +101,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class SavedCase:
-    """A saved case, tried at every change of the rules; a change that breaks a blocking one is refused."""
+    """A saved case, which is tried at every change of the rules. `blocking`: a change that breaks it is refused."""
 
     id: int
     case: Case
@@ -102,8 +110,8 @@ class SavedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """The result of trying a case: the effect, and the number of the rule that decided it (0: the environment's
-    default).
+    """The result of trying a case: the effect that the rules have, the number of the rule that decided (0: the
+    environment's default did), and that rule's message for clients.
     """
 
     case: Case
@@ -119,9 +127,12 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class AccessWritten:
-    """The result of a write: the rule or group as it is now (after a deletion: as it was), the change that was made
-    (empty when nothing had to change, and for a dry run), the findings about all rules, and the loss of connected
-    clients.
+    """The result of a write of access.
+
+    `id`, `row`: the rule or group as it is now, as JSON; after a deletion, as it was.
+    `change_id`: the change that was made; empty for a dry run, and where nothing had to change.
+    `findings`: about all rules of the environment.
+    `loss`: what connected clients lose.
     """
 
     id: int
@@ -133,7 +144,9 @@ class AccessWritten:
 
 @dataclass(frozen=True, slots=True)
 class EditDone:
-    """One entry of the history: which change did what to which rule or group, when and by whom."""
+    """One entry of the history of access: what a change did to a rule or group, when, and by whom. `before` and `after`
+    are its JSON form; None where it did not exist.
+    """
 
     change_id: str
     author: str

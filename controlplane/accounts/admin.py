@@ -19,8 +19,8 @@ from controlplane.journal.services import audit_record
 
 
 class _Audited:
-    """Writes an audit entry for whatever is added, changed or deleted; Django calls its methods within the transaction
-    of the change.
+    """Writes an audit entry for each object that is added, changed or deleted in Django's admin pages; Django calls the
+    methods within the transaction of the change.
     """
 
     def log_addition(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
@@ -34,7 +34,7 @@ class _Audited:
         return super().log_change(request, obj, message)  # type: ignore[misc]  # ModelAdmin's
 
     def log_deletions(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> Any:
-        """Record in the audit log, one by one, that these objects were deleted, then do what Django does."""
+        """Record in the audit log that each of these objects was deleted, then do what Django does."""
         for obj in queryset:
             _record(request, "deleted", obj, None)
         return super().log_deletions(request, queryset)  # type: ignore[misc]  # ModelAdmin's
@@ -47,53 +47,55 @@ class _RoleGrants(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
 
 
 class PeopleAdmin(_Audited, UserAdmin):  # type: ignore[type-arg]  # as above
-    """The admin pages of user accounts, with the roles that each was granted."""
+    """The admin pages of user accounts, with the roles granted to each."""
 
     inlines = (_RoleGrants,)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Save an account; one that is turned off has its tokens revoked, as when people do it elsewhere."""
+        """Save an account, and revoke its tokens where it is turned off by that, as turning it off on the console's
+        page does.
+        """
         super().save_model(request, obj, form, change)
         if not obj.is_active:
             _tokens_end(request, [obj])
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        """Delete an account after revoking its tokens, so that the audit log tells of them."""
+        """Revoke the tokens of an account, so that the audit log tells of each, then delete the account."""
         _tokens_end(request, [obj])
         super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[User]) -> None:
-        """Delete several accounts after revoking the tokens of each, so that the audit log tells of them."""
+        """Revoke the tokens of these accounts, so that the audit log tells of each, then delete the accounts."""
         _tokens_end(request, queryset)
         super().delete_queryset(request, queryset)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What deleting these accounts would delete. Their tokens never forbid it, although nobody may delete tokens on
-        their own.
+        """What Django says would be deleted with these accounts, less the complaint that tokens may not be deleted:
+        with their owner they are.
         """
         shown, counted, missing, kept = super().get_deleted_objects(objs, request)
         return shown, counted, missing - {ApiToken._meta.verbose_name}, kept  # noqa: SLF001 - Django's documented way
 
 
 class GroupsAdmin(_Audited, GroupAdmin):
-    """The admin pages of groups of people, with the roles that each was granted."""
+    """The admin pages of groups of people, with the roles granted to each."""
 
     inlines = (_RoleGrants,)
 
 
 class _ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
-    """Admin pages that only show: tokens are made and revoked by the API, which shows a new one once."""
+    """Admin pages that only show rows, for tokens: the API and the console make and revoke those."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
-        """Nobody may add one in the admin."""
+        """Whether a user may add a row in the admin pages. Always False."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - as above
-        """Nobody may change one in the admin."""
+        """Whether a user may change a row in the admin pages. Always False."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:  # noqa: ARG002 - as above
-        """Nobody may delete one in the admin."""
+        """Whether a user may delete a row in the admin pages. Always False."""
         return False
 
 

@@ -25,8 +25,8 @@ _MAX_CHARS: Final = 300  # what is longer is none of ours and not worth a look
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """A browser's signed cookie, read: the user's key, a mark of their password at that time, and the browser's own
-    number.
+    """What a browser's signed cookie says of it: the id of the user who signed in with it last, a hash by which a
+    change of their password is noticed (`mark`), and a random number of the browser's own.
     """
 
     user: int
@@ -35,17 +35,21 @@ class Browser:
 
 
 def cookie_name() -> str:
-    """The cookie's name; over HTTPS one that browsers accept only over TLS and for this very host (RFC 6265bis)."""
+    """The name of the cookie that marks a browser with which somebody has signed in. Over HTTPS it has the prefix
+    `__Host-`, so that browsers take it over TLS only and send it to no other host (RFC 6265bis).
+    """
     return "__Host-parley-browser" if settings.SESSION_COOKIE_SECURE else "parley-browser"
 
 
 def browser_write(user: User) -> str:
-    """The text of the cookie for the browser of somebody who just signed in, signed."""
+    """The signed value of the cookie for the browser with which this user just signed in."""
     return signing.dumps([user.pk, _mark(user), secrets.token_urlsafe(_NUMBER_BYTES)], salt=_SALT)
 
 
 def browser_read(kept: str) -> Browser | None:
-    """The cookie's text read; None unless we signed it not too long ago. Asks no database: its user may be gone."""
+    """What the value `kept` of a browser's cookie says; None unless Parley signed it in the last 90 days. No query: the
+    user may be deleted by now.
+    """
     if not kept or len(kept) > _MAX_CHARS:
         return None
     try:
@@ -56,8 +60,8 @@ def browser_read(kept: str) -> Browser | None:
 
 
 def stranger_of(request: HttpRequest) -> str:
-    """The key under which the requests of somebody unknown are counted: the browser, where somebody signed in with it
-    before, else the address, of IPv6 the /64 around it. Asks no database.
+    """The key under which the requests of an unknown caller are counted: the browser's number, where somebody signed in
+    with the browser before; else the address, of IPv6 its /64 network. No query.
     """
     browser = browser_read(request.COOKIES.get(cookie_name(), ""))  # signed: nobody makes one up
     # What a proxy reports counts only when it is one we were told of: asgi.py has put it here then.
@@ -65,7 +69,7 @@ def stranger_of(request: HttpRequest) -> str:
 
 
 def browser_knows(browser: Browser, username: str) -> bool:
-    """Whether the browser was signed in as the user who has this name now, with the password that holds now."""
+    """Whether the user who signed in with this browser has this name now, and the same password as then."""
     user = User.objects.filter(pk=browser.user, username=username).first()
     return user is not None and constant_time_compare(browser.mark, _mark(user))
 

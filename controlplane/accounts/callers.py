@@ -25,20 +25,22 @@ K = TypeVar("K", bound=Hashable)
 
 
 def caller_of(address: str) -> str:
-    """The key under which the requests of an address are counted: an address of IPv4 itself, of IPv6 the /64 around it.
-    A text that is no address (a socket has none) is returned as it is.
+    """The key under which the requests of an address are counted: an IPv4 address itself, of an IPv6 address its /64
+    network. A text that is no address (a Unix socket has none) is returned unchanged.
     """
     return network_of(address) or address
 
 
 def neighbours_of(address: str) -> str:
-    """The network around a caller, of which somebody with many addresses has few: a /24 of IPv4, a /48 of IPv6."""
+    """The network around an address that one organisation usually has to itself: a /24 of IPv4, a /48 of IPv6. A text
+    that is no address is returned unchanged.
+    """
     return network_of(address, ipv4_bits=_NEIGHBOURS_IPV4_BITS, ipv6_bits=_NEIGHBOURS_IPV6_BITS) or address
 
 
 class Callers(Generic[K]):
-    """Limits how many requests each caller sends, by a token bucket for each that was heard lately. Threads may share
-    it. `K` is what callers are told apart by.
+    """Limits how many requests each caller sends, by a token bucket for each caller that was heard of lately; safe to
+    use from several threads. `K`: the type of the keys by which callers are told apart.
     """
 
     def __init__(self, most: int = _MAX_CALLERS) -> None:
@@ -47,7 +49,9 @@ class Callers(Generic[K]):
         self._lock = threading.Lock()
 
     def wait_s(self, caller: K, *, per_s: int, burst: int, now: float) -> float:
-        """Count a request of this caller; 0 if it may go on, else the seconds after which the next one may."""
+        """Count a request of this caller. Returns 0 if it may go on, else in how many seconds the next one may.
+        `burst`: how many may come at once; `now`: seconds of one monotonic clock.
+        """
         with self._lock:
             bucket = self._buckets.get(caller)
             if bucket is None:
@@ -58,15 +62,17 @@ class Callers(Generic[K]):
             return bucket.try_take(now)
 
     def give_back(self, caller: K, *, now: float) -> None:
-        """Take back the count of a request that went on and turned out not to be this caller's."""
+        """Uncount a request that was let through for this caller and turned out to be another's. `now`: seconds of the
+        same clock as for `wait_s`.
+        """
         with self._lock:
             if bucket := self._buckets.get(caller):
                 bucket.spend(-1, now)
 
 
 class CountedRequests(Generic[K]):
-    """Counts each request once, for its caller. `mark`: the entry of `request.META` by which a request is known that
-    was let through; `refused`: the metric of those that were not, by limit.
+    """Limits how many requests each caller sends, counting each request once. `mark`: the key of `request.META` that
+    notes that a request was counted. `refused`: the metric that counts refused requests, by limit.
     """
 
     def __init__(self, mark: str, refused: Counter) -> None:
@@ -76,12 +82,12 @@ class CountedRequests(Generic[K]):
         self.clock: Callable[[], float] = time.monotonic
 
     def is_counted(self, request: HttpRequest) -> bool:
-        """Whether the request was counted, and let through."""
+        """Whether the request was counted before, and let through."""
         return self._mark in request.META
 
     def wait_s(self, request: HttpRequest, caller: K, *, limit: str, per_s: int, burst: int) -> float:
-        """0 if the request may go on, else the seconds after which the next one of this caller may. `limit` is the
-        name of `per_s` in the table of limits.
+        """Count the request for this caller, unless it was counted before. Returns 0 if it may go on, else in how many
+        seconds the caller's next one may. `limit`: the name of `per_s` in the table of limits.
         """
         if self.is_counted(request):
             return 0.0
@@ -93,6 +99,6 @@ class CountedRequests(Generic[K]):
         return wait_s
 
     def give_back(self, request: HttpRequest) -> None:
-        """The request turned out not to be its caller's to pay for."""
+        """Uncount a request that turned out not to be of the caller for whom it was counted."""
         if self.is_counted(request):
             self.callers.give_back(request.META[self._mark], now=self.clock())

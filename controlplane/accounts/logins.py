@@ -43,8 +43,8 @@ _UNKNOWN: Final = Named("unknown user", None)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who tries to sign in: the address as our proxies report it, the text of the browser's cookie, and the request's
-    id.
+    """Who tries to sign in: the address, the value of the cookie that marks a known browser (empty: none), and the
+    request's id.
     """
 
     address: str
@@ -54,7 +54,9 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A limit of `most` attempts under `key` in `seconds`. `unless`: another bound, which has to be reached, too."""
+    """A limit of `most` attempts to sign in under `key` within `seconds`. `unless`: the limit refuses only where this
+    other one is reached, too.
+    """
 
     key: str
     most: int
@@ -63,9 +65,9 @@ class _Bound:
 
 
 def password_sign_in(request: HttpRequest, *, username: str, password: str, caller: Caller) -> User | None:
-    """The user who has this name and password and may sign in; None for anybody else. Raises TooManyAttempts.
+    """The user with this name and password, if they may sign in; None otherwise. Raises TooManyAttempts.
 
-    `username` is in the form in which it is looked up, as Django's form reads it.
+    `username` has to be normalised (NFKC), as Django's form does.
     """
     bounds = _bounds(username, caller)
     _count(bounds, username, caller)
@@ -81,8 +83,10 @@ def password_sign_in(request: HttpRequest, *, username: str, password: str, call
 
 
 def password_confirm(user: User, password: str, *, session: str, caller: Caller) -> bool:
-    """Whether somebody who is signed in knows their own password. Must not be called in a transaction that a mistake
-    would roll back, and the count of attempts with it. Raises TooManyAttempts.
+    """Whether this is the password of a user who is signed in. `session`: the id of their session, for which wrong
+    passwords are counted. Raises TooManyAttempts.
+
+    Must not be called in a transaction that is rolled back after a mistake: the count of attempts would be lost.
     """
     username = user.get_username()
     bound = _Bound(_key("session", str(user.pk), session), _limits().logins_per_min)
@@ -95,8 +99,8 @@ def password_confirm(user: User, password: str, *, session: str, caller: Caller)
 
 
 def login_record(*, username: str, outcome: str, caller: Caller) -> None:
-    """Write an audit entry: somebody signed in, was refused, or tried too often. A name nobody has may be a password:
-    it is not kept.
+    """Write an audit entry about an attempt to sign in; `outcome` is succeeded, failed or throttled. A name that nobody
+    has is left out: it may be a password typed in the wrong field.
     """
     user = get_user_model().objects.filter(username=username).first()
     who = user_actor(user) if user is not None else _UNKNOWN
@@ -111,7 +115,7 @@ def login_record(*, username: str, outcome: str, caller: Caller) -> None:
 
 
 def _bounds(username: str, caller: Caller) -> tuple[_Bound, ...]:
-    """The limits that an attempt to sign in with this name counts against; that of this very caller comes first."""
+    """The limits that apply to an attempt of this caller to sign in with this name; the caller's own comes first."""
     limits, name, address = _limits(), username.casefold(), caller_of(caller.address)
     browser = browser_read(caller.browser)
     if browser is not None and browser_knows(browser, username):
@@ -125,10 +129,10 @@ def _bounds(username: str, caller: Caller) -> tuple[_Bound, ...]:
 
 
 def _count(bounds: tuple[_Bound, ...], username: str, caller: Caller) -> None:
-    """Count an attempt that is about to be made. Raises TooManyAttempts, and leaves nothing of it then.
+    """Count an attempt to sign in that is about to be made. Raises TooManyAttempts, and counts nothing then.
 
-    A row is there before it is looked whether there are too many: of several at the same moment the last one to write
-    sees them all, so that never more go on than may, and nobody holds a lock meanwhile.
+    The attempt's row is written before the rows are counted: of several attempts at one moment the last sees all of
+    them, so that never more go on than may, without a lock.
     """
     now = timezone.now()
     refused = _refused(bounds, now, own=0)  # without a write: whoever is refused again and again costs no more
@@ -146,7 +150,7 @@ def _count(bounds: tuple[_Bound, ...], username: str, caller: Caller) -> None:
 
 
 def _refused(bounds: tuple[_Bound, ...], now: datetime, *, own: int) -> _Bound | None:
-    """The first bound that is reached, leaving out `own` rows of this attempt."""
+    """The first limit that is reached; None where none is. `own`: how many rows of this very attempt to leave out."""
     every = _all(bounds)
     counted = LoginAttempt.objects.filter(key__in=[each.key for each in every]).aggregate(
         **{
@@ -166,7 +170,7 @@ def _all(bounds: tuple[_Bound, ...]) -> list[_Bound]:
 
 
 def _tell_once(bound: _Bound, username: str, caller: Caller, now: datetime) -> None:
-    """Record in the audit log that a limit was reached, at most once a minute for each, so that refused attempts cannot
+    """Record in the audit log that a limit was reached, at most once a minute for each limit, so that attempts cannot
     fill the log.
     """
     told = _key("told", bound.key)

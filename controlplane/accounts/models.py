@@ -13,11 +13,14 @@ from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
 class ApiToken(models.Model):
     """A bearer token of the REST API. Only its hash is stored; the plaintext is shown once.
 
-    `owner` is the person it belongs to, who bounds what it may do and with whom it ends; null of a service's. `maker`
-    is the token it was made with, with which it ends, too; null where it was made by somebody signed in, or by the
-    installation. `created_by` and `creator` are the name and the id (`principal_ids.PrincipalId`) of who made it; empty
-    of tokens that are older than them. Names are unique within `name_space` (`token_rules.name_space`), among tokens
-    that are not revoked; where that is empty (the installation's), they are not.
+    `owner`: the person it belongs to. It may do no more than they may, and ends with their account; null: it belongs to
+    a service or the installation.
+    `maker`: the token with which it was made, and with which it ends; null where a person made it in the console, or
+    the installation did.
+    `created_by`, `creator`: the name and id (`principal_ids.PrincipalId`) of who made it; empty where it is older than
+    these fields.
+    `name_space`: names of tokens that are not revoked are unique within it (`token_rules.name_space`); empty for the
+    installation's, whose names need not be.
     """
 
     name = models.CharField(max_length=150)
@@ -41,7 +44,9 @@ class ApiToken(models.Model):
     last_used_on = models.DateField(null=True, blank=True)
 
     class Meta:
-        """A person's token has a person; a name says which token, among those of one owner."""
+        """Constraints: a personal token has an owner, and a name is unique among the tokens in one `name_space` that
+        are not revoked.
+        """
 
         constraints = (
             models.CheckConstraint(
@@ -57,17 +62,16 @@ class ApiToken(models.Model):
         )
 
     def __str__(self) -> str:
-        """The token's name and the part of it that may be shown."""
+        """The token's name, and its first characters, which tell it from others and are no secret."""
         return f"{self.name} ({self.prefix}…)"
 
 
 class ClientToken(models.Model):
     """A bearer token of data planes. Only its hash is stored; the plaintext is shown once.
 
-    `environment` is the only one it is good for; empty: any. Nothing but `revoked_at` ever changes, so that the number
-    of tokens that are not revoked and the highest id say whether there is anything new (`client_tokens_version`).
-    `created_by` and `creator` are the name and the id (`principal_ids.PrincipalId`) of who made it; it stays when they
-    go, for data planes are not theirs.
+    `environment`: the only one in which it is good; empty: any. `created_by` and `creator`: the name and id
+    (`principal_ids.PrincipalId`) of who made it; it outlives their account. Only `revoked_at` ever changes, so that the
+    number of tokens that are not revoked and their highest id tell whether anything is new (`client_tokens_version`).
     """
 
     subject = models.CharField(max_length=255)
@@ -81,12 +85,14 @@ class ClientToken(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        """The token's subject and the part of it that may be shown."""
+        """The identity that the token proves, and the token's first characters, which are no secret."""
         return f"{self.subject} (…{self.hint})"
 
 
 class RoleGrant(models.Model):
-    """A role of a user, or of every user of a group, in one environment; empty: in all of them."""
+    """A role of one user, or of every user of a group, in one environment; where `environment` is empty, in all of
+    them.
+    """
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="role_grants"
@@ -98,7 +104,7 @@ class RoleGrant(models.Model):
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
 
     class Meta:
-        """A grant is a user's or a group's, and says each thing once."""
+        """Constraints: a grant is for a user or for a group, and none is stored twice."""
 
         constraints = (
             models.CheckConstraint(
@@ -116,18 +122,18 @@ class RoleGrant(models.Model):
         )
 
     def __str__(self) -> str:
-        """The user or group, the role, and the environment it holds in."""
+        """The user or group, the role, and the environment."""
         return f"{self.user or self.group}: {self.role} in {self.environment or 'all environments'}"
 
 
 class LoginAttempt(models.Model):
-    """An attempt to sign in during the last minute, under the hash of where it came from or of whom it named."""
+    """A recent attempt to sign in. `key` is a hash of what it is counted by: an address, a browser, or a name."""
 
     key = models.CharField(max_length=64)
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """Attempts are counted by key and deleted by time."""
+        """The indexes count attempts by key, and find old ones to delete."""
 
         indexes = (models.Index(fields=("key", "at")), models.Index(fields=("at",)))
 

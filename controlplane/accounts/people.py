@@ -31,8 +31,8 @@ _MAX_NAME_CHARS: Final = 150  # the column
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role that somebody has. `environment` is empty for all of them; `group` names the group it comes by, if it
-    does.
+    """A role that somebody has. `environment`: its key; empty: all environments. `group`: the name of the group by
+    which they have it; empty: it is their own.
     """
 
     id: int
@@ -55,15 +55,17 @@ class Person:
 
 
 def people_list(*, text: str = "") -> QuerySet[User]:
-    """Everybody who has an account, ordered by name; with `text`, only those whose name contains it. Two more queries
-    for the roles, however many there are.
+    """Everybody who has an account, ordered by name; with `text`, only people whose name contains it. The roles of all
+    are read by two more queries.
     """
     people = User.objects.order_by("username").prefetch_related("role_grants", "groups__role_grants")
     return people.filter(username__icontains=text) if text else people
 
 
 def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ...]:
-    """The names of the first people who may sign in and act in this role in this environment; superusers come last."""
+    """The names of the first `limit` people who may sign in and act in this role in this environment; superusers come
+    last.
+    """
     roles = [held.value for held in roles_with(role)]
     grants = RoleGrant.objects.filter(role__in=roles, environment__in=[environment, ""])
     wanted = Q(is_superuser=True) | Q(role_grants__in=grants) | Q(groups__role_grants__in=grants)
@@ -77,7 +79,7 @@ def person_get(*, user_id: int) -> Person:
 
 
 def person_of(user: User) -> Person:
-    """The value of a row of `people_list`."""
+    """The person whose account is stored in this row."""
     own = [(grant, "") for grant in user.role_grants.all()]
     through = [(grant, group.name) for group in user.groups.all() for grant in group.role_grants.all()]
     grants = [Grant(grant.pk, grant.role, grant.environment, group) for grant, group in (*own, *through)]
@@ -95,8 +97,8 @@ def person_of(user: User) -> Person:
 
 @transaction.atomic
 def person_create(*, username: str, actor: Principal, reason: str, request_id: str = "") -> tuple[Person, str]:
-    """Create an account without any role; the person and their first password, which is stored nowhere. Raises
-    InputInvalid or Conflict.
+    """Create an account without any role. Returns the person and a first password, which is stored only as a hash.
+    Raises InputInvalid or Conflict.
     """
     try:
         User.username_validator(username)
@@ -120,8 +122,9 @@ def person_create(*, username: str, actor: Principal, reason: str, request_id: s
 def person_enable(
     *, user_id: int, enabled: bool, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> Person:
-    """Let somebody sign in, or no longer: their sessions end with their next request, and their tokens for good. A
-    second call changes nothing. Raises NotFound, Forbidden or Conflict.
+    """Turn an account on or, with `enabled` False, off: its sessions end with their next request, and its tokens are
+    revoked. `by_superuser`: the actor is a superuser. A second call changes nothing. Raises NotFound, Forbidden or
+    Conflict.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
@@ -140,8 +143,8 @@ def person_enable(
 def person_password_renew(
     *, user_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> tuple[Person, str]:
-    """Give somebody who lost their password a new one and end their sessions; the person and the password. Raises
-    NotFound or Forbidden.
+    """Give a person a new password and end their sessions. Returns the person and the password, which is stored only as
+    a hash. `by_superuser`: the actor is a superuser. Raises NotFound or Forbidden.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
@@ -153,9 +156,9 @@ def person_password_renew(
 
 
 def password_change(*, user_id: int, old: str, new: str, again: str, session: str, caller: Caller) -> User:
-    """Change somebody's own password, which they have to know; the account as it is now. `session`: the one in which
-    they are signed in, by which their mistakes are counted. Raises TooManyAttempts, and InputInvalid with everything
-    that is wrong with it.
+    """Change a person's own password; returns their account. `old` must be the password until now, `again` must equal
+    `new`. `session`: the id of their session, for which wrong passwords are counted. Raises TooManyAttempts, and
+    InputInvalid with everything that is wrong.
     """
     user = _user(user_id)
     # Before the transaction: a mistake counts, and what is refused below must not take the count back.
@@ -190,9 +193,9 @@ def role_give(
     reason: str,
     request_id: str = "",
 ) -> Person:
-    """Give somebody a role in an environment, or in all of them when it is empty. The caller sees to it that the
-    environment exists, and stays until this is done (`catalog.role_rights`). A second call changes nothing. Raises
-    NotFound or Forbidden.
+    """Give somebody a role in an environment (empty: in all). Called after `catalog.role_rights` has checked and locked
+    the environment. `by_superuser`: the actor is a superuser. A second call changes nothing. Raises NotFound or
+    Forbidden.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
@@ -206,8 +209,8 @@ def role_give(
 def role_take(
     *, user_id: int, grant_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> Person:
-    """Take away a role that somebody has of their own; a second call changes nothing. Raises NotFound, Forbidden or
-    Conflict.
+    """Take away a role that was granted to the person; one they have by a group stays. `by_superuser`: the actor is a
+    superuser. A second call changes nothing. Raises NotFound, Forbidden or Conflict.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
@@ -221,8 +224,8 @@ def role_take(
 
 
 def person_lock(*, user_id: int) -> None:
-    """Lock somebody's row until the transaction ends: before the environments that something is granted in, and before
-    tokens. Does nothing where there is no such person.
+    """Lock a person's row until the transaction ends; does nothing where there is no such person. Comes before the
+    locks of environments and of tokens.
     """
     if user_id < _MAX_ID:
         User.objects.select_for_update().filter(pk=user_id).first()

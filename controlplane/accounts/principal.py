@@ -8,7 +8,7 @@ from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 
 
 class Role(Enum):
-    """The roles, which are also the scopes of a token (decisions U7)."""
+    """The roles in which somebody acts, and the rights that a token carries (decisions U7)."""
 
     VIEWER = "viewer"
     REPORTER = "reporter"
@@ -30,13 +30,13 @@ _IMPLIES: dict[Role, frozenset[Role]] = {
 
 
 def roles_with(role: Role) -> frozenset[Role]:
-    """The roles that include the rights of this one, itself among them."""
+    """The roles that include all rights of this role; the role itself is among them."""
     return frozenset(held for held, implied in _IMPLIES.items() if role in implied)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A role in one environment, or in all of them when `environment` is None (null in interfaces.md section 7)."""
+    """A role in one environment; where `environment` is None (null in interfaces.md section 7), in all environments."""
 
     role: Role
     environment: str | None
@@ -44,8 +44,8 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody or something that acts: a name for people to read, the scopes it holds, and who it is for good. No
-    scope, no right.
+    """Somebody or something that acts, such as a user or a token: a name for people to read, the roles that it has and
+    where, and an id that never changes. Without scopes it may do nothing.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Principal:
     id: PrincipalId
 
     def may(self, role: Role, environment: str | None) -> bool:
-        """Whether this principal may act in `role` in this environment; None asks for all environments at once."""
+        """Whether this principal may act in `role` in this environment; with None, in all environments."""
         return any(
             role in _IMPLIES[scope.role] and (scope.environment is None or scope.environment == environment)
             for scope in self.scopes
@@ -65,11 +65,10 @@ class Principal:
 
 
 def scopes_within(wanted: Iterable[Scope], bound: Principal) -> tuple[Scope, ...]:
-    """The part of `wanted` that lies within the rights of `bound`: a token's rights, cut to those of whoever it belongs
-    to.
+    """The rights in `wanted` that `bound` has too: a token may do no more than the person it belongs to.
 
-    A role in all environments is cut to those in which the bound has it, and a role that the bound lacks to the roles
-    that both imply.
+    A role in all environments becomes that role in the environments where `bound` has it. A role that `bound` lacks
+    becomes the roles that both include.
     """
     kept: dict[Scope, None] = {}
     for scope in wanted:

@@ -17,10 +17,10 @@ _LAST_USED_RESOLUTION = timedelta(days=1)
 
 
 def token_principal(plaintext: str) -> Principal | None:
-    """The principal that this token speaks for; None when it is unknown, expired or revoked, or belongs to somebody who
-    may not sign in. A person's token never may more than that person may at this moment, whatever it was given.
+    """The principal that this token speaks for; None when the token is unknown, expired or revoked, or its owner may
+    not sign in. A person's token never has rights that the person does not have now.
 
-    One indexed read, by hash; of a person's token, one more for what they may.
+    One indexed read, by hash; for a person's token one more.
     """
     now = timezone.now()
     token = (
@@ -46,8 +46,8 @@ def token_principal(plaintext: str) -> Principal | None:
 
 
 def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
-    """The principal of a signed-in user: a superuser may everything, anybody else what they or their groups were
-    granted. None for somebody who is not signed in or whose account is turned off.
+    """The principal of a signed-in user: a superuser may do everything, others what was granted to them or their
+    groups. None for somebody who is not signed in or whose account is turned off.
     """
     if not user.is_authenticated or not user.is_active:
         return None
@@ -59,7 +59,7 @@ def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
 
 
 def id_of_user(user: AbstractBaseUser) -> PrincipalId:
-    """The id of a user as a principal, which stays the same when the user is renamed."""
+    """The id of a user as a principal, which stays when the user is renamed."""
     return PrincipalId(PrincipalKind.USER, user.pk)
 
 
@@ -73,13 +73,15 @@ def _scope_order(scope: Scope) -> tuple[str, str]:
 
 
 def api_token_list() -> QuerySet[ApiToken]:
-    """Every token of the API, newest first, with its owner."""
+    """Every API token, newest first; the owner of each is read with it."""
     return ApiToken.objects.select_related("owner").order_by("-id")
 
 
 @dataclass(frozen=True, slots=True)
 class ClientTokenRow:
-    """A data plane's token as ADS needs it: its hash, whom it names, and what limits it."""
+    """A data plane's token as ADS checks it: its hash, the identity that it proves (`subject`), the only environment in
+    which it is good (empty: any), and when it expires (None: never).
+    """
 
     digest: str
     subject: str
@@ -93,8 +95,8 @@ def client_token_list() -> QuerySet[ClientToken]:
 
 
 def client_tokens_version() -> tuple[int, int]:
-    """A pair of numbers that differs whenever `client_tokens_valid` could have changed but for the passing of time. One
-    cheap read.
+    """Two numbers that differ from those of an earlier call if tokens were made or revoked since, so that
+    `client_tokens_valid` has to be asked again. Expiring does not change them. One cheap read.
     """
     rows = ClientToken.objects.filter(revoked_at=None)
     return rows.count(), rows.aggregate(last=Max("id"))["last"] or 0
@@ -107,26 +109,27 @@ def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
 
 
 def api_tokens_version() -> tuple[int, int]:
-    """A pair of numbers that differs whenever `api_tokens_valid` could have changed but for the passing of time. One
-    cheap read: what `api_tokens_valid` tells of a token changes only when the token is revoked, or deleted with its
-    owner.
+    """Two numbers that differ from those of an earlier call if tokens were made, revoked or deleted since, so that
+    `api_tokens_valid` has to be asked again. Expiring does not change them. One cheap read.
     """
     found = ApiToken.objects.filter(revoked_at=None).aggregate(count=Count("id"), last=Max("id"))
     return found["count"], found["last"] or 0
 
 
 def api_tokens_valid() -> dict[str, datetime | None]:
-    """The time at which each valid API token expires (None: never), by the token's hash; revoked and expired ones are
-    left out. What one may do is said by `token_principal`.
-    """
+    """When each valid API token expires (None: never), by the token's hash; revoked and expired tokens are left out."""
     rows = ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
     return dict(rows.values_list("digest", "expires_at"))
 
 
 @dataclass(frozen=True, slots=True)
 class EndingToken:
-    """A token that is good until `expires_at`. `environment` is empty for one that is not bound to one; `key` is its
-    own among all tokens; `plane` says that a data plane uses it, and not a person or a pipeline.
+    """A token that is good until `expires_at`.
+
+    `key`: a text that no other token has.
+    `plane`: a data plane uses it, rather than a person or a pipeline.
+    `name`: its name or, for a data plane's, the identity that it proves.
+    `environment`: the only one in which it is good; empty where it is not bound to one.
     """
 
     key: str
@@ -137,7 +140,7 @@ class EndingToken:
 
 
 def tokens_ending(*, before: datetime) -> tuple[EndingToken, ...]:
-    """The tokens of people, pipelines and data planes that are good now and not any more at this time."""
+    """The tokens of people, pipelines and data planes that are good now and expire before the time `before`."""
     during = Q(revoked_at=None, expires_at__gt=timezone.now(), expires_at__lt=before)
     people = ApiToken.objects.filter(during).values_list("pk", "name", "expires_at")
     planes = ClientToken.objects.filter(during).values_list("pk", "subject", "environment", "expires_at")
@@ -152,6 +155,6 @@ def tokens_ending(*, before: datetime) -> tuple[EndingToken, ...]:
 
 
 def client_token_is_valid(plaintext: str) -> bool:
-    """Whether this is the text of a token that ADS would take."""
+    """Whether this is the plaintext of a data plane's token that is neither revoked nor expired."""
     rows = ClientToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
     return rows.filter(digest=token_digest(plaintext)).exists()

@@ -34,13 +34,13 @@ def api_token_create(
     expires_at: datetime | None = None,
     request_id: str = "",
 ) -> tuple[ApiToken, str]:
-    """Create a token of the API. Returns its row and its plaintext, which is stored nowhere.
+    """Create an API token. Returns its row and its plaintext, which is stored nowhere.
 
-    The token belongs to the person who makes it, or whose token makes it, unless it is to be a service's; `kind` None:
-    a person's where there is a person. Made with a token that expires, it expires no later; where `expires_at` is None,
-    at the same time. The caller makes sure that it may do no more than its maker (`catalog.token_rights`); what it may
-    do beyond its owner is cut when it is used. Raises InputInvalid, Conflict for a name that is taken, and Forbidden
-    for a service's token made with a person's, and when its maker was revoked or turned off meanwhile.
+    `kind` None: a personal token where a person makes it or owns the token that makes it, else a service's.
+    `expires_at` None: never, or when the token expires with which it is made. The caller checks that the scopes are no
+    more than the maker's (`catalog.token_rights`). Raises InputInvalid, also for a time after the other token's;
+    Conflict for a name that is taken; Forbidden for a service's token made with a person's, and where the maker was
+    revoked or turned off meanwhile.
     """
     owner = person_behind_lock(actor)
     maker = _maker(actor)
@@ -95,9 +95,9 @@ def api_token_create(
 
 
 def person_behind_lock(actor: Principal) -> User | None:
-    """The person behind the actor, locked until the transaction ends; None where there is none. The first of all
-    locks: a person goes before environments (`catalog.token_rights`), and those before tokens. Raises Forbidden where
-    the account was turned off meanwhile.
+    """The person who acts, or who owns the token that acts, locked until the transaction ends; None where there is
+    none. Comes before the locks of environments (`catalog.token_rights`) and of tokens. Raises Forbidden where the
+    account was turned off meanwhile.
     """
     number: int | None = actor.id.number
     if actor.id.kind is PrincipalKind.TOKEN:
@@ -115,7 +115,7 @@ def person_behind_lock(actor: Principal) -> User | None:
 
 @transaction.atomic
 def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request_id: str = "") -> None:
-    """Revoke a token now, and every token that was made with it: whoever stole one cannot keep another. A second call
+    """Revoke an API token now, and every token that was made with it, so that a thief cannot keep one. A second call
     changes nothing.
     """
     waiting = [(token, reason)]
@@ -139,7 +139,7 @@ def api_token_revoke(*, token: ApiToken, actor: Actor, reason: str = "", request
 
 @transaction.atomic
 def person_tokens_revoke(*, user: User, actor: Actor, reason: str = "", request_id: str = "") -> None:
-    """Revoke every token of somebody whose account was turned off, and every token that was made with one of those."""
+    """Revoke every token of a person, whose account was turned off, and every token that was made with one of them."""
     # Before any token, as `person_behind_lock` does: two that took them in another order would wait for each other.
     User.objects.select_for_update().filter(pk=user.pk).first()
     for token in ApiToken.objects.filter(owner=user, revoked_at=None).order_by("pk"):
@@ -151,10 +151,11 @@ def person_tokens_revoke(*, user: User, actor: Actor, reason: str = "", request_
 def client_token_create(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None = None, request_id: str = ""
 ) -> tuple[ClientToken, str]:
-    """Create a token of a data plane; its row and its plaintext, which is stored nowhere. `environment`: the only one
-    it is good for; empty: any. Made with a token of the API that ends, it ends no later (as `api_token_create`); it
-    stays when that token is revoked or its maker goes, for the data planes that have it are not theirs. Raises
-    InputInvalid and Forbidden.
+    """Create a token of a data plane. Returns its row and its plaintext, which is stored nowhere.
+
+    `subject`: the identity that it proves. `environment`: the only one in which it is good; empty: any. Made with an
+    API token that expires, it expires no later. It stays when that token is revoked, or its maker's account goes.
+    Raises InputInvalid and Forbidden.
     """
     expires_at = _end_within(expires_at, _maker(actor))
     plaintext = client_token_text(expires_at=expires_at)
@@ -173,7 +174,7 @@ def client_token_create(
 
 @transaction.atomic
 def client_token_revoke(*, token: ClientToken, actor: Principal, reason: str = "", request_id: str = "") -> None:
-    """Revoke a data plane's token now, which ends the streams opened with it; a second call changes nothing."""
+    """Revoke a data plane's token now; the streams that were opened with it end. A second call changes nothing."""
     if token.revoked_at is None:
         token.revoked_at = timezone.now()
         token.save(update_fields=["revoked_at"])
@@ -181,8 +182,8 @@ def client_token_revoke(*, token: ClientToken, actor: Principal, reason: str = "
 
 
 def environment_forget(*, environment: str, actor: Principal, request_id: str = "") -> None:
-    """Delete the grants and revoke the tokens of an environment that is being deleted: one that is later made under the
-    same key is another one. Called inside the transaction that deletes it.
+    """Delete the grants, and revoke the tokens, of an environment that is being deleted, so that they are not good in a
+    later one with the same key. Called inside the transaction that deletes the environment.
     """
     for token in ClientToken.objects.filter(environment=environment, revoked_at=None):
         client_token_revoke(token=token, actor=actor, request_id=request_id)
@@ -212,9 +213,7 @@ def _client_token_changed(verb: str, token: ClientToken, actor: Principal, reque
 
 
 def administrator_ensure(*, password: str) -> bool:
-    """Create the first administrator unless there is an account already; whether it was created now. Never changes one
-    that exists.
-    """
+    """Create the first administrator, unless there is any account. Returns whether it was created now."""
     users = get_user_model()
     if users.objects.filter(is_superuser=True).exists():
         return False
@@ -223,7 +222,9 @@ def administrator_ensure(*, password: str) -> bool:
 
 
 def admin_token_ensure(*, known: str) -> str:
-    """A valid token with every scope, that of `INSTALLATION`: `known` while it still is one, else a new one."""
+    """The plaintext of a valid API token of the installation with all rights: `known` if it is one, else that of a new
+    token.
+    """
     principal = token_principal(known)
     name = INSTALLATION.name.removeprefix("token:")
     if principal == INSTALLATION:
@@ -237,15 +238,18 @@ def admin_token_ensure(*, known: str) -> str:
 
 
 def client_token_ensure(*, known: str, subject: str) -> str:
-    """A valid data-plane token for any environment: `known` while it still is one, else a new one."""
+    """The plaintext of a valid data plane's token for any environment: `known` if it is one, else that of a new token
+    for `subject`.
+    """
     if client_token_is_valid(known):
         return known
     return client_token_create(subject=subject, environment="", actor=SYSTEM)[1]
 
 
 def _maker(actor: Principal) -> ApiToken | None:
-    """The token that the actor uses to make another one, locked until that is made; None where the actor uses none.
-    Called after `person_behind_lock`: a person is locked before their tokens. Raises Forbidden.
+    """The API token with which the actor makes another one, locked until the transaction ends; None where the actor is
+    no token. Called after `person_behind_lock`, because persons are locked before tokens. Raises Forbidden where it was
+    revoked meanwhile.
     """
     if actor.id.kind is not PrincipalKind.TOKEN:
         return None

@@ -14,7 +14,7 @@ _SUBJECT: Final = r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}"
 
 
 class TokenKind(StrEnum):
-    """The three kinds of tokens of the API, by whom they belong to."""
+    """The three kinds of API tokens, by whom they belong to: a person, a service, or the installation."""
 
     PERSONAL = "personal"  # a person's: does no more than they may, and ends with them
     SERVICE = "service"  # nobody's: made by who administers, and stays when they go
@@ -22,9 +22,9 @@ class TokenKind(StrEnum):
 
 
 def name_space(*, owner_id: int | None, environments: Iterable[str | None]) -> str:
-    """The space within which a token's name is unique: the tokens of one person, or those of services that are for the
-    same environments (None: all). Whoever may make one of these sees all of them, so that a name that is taken tells
-    nothing of somebody else's.
+    """A text that is equal for tokens whose names must differ: those of one person, or those of services for the same
+    environments (None: all). Whoever may make one of these tokens sees all of them, so that "this name is taken" tells
+    nobody anything new.
     """
     if owner_id is not None:
         return f"user:{owner_id}"
@@ -33,15 +33,15 @@ def name_space(*, owner_id: int | None, environments: Iterable[str | None]) -> s
 
 
 def token_name_problem(name: str) -> str:
-    """Why no token can have this name, as a sentence; empty when one can."""
+    """Why this cannot be the name of a token, as a sentence; empty when it can."""
     if name.strip() and len(name) <= MAX_TOKEN_NAME_CHARS and name.isprintable():
         return ""
     return f"A token's name is one line of 1 to {MAX_TOKEN_NAME_CHARS} printable characters."
 
 
 def subject_problem(subject: str) -> str:
-    """Why no data plane's token can be for this subject, as a sentence; empty when one can. A SPIFFE ID is proven by a
-    certificate and by nothing else; a star would be read as a pattern.
+    """Why no data plane's token can prove this identity, as a sentence; empty when one can. A SPIFFE ID is proven by
+    certificates alone, and a star would be read as a pattern.
     """
     if re.fullmatch(_SUBJECT, subject) and not subject.lower().startswith("spiffe:"):
         return ""
@@ -52,8 +52,9 @@ def subject_problem(subject: str) -> str:
 
 
 def end_within(expires_at: datetime | None, maker_ends: datetime | None) -> datetime | None:
-    """The time at which a token expires (None: never) that is made with one that expires at `maker_ends` (None: never).
-    Raises ValueError with a sentence when it would outlive the one it is made with.
+    """When a token expires (None: never) that is made with another one, which expires at `maker_ends` (None: never).
+    `expires_at`: the wanted time; None: as late as allowed. Raises ValueError, with a sentence, for a time after
+    `maker_ends`.
     """
     if maker_ends is None:
         return expires_at
@@ -65,5 +66,5 @@ def end_within(expires_at: datetime | None, maker_ends: datetime | None) -> date
 
 
 def expiry_problem(expires_at: datetime | None, *, now: datetime) -> str:
-    """Why no token can expire at this time, as a sentence; empty when one can."""
+    """Why no token can expire at `expires_at`, as a sentence; empty when one can. `now`: the present time."""
     return "expires_at is in the past." if expires_at is not None and expires_at <= now else ""

@@ -20,19 +20,23 @@ _NEVER = 4_102_444_800  # 2100-01-01: `exp` must be there, also in a token that 
 
 
 def api_token_text() -> str:
-    """A new token of the REST API: 256 random bits."""
+    """The plaintext of a new API token: a fixed prefix and 256 random bits."""
     return API_MARK + secrets.token_urlsafe(_API_BYTES)
 
 
 def client_token_text(*, expires_at: datetime | None) -> str:
-    """A new token of a data plane: 264 random bits behind what its client wants to read."""
+    """The plaintext of a new data plane's token: 264 random bits behind a header and an expiry time in the form of a
+    JWT, which some clients read.
+    """
     expires = _NEVER if expires_at is None else int(expires_at.timestamp())
     head = ".".join(_part(each) for each in ({"typ": "parley"}, {"exp": expires}))
     return f"{head}.{CLIENT_MARK}{secrets.token_urlsafe(_CLIENT_BYTES)}"
 
 
 def token_digest(plaintext: str) -> str:
-    """SHA-256 of a token: enough, for tokens carry 256 random bits and cannot be guessed from their hash."""
+    """The SHA-256 of a token, by which it is stored. No salt is needed: 256 random bits cannot be guessed from their
+    hash.
+    """
     return hashlib.sha256(plaintext.encode()).hexdigest()
 
 

@@ -19,7 +19,9 @@ def json_answer(content: object, *, status: int = 200, headers: Mapping[str, str
 
 
 def yaml_answer(content: object, *, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """An answer with `content` as YAML, keys in their own order, without aliases (which Parley does not read back)."""
+    """An answer with `content` as YAML, its keys in the given order, and without aliases, which Parley does not
+    read.
+    """
     body = yaml_of(content).encode("utf-8", "replace")
     return HttpResponse(body, content_type="application/yaml", headers=dict(headers or {}))
 
@@ -32,14 +34,14 @@ def empty_answer(status: int, *, headers: Mapping[str, str] | None = None) -> Ht
 
 
 def rendered(request: Request, content: object, *, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """An answer with `content` as JSON or YAML, whichever the request's Accept prefers."""
+    """An answer with `content` as JSON or as YAML, whichever the request's Accept header prefers."""
     answer = yaml_answer(content, headers=headers) if prefers_yaml(request) else json_answer(content, headers=headers)
     answer["Vary"] = "Accept"
     return answer
 
 
 def prefers_yaml(request: Request) -> bool:
-    """Whether Accept names YAML with a higher weight than JSON (RFC 9110 section 12.5.1)."""
+    """Whether the request's Accept header gives YAML a higher weight than JSON (RFC 9110 section 12.5.1)."""
     weights = {"yaml": 0.0, "json": 0.0}
     for each in request.headers.get("Accept", "")[:1_000].split(","):
         kind, *parameters = (part.strip().lower() for part in each.split(";"))
@@ -57,7 +59,7 @@ def moment(value: datetime) -> str:
 
 
 def moment_or_none(value: datetime | None) -> str | None:
-    """The time as `moment` writes it; None for something that has not happened."""
+    """The time as RFC 3339 in UTC, to the millisecond; None where there is none."""
     return moment(value) if value is not None else None
 
 

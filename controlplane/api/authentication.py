@@ -21,7 +21,9 @@ class BearerToken(BaseAuthentication):
     """Authenticates requests by a token in the header `Authorization: Bearer parley_…`."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, Principal] | None:
-        """The token's principal; None when the request carries no Authorization. Raises Unauthenticated, Busy."""
+        """The principal that the token in the request's Authorization header speaks for; None when there is no such
+        header. Raises Unauthenticated for a token that is not valid, and Busy for one that sends too many requests.
+        """
         header = request.headers.get("Authorization")
         if header is None:
             return None
@@ -39,12 +41,14 @@ class BearerToken(BaseAuthentication):
 
 
 class SignedIn(SessionAuthentication):
-    """Authenticates requests by the console's session. Whatever writes must also carry the CSRF token, in the
-    X-CSRFToken header.
+    """Authenticates requests by the session of somebody signed in to the console. A request that writes must also carry
+    the CSRF token, in the header X-CSRFToken.
     """
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
-        """The user and their principal; None when nobody is signed in. Raises PermissionDenied for a forgery, Busy."""
+        """The signed-in user and their principal; None when nobody is signed in. Raises PermissionDenied for a write
+        without the CSRF token, and Busy for a user who sends too many requests.
+        """
         found = super().authenticate(request)
         if found is None:
             return None
@@ -57,7 +61,7 @@ class SignedIn(SessionAuthentication):
         return user, principal
 
     def enforce_csrf(self, request: Request) -> None:
-        """Refuse a write without the CSRF token. Checked on Django's request: DRF's would parse the body to look for
-        the token in a form.
+        """Raise PermissionDenied for a write without the CSRF token. Uses Django's request: DRF's would read the body
+        to look for the token in a form.
         """
         super().enforce_csrf(request._request)  # type: ignore[arg-type]  # noqa: SLF001  what the check was written for

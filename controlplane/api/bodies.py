@@ -33,7 +33,7 @@ _WRITE_IT_SO: Final = "Send 'Content-Type: application/json' or 'application/yam
 
 
 def media_of(request: Request) -> Media:
-    """The media type of the request's body: JSON or YAML. Raises MediaRefused: nothing is guessed from the content."""
+    """Whether the request's body is JSON or YAML, by its Content-Type alone. Raises MediaRefused for any other."""
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise MediaRefused(
             "Compressed bodies are not read. Send it without a Content-Encoding."
@@ -58,7 +58,9 @@ def media_of(request: Request) -> Media:
 
 
 def body_of(request: Request) -> bytes:
-    """The bytes of the request's body. Raises InputTooLarge without reading what says it is too long."""
+    """The bytes of the request's body. Raises InputTooLarge; a body whose Content-Length is too large is not even
+    read.
+    """
     limit = body_limit(request._request.path, _limits())  # noqa: SLF001  DRF offers no other way to the path
     said = request.headers.get("Content-Length", "")
     if said.isdigit() and int(said) > limit:
@@ -70,7 +72,9 @@ def body_of(request: Request) -> bytes:
 
 
 def documents_of(request: Request) -> tuple[Document, ...]:
-    """The documents of the body. Raises MediaRefused, InputTooLarge, and InputUnreadable with every problem."""
+    """The JSON or YAML documents in the request's body. Raises MediaRefused, InputTooLarge, and InputUnreadable with
+    every problem.
+    """
     if not request.headers.get("Content-Type") and not body_of(request):
         raise InputUnreadable("The request has no body. Nothing was changed.", findings=(_NO_BODY,))
     media = media_of(request)
@@ -83,7 +87,7 @@ def documents_of(request: Request) -> tuple[Document, ...]:
 
 
 def document_of(request: Request) -> Document:
-    """The only document of the request's body. Raises InputInvalid where there are none or several, and what
+    """The one document in the request's body. Raises InputInvalid where there are none or several, and what
     `documents_of` raises.
     """
     documents = documents_of(request)
@@ -93,7 +97,9 @@ def document_of(request: Request) -> Document:
 
 
 def one_manifest(request: Request) -> Manifest:
-    """The one manifest of the body. Raises MediaRefused, InputTooLarge, InputUnreadable and InputInvalid."""
+    """The one manifest in the request's body. Raises MediaRefused, InputTooLarge, InputUnreadable, and InputInvalid
+    where there are none or several.
+    """
     manifests, _notes = manifests_in(documents_of(request))
     if len(manifests) != 1:
         raise InputInvalid(
@@ -104,9 +110,7 @@ def one_manifest(request: Request) -> Manifest:
 
 
 def bulk_within_limit(document: Document, field: str, limited_by: str = "bulk_items") -> None:
-    """Refuse a list of more items than the limit of this name allows, before anything is done for each of them. Raises
-    InputTooLarge.
-    """
+    """Raise InputTooLarge where the list in `field` has more items than the limit named `limited_by` allows."""
     items = document.tree.get(field) if isinstance(document.tree, dict) else None
     limit: int = getattr(_limits(), limited_by)
     if isinstance(items, list) and len(items) > limit:
@@ -116,7 +120,9 @@ def bulk_within_limit(document: Document, field: str, limited_by: str = "bulk_it
 
 
 def values_of(document: Document, shape: type[StrictSerializer], *, partial: bool = False) -> dict[str, Any]:
-    """The document's values in this shape. Raises InputInvalid with every problem."""
+    """The document's fields, checked and converted by `shape`. `partial`: fields may be missing. Raises InputInvalid
+    with every problem.
+    """
     serializer = shape(data=document.tree, partial=partial)
     try:
         serializer.is_valid(raise_exception=True)
@@ -129,7 +135,7 @@ def values_of(document: Document, shape: type[StrictSerializer], *, partial: boo
 
 
 def located_in(document: Document, path: Path, finding: Finding) -> Finding:
-    """The finding with the pointer, line and column of this path in the document."""
+    """A copy of the finding with the pointer, line and column of the place `path` in the document."""
     line, column = document.positions.at(path)
     return replace(finding, pointer=pointer_of(path), line=line, column=column)
 

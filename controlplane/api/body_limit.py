@@ -29,14 +29,16 @@ _SIZE_DIGITS_MAX: Final = 19
 
 
 class BodyLimit:
-    """An ASGI application that refuses bodies that are too long before the application behind it reads them."""
+    """An ASGI application around another one: it refuses a request body that is too long before the other one reads
+    it.
+    """
 
     def __init__(self, application: Application, limits: Limits) -> None:
         self._application = application
         self._limits = limits
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 413."""
+        """Pass the request on to the application behind, or answer 413 where its body is too long."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -56,16 +58,16 @@ class BodyLimit:
 
 
 def body_limit(path: str, limits: Limits) -> int:
-    """The most bytes that a request body to this path may have: an apply describes a whole environment, everything else
-    one thing.
+    """The most bytes that the body of a request to this path may have. An apply may have more than others: it can
+    describe a whole environment.
     """
     bulk = path.startswith(PREFIX) and (path.endswith("/apply") or path == f"{PREFIX}validate")
     return limits.apply_bytes if bulk else limits.body_bytes
 
 
 class _Counted:
-    """Hands a request body on as it comes. Once it has passed the limit, its client has left, as far as the application
-    can tell: Django then answers nothing, and forgets what it has read.
+    """Passes the parts of a request body on to the application. Once they exceed the limit, it tells the application
+    that the client has disconnected, at which Django drops what it has read and answers nothing.
     """
 
     def __init__(self, receive: Receive, limit: int) -> None:

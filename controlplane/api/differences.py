@@ -21,8 +21,8 @@ MAX_LOSING: Final = 100  # clients; more are counted
 def edits_json(
     edits: Sequence[EditedResource], *, environment_key: str, parsed: Iterable[ParsedResource], text: bool
 ) -> list[dict[str, object]]:
-    """Planned edits as JSON, each with the fields that differ; with `text` also as unified text. No secret is in any of
-    it.
+    """Planned edits as JSON, each with the fields that differ and, with `text`, the unified difference of the
+    manifests. `parsed`: the resources to be written. Secrets are left out.
     """
     after = {(each.type.word, each.name): each for each in parsed}
     there = [(edit.type, edit.name) for edit in edits if edit.action != "created"]
@@ -36,7 +36,9 @@ def edits_json(
 
 
 def content_edits(diff: Iterable[Mapping[str, object]]) -> tuple[Edited, ...]:
-    """The edits of a JSON diff that clients would see: one that only changes an owner differs in no field."""
+    """The edits that clients would see, from `diff` as `edits_json` made it. An edit that changes only the owner is
+    left out.
+    """
     return tuple(
         Edited(str(each["type"]), str(each["name"]), each["action"] == "deleted")
         for each in diff
@@ -45,7 +47,9 @@ def content_edits(diff: Iterable[Mapping[str, object]]) -> tuple[Edited, ...]:
 
 
 def impact_json(impact: Impact) -> dict[str, object]:
-    """How edits would affect connected clients, as JSON. A null key stands for the clients that are in no group."""
+    """How an apply would affect connected clients, as JSON. The group with the key null has the clients that are in no
+    group.
+    """
     return {
         "connected": impact.connected,
         "receive": impact.receive,
@@ -67,8 +71,8 @@ def _loss_json(loss: Loss) -> dict[str, object]:
 def states_json(
     before: Mapping[EntryKey, str], after: Mapping[EntryKey, str], *, environment_key: str, text: bool
 ) -> dict[str, object]:
-    """The resources that differ between two states of an environment, as JSON. A state is given as the addresses of its
-    contents.
+    """The resources that differ between two states of an environment, as JSON; with `text`, also the unified difference
+    of each. A state is given as the address (hash) of each resource's content.
     """
     count, found = states_differ(before, after, environment_key=environment_key, limit=MAX_RESOURCES)
     return {"count": count, "diff": [_difference_json(each, text=text) for each in found]}

@@ -14,14 +14,14 @@ from controlplane.common.errors import ControlPlaneError, OperatorError
 
 
 class Unauthenticated(OperatorError):
-    """No credential came with the request, or none that counts."""
+    """The request has no credential, or one that is not valid."""
 
     code = "XDS3001"
     status = 401
 
 
 class MethodRefused(OperatorError):
-    """The path does not take this verb; `allowed` are the verbs it takes."""
+    """The path does not take the request's HTTP method; it takes those in `allowed`."""
 
     code = "XDS3005"
     status = 405
@@ -32,15 +32,15 @@ class MethodRefused(OperatorError):
 
 
 class MediaRefused(OperatorError):
-    """The body is in a media type or encoding that this request does not read."""
+    """The request's body has a media type or an encoding that this path does not read."""
 
     code = "XDS3015"
     status = 415
 
 
 class ToldOnce(OperatorError):
-    """The request was carried out under its Idempotency-Key before, and its answer told a secret, which is told once.
-    `location` is the path of what was made then.
+    """The request was carried out before under its Idempotency-Key. Its answer told a secret, so it is not told again.
+    `location`: the path of what was made then.
     """
 
     code = "XDS3032"
@@ -56,14 +56,14 @@ class ToldOnce(OperatorError):
 
 
 class ConditionMissing(OperatorError):
-    """A write of one resource does not say which revision it was made from, where the environment demands that."""
+    """The request writes one resource without If-Match or If-None-Match, which the environment demands."""
 
     code = "XDS3028"
     status = 428
 
 
 class InternalError(ControlPlaneError):
-    """Parley failed to answer through its own fault. The log has the reason, under the request's id."""
+    """The request failed through a fault of Parley. The log has the reason, under the request's id."""
 
     code = "XDS9000"
     status = 500

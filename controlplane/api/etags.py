@@ -20,8 +20,8 @@ def etag(revision: int) -> str:
 
 
 def expectation_of(request: Request, environment_key: str) -> Expectation:
-    """The condition that If-Match or If-None-Match sets on the resource's current revision. Raises InputInvalid for a
-    condition that cannot be understood, and ConditionMissing where the environment wants one (decisions C25).
+    """The condition of a write, from the headers If-Match and If-None-Match. Raises InputInvalid for a header that
+    cannot be read, and ConditionMissing where there is none and the environment demands one (decisions C25).
     """
     match = request.headers.get("If-Match")
     none_match = request.headers.get("If-None-Match")
@@ -48,12 +48,16 @@ def expectation_of(request: Request, environment_key: str) -> Expectation:
 
 
 def is_current(request: Request, revision: int) -> bool:
-    """Whether the caller has this revision already (If-None-Match of a read: compared weakly, so `W/` is ignored)."""
+    """Whether the caller of a read has this revision already, by the header If-None-Match; a `W/` in front is
+    ignored.
+    """
     given = request.headers.get("If-None-Match", "")
     return given.strip() == "*" or etag(revision) in (each.strip().removeprefix("W/") for each in given.split(","))
 
 
 def _strong(tags: str) -> list[str]:
-    """The revision numbers of strong tags: a weak one never matches (RFC 9110 section 13.1.1)."""
+    """The revision numbers in a list of ETags; weak ones are left out, because they never match (RFC 9110 section
+    13.1.1).
+    """
     parts = (each.strip() for each in tags.split(","))
     return [match[1] for part in parts if (match := _TAG.fullmatch(part))]

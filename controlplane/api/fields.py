@@ -33,10 +33,12 @@ _CODES: Final[Mapping[str, str]] = {
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """The base of request bodies: it refuses unknown fields. Each subclass describes one body."""
+    """The base class of all shapes of request bodies. A body with a field that its shape does not have is refused."""
 
     def to_internal_value(self, data: object) -> Any:
-        """The values of the known fields. Raises ValidationError with every problem, unknown fields included."""
+        """The body's fields, checked and converted. Raises ValidationError with every problem, unknown fields
+        included.
+        """
         if not isinstance(data, Mapping):
             raise ValidationError({"": [ErrorDetail("This must be an object.", code="wrong_type")]})
         unknown: dict[str, Any] = {
@@ -55,13 +57,15 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class Text(serializers.CharField):
-    """A string field that takes strings only and keeps them as they are, untrimmed."""
+    """A field for strings alone, which are not trimmed."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
 
     def to_internal_value(self, data: object) -> str:
-        """The string. It must be one line: a control character in it would reach logs and terminals (threat 16)."""
+        """The string, unchanged. Raises ValidationError for anything else, and for control characters, which would
+        reach logs and terminals (threat 16).
+        """
         if not isinstance(data, str):
             raise ValidationError("This must be a string.", code="wrong_type")
         if not data.isprintable():
@@ -69,38 +73,36 @@ class Text(serializers.CharField):
         return data
 
     def run_validators(self, value: object) -> None:
-        """Check the string, but not for null characters: they are refused already with the other unprintable ones."""
+        """Check the string, but not for null characters, which `to_internal_value` has refused."""
         self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
         super().run_validators(value)
 
 
 class Flag(serializers.BooleanField):
-    """A boolean field that takes true and false, and nothing that merely looks like one of them."""
+    """A field for the booleans true and false alone, and not for strings or numbers that look like them."""
 
     def to_internal_value(self, data: object) -> bool:
-        """The boolean that was given. Raises ValidationError for anything else."""
+        """The boolean, unchanged. Raises ValidationError for anything else."""
         if not isinstance(data, bool):
             raise ValidationError("This must be true or false.", code="wrong_type")
         return data
 
 
 class Whole(serializers.IntegerField):
-    """A field that takes whole numbers, and neither booleans nor numbers in strings."""
+    """A field for whole numbers alone, and not for booleans or numbers in strings."""
 
     def to_internal_value(self, data: object) -> int:
-        """The number that was given. Raises ValidationError for anything else."""
+        """The number, unchanged. Raises ValidationError for anything else."""
         if not isinstance(data, int) or isinstance(data, bool):
             raise ValidationError("This must be a whole number.", code="wrong_type")
         return data
 
 
 class Time(serializers.DateTimeField):
-    """A field for a time in RFC 3339 with its offset from UTC: a time without one would mean another moment in another
-    place.
-    """
+    """A field for a time in RFC 3339 with its offset from UTC, without which it would depend on the place."""
 
     def to_internal_value(self, value: object) -> datetime:
-        """The time that was given. Raises ValidationError for anything else."""
+        """The time in the text. Raises ValidationError for anything else."""
         if not isinstance(value, str):
             raise ValidationError("This must be a time such as 2026-12-31T23:59:59Z.", code="wrong_type")
         try:
@@ -113,8 +115,8 @@ class Time(serializers.DateTimeField):
 
 
 def findings_of(error: ValidationError) -> list[tuple[Path, Finding]]:
-    """A finding for every problem of a refused body, with its path in the body; unknown fields come first at their
-    place, then the other fields in order.
+    """A finding for every problem in `error`, each with the path of its field in the body. Unknown fields come first,
+    then the others in the order of the shape.
     """
     return [(path, _finding(path, detail)) for path, detail in _walk(error.detail, ())]
 

@@ -16,12 +16,12 @@ log = structlog.get_logger(__name__)
 
 
 class HostCheck(Gate):
-    """Refuses requests under a host name that is not ours. Stands behind the rates of strangers and before what takes a
-    turn or a thread.
+    """Middleware that refuses requests whose Host header does not name this installation. Comes after the rates of
+    unknown callers, and before everything that waits or takes a thread.
     """
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer 400 to a request whose host name is not ours; None for any other request."""
+        """The answer 400 to a request whose Host header does not name this installation; None lets the request pass."""
         return _refusal(request)
 
 

@@ -14,7 +14,9 @@ def kind_named(text: str) -> ResourceType | None:
 
 
 def kind_in_path(text: str) -> ResourceType:
-    """The resource type that a part of a path names. Raises NotFound, with all types there are."""
+    """The resource type with the word or type URL that stands in a path. Raises NotFound, which names all types, where
+    there is none.
+    """
     kind = kind_named(text)
     if kind is None:
         raise NotFound(
@@ -24,7 +26,9 @@ def kind_in_path(text: str) -> ResourceType:
 
 
 def name_in_path(kind: ResourceType, name: str) -> str:
-    """The canonical form of the resource name in a part of a path. Raises InputInvalid when no resource can have it."""
+    """The canonical form of a resource name that stands in a path. Raises InputInvalid when no resource can have the
+    name.
+    """
     problem = name_problem(name)
     if problem:
         finding = NAME_REFUSED.finding("", problem=problem)
@@ -44,5 +48,5 @@ def name_in_path(kind: ResourceType, name: str) -> str:
 
 
 def type_words() -> str:
-    """The words of all resource types with commas between them, for a sentence."""
+    """The words of all resource types, separated by commas, for a sentence."""
     return ", ".join(kind.word for kind in RESOURCE_TYPES)

@@ -24,22 +24,24 @@ VERSION: Final = "1"
 
 
 class RequestMiddleware(Middleware):
-    """Gives each request its id for logs, audit and answer, and prepares requests to the API's paths."""
+    """Middleware that gives each request the id that stands in its logs, audit entries and answer, and prepares
+    requests under the API's paths.
+    """
 
     def answer(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer with the request's id, in a synchronous chain."""
+        """What the rest of a synchronous chain of middleware answers, with the request's id."""
         identity, began = _begin(request), time.monotonic()
         with structlog.contextvars.bound_contextvars(request_id=identity):
             return _end(request, self.rest(request), identity, began)
 
     async def answer_soon(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer with the request's id, in an asynchronous chain."""
+        """What the rest of an asynchronous chain of middleware answers, with the request's id."""
         identity, began = _begin(request), time.monotonic()
         with structlog.contextvars.bound_contextvars(request_id=identity):
             return _end(request, await self.rest_soon(request), identity, began)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """The problem document for an exception that a view of the API lets through; other rooms answer for
+        """The problem document for an exception raised under the API's paths; None elsewhere, where pages answer for
         themselves.
         """
         return answer_for(exception, path=request.path) if _is_api(request) else None

@@ -29,7 +29,7 @@ class Window:
 
 
 def window_of(query: Query) -> Window:
-    """The window that `?limit=` and `?offset=` ask for; without them the first items."""
+    """The part of a list that the parameters `limit` and `offset` ask for; without them the first items."""
     limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
     return Window(limit, query.whole("offset", 0, minimum=0, maximum=_MAX_OFFSET))
 
@@ -37,7 +37,9 @@ def window_of(query: Query) -> Window:
 def offset_page(
     request: Request, rows: "QuerySet[Any, T] | Sequence[T]", window: Window, render: Callable[[T], object]
 ) -> dict[str, object]:
-    """A page of `rows` as JSON, with the count of all rows and links to the pages beside it."""
+    """The part `window` of `rows` as JSON, each item made by `render`, with the count of all rows and links to the
+    parts before and behind.
+    """
     count = rows.count() if isinstance(rows, QuerySet) else len(rows)
     items = [render(row) for row in rows[window.offset : window.offset + window.limit]]
     return counted_page(request, items, window, count)
@@ -46,8 +48,8 @@ def offset_page(
 def plain_page(
     request: Request, rows: "QuerySet[Any, T] | Sequence[T]", render: Callable[[T], object]
 ) -> dict[str, object]:
-    """A page of a list that nothing filters, as `offset_page` makes it. Raises InputInvalid for a parameter that cannot
-    be used.
+    """The part of `rows` that the request asks for, as `offset_page` makes it, for a list without filters. Raises
+    InputInvalid for any other parameter.
     """
     query = Query(request, OFFSET_PARAMETERS)
     window = window_of(query)
@@ -56,7 +58,9 @@ def plain_page(
 
 
 def counted_page(request: Request, items: Sequence[object], window: Window, count: int) -> dict[str, object]:
-    """A page of items that were read already, with the count of all and links to the pages beside it."""
+    """A part of a list as JSON, with links to the parts before and behind. `items`: the items of the part `window`,
+    already as JSON; `count`: the length of the whole list.
+    """
     following = window.offset + window.limit
     before = max(window.offset - window.limit, 0)
     return {
@@ -68,8 +72,8 @@ def counted_page(request: Request, items: Sequence[object], window: Window, coun
 
 
 def cursor_page(request: Request, items: Sequence[object], limit: int, last: str) -> dict[str, object]:
-    """A page of a list that is read by cursor; `last` is where the next page begins, empty when this is the last
-    one.
+    """A part of a list as JSON, with a link to the next part. `last`: the cursor at which the next part begins; empty
+    where this is the last one.
     """
     return {"next": _link(request, limit=limit, after=last) if last else None, "results": list(items)}
 

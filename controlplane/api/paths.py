@@ -18,8 +18,8 @@ _PATH_CHARS: Final = "/:@!$&'()*+,;=~"
 
 
 def encoded_path(request: HttpRequest) -> str:
-    """The path of the request as it was sent. Without a server that keeps it, the decoded path with everything but
-    slashes encoded again.
+    """The path of the request as it was sent, percent-encoded. Under a server that keeps only the decoded path,
+    everything in that but slashes is encoded again.
     """
     raw = getattr(request, "scope", {}).get("raw_path")  # ASGI; only its HTTP requests have a scope
     if isinstance(raw, bytes) and raw:
@@ -28,38 +28,41 @@ def encoded_path(request: HttpRequest) -> str:
 
 
 def path_to(*parts: str) -> str:
-    """A path of the API from its parts, each encoded."""
+    """A path of the API made of these parts, each percent-encoded."""
     return PREFIX + "/".join(quote(part, safe="") for part in parts)
 
 
 class Part:
-    """A Django path converter for one part of a path, percent-decoded."""
+    """A Django path converter for one part of a path between slashes. Views get it percent-decoded."""
 
     regex = "[^/]+"
 
     def to_python(self, value: str) -> str:
-        """The part, percent-decoded. Raises ValueError, which Django takes for "no such path", when it is not UTF-8."""
+        """The part of the path, percent-decoded. Raises ValueError when it is not UTF-8; Django then answers that there
+        is no such path.
+        """
         return unquote(value, errors="strict")
 
     def to_url(self, value: str) -> str:
-        """The part, percent-encoded."""
+        """The part of the path, percent-encoded."""
         return quote(value, safe="")
 
 
 class TypePart(Part):
-    """A path converter for a resource type: its word or its type URL, which has a slash."""
+    """A path converter for a resource type: its word, or its type URL, which has a slash in it."""
 
     regex = r"type\.googleapis\.com/[^/]+|[^/]+"
 
 
 class Rest(Part):
-    """A path converter for everything up to the end, or up to what the route says follows."""
+    """A path converter for the rest of a path, slashes included; a route may have a fixed text behind it."""
 
     regex = ".+"
 
 
-def converters_register() -> None:
-    """Make the path converters known to Django's `path`. Called once, by `urls`."""
-    register_converter(Part, "part")
-    register_converter(TypePart, "type")
-    register_converter(Rest, "rest")
+register_converter(Part, "part")
+register_converter(TypePart, "type")
+register_converter(Rest, "rest")
+
+ENVIRONMENT_PATH: Final = "environments/<part:environment_key>"
+"""The path of an environment, and how the paths below it begin."""

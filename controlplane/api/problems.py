@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 def problem(error: ControlPlaneError) -> HttpResponse:
-    """The problem document for an error, with the headers that its status asks for."""
+    """The problem document for an error, with the headers that belong to its status, such as Retry-After."""
     response = document(
         status=error.status,
         code=error.code,
@@ -66,8 +66,8 @@ def document(
     findings: Sequence[Finding] = (),
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> HttpResponse:
-    """A problem document, with `more` members that its code explains. `instance` is the request's id, by which the log
-    and the audit are searched.
+    """A problem document (RFC 9457); `more` are members that only errors of this code have. Its `instance` is the
+    request's id, by which logs and audit can be searched.
     """
     members: dict[str, object] = {
         "type": error_url(code),
@@ -87,14 +87,12 @@ def document(
 
 
 def error_url(code: str) -> str:
-    """The address of the page that explains an error code."""
+    """The URL of the page that explains an error code."""
     return f"{settings.PARLEY.public_url}/api/v1/errors/{code}"
 
 
 def finding_json(finding: Finding) -> dict[str, object]:
-    """A finding as an object in `errors` or `findings`. What is not known is left out, not told as 0 or an empty
-    text.
-    """
+    """A finding as a JSON object for `errors` or `findings`; what is not known is left out."""
     known: dict[str, object] = {"code": finding.code, "severity": finding.severity.value, "pointer": finding.pointer}
     if finding.line:
         known |= {"line": finding.line, "column": finding.column}
@@ -107,8 +105,8 @@ def finding_json(finding: Finding) -> dict[str, object]:
 
 
 def answer_for(error: BaseException, *, path: str = "") -> HttpResponse:
-    """The problem document for any exception; one that is not known is logged with its stack and answered as
-    InternalError. `path` names the view in that log line.
+    """The problem document for any exception. An exception that is no error of ours is logged with its stack and
+    answered as InternalError. `path`: the name of the view for that log line.
     """
     known = _known(error)
     if known is not None:

@@ -23,8 +23,8 @@ _SECONDS: Final = re.compile(r"(\d{1,4})(ms|s)?")
 
 
 class Query:
-    """The parameters of one request, each at most once but for the `repeatable`. Reads collect problems; `done` raises
-    them all.
+    """The query parameters of one request. Each method reads one and notes what is wrong; `done` raises all problems
+    together. A parameter may occur once, unless it is among `repeatable`.
     """
 
     def __init__(self, request: Request, known: Iterable[str], *, repeatable: Iterable[str] = ()) -> None:
@@ -42,7 +42,9 @@ class Query:
                 self._refuse(name, "is given more than once")
 
     def text(self, name: str, default: str = "", *, at_most: int = 1_024) -> str:
-        """The value of a parameter that is one line of text."""
+        """The value of a parameter that is one line of at most `at_most` characters; `default` where it is not
+        given.
+        """
         value = self._given.get(name, default)
         if len(value) > at_most:
             self._refuse(name, f"has {len(value)} characters; at most {at_most} are allowed")
@@ -53,7 +55,7 @@ class Query:
         return default
 
     def message(self) -> str:
-        """The reason for a change: `?message=`, else the X-Parley-Message header, in UTF-8."""
+        """The message for a change: the parameter `message`, else the header X-Parley-Message in UTF-8, else empty."""
         if "message" in self._given:
             return self.text("message", at_most=MAX_MESSAGE_CHARS)
         header = self._request.headers.get("X-Parley-Message", "")
@@ -72,18 +74,22 @@ class Query:
         return text
 
     def consent(self) -> Consent:
-        """How many clients may lose something by this write: the value of `?accept_loss=`."""
+        """For how many losing clients the writer accepts the loss: the parameter `accept_loss`; 0 where it is not
+        given.
+        """
         return Consent(self.whole("accept_loss", 0, minimum=0, maximum=_MAX_CLIENTS))
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """The value of a parameter that is `true` or `false`."""
+        """The value of a parameter that is `true` or `false`; `default` where it is not given."""
         value = self._given.get(name)
         if value not in (None, "true", "false"):
             self._refuse(name, "must be true or false")
         return default if value is None else value == "true"
 
     def whole(self, name: str, default: int, *, minimum: int, maximum: int) -> int:
-        """The value of a parameter that is a whole number between two bounds."""
+        """The value of a parameter that is a whole number from `minimum` to `maximum`; `default` where it is not
+        given.
+        """
         value = self._given.get(name)
         if value is None:
             return default
@@ -93,7 +99,7 @@ class Query:
         return int(value)
 
     def choice(self, name: str, choices: Iterable[str], default: str) -> str:
-        """The value of a parameter that is one of these words."""
+        """The value of a parameter that is one of the words `choices`; `default` where it is not given."""
         value = self._given.get(name, default)
         allowed = list(choices)
         if value != default and value not in allowed:
@@ -102,8 +108,8 @@ class Query:
         return value
 
     def words(self, name: str, choices: Iterable[str]) -> tuple[str, ...]:
-        """The values of a parameter that are among these words: it may be repeated, and each may hold several,
-        separated by commas.
+        """The values of a parameter that are among the words `choices`. It may be repeated, and hold several words
+        separated by commas; none where it is not given.
         """
         allowed = list(choices)
         given = [word for value in self._given.getlist(name) for word in value.split(",")]
@@ -114,11 +120,11 @@ class Query:
         return tuple(given)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The values of a parameter that may be repeated, as they are."""
+        """All values of a parameter that may be repeated, unchecked."""
         return tuple(self._given.getlist(name))
 
     def seconds(self, name: str, *, at_most: int) -> float:
-        """The value, in seconds, of a parameter such as `20s`, `500ms` or `20`; 0 when it is not given."""
+        """The duration in seconds of a parameter such as `20s`, `500ms` or `20`; 0 where it is not given."""
         value = self._given.get(name)
         if value is None:
             return 0.0
@@ -130,7 +136,9 @@ class Query:
         return seconds
 
     def since(self, name: str, now: Callable[[], datetime]) -> datetime | None:
-        """The time that a parameter gives as such, or as an age counted back from `now`; None when it is not given."""
+        """The time of a parameter, which is a time or an age such as `2h` to subtract from `now`; None where it is not
+        given.
+        """
         value = self._given.get(name)
         if value is None:
             return None
@@ -140,8 +148,8 @@ class Query:
         return found
 
     def parsed(self, name: str, parse: Callable[[str], T | None], default: T, *, wanted: str) -> T:
-        """The value that `parse` makes of a parameter's text; where it makes None, the parameter is refused as not what
-        is `wanted`.
+        """The value that `parse` makes of a parameter's text; `default` where it is not given. Where `parse` returns
+        None, the problem says that the text is not `wanted`.
         """
         value = self._given.get(name)
         if value is None:
@@ -153,11 +161,11 @@ class Query:
         return found
 
     def refuse(self, name: str, problem: str, *, hint: str = "") -> None:
-        """Note a problem of a parameter, which `done` will raise."""
+        """Note a problem of the parameter `name`, which `done` will raise."""
         self._refuse(name, problem, hint=hint)
 
     def done(self) -> None:
-        """Raise InputInvalid with every problem found so far, unknown parameters included; do nothing where there is
+        """Raise InputInvalid with every problem noted so far and every unknown parameter; return where there is
         none.
         """
         if self._findings:

@@ -30,8 +30,11 @@ for _limit in (_PIPELINES, _PEOPLE, STRANGERS):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many requests a kind of caller may send per second and at once. `limit` and `burst_limit` are the names in
-    the table of limits.
+    """How many requests one caller may send.
+
+    `per_s`, `burst`: how many per second in the long run, and how many at once.
+    `limit`, `burst_limit`: the names of these two in the table of limits.
+    `whose`: the caller, as the subject of the sentence that refuses.
     """
 
     limit: str
@@ -41,7 +44,7 @@ class Rate:
     burst_limit: str = ""
 
     def refusal(self, wait_s: float) -> Busy:
-        """The error that refuses a request: it names the limit, and says in how many seconds to come again."""
+        """The error for a request above the rate. `wait_s`: in how many seconds the caller may come again."""
         named = f"{self.limit} is {self.per_s:,}"
         if self.burst_limit:
             named = f"{named}, {self.burst_limit} {self.burst:,}"
@@ -56,14 +59,14 @@ _requests: CountedRequests[PrincipalId] = CountedRequests("parley.admitted", REF
 
 
 def token_admit(request: HttpRequest, token: Principal) -> None:
-    """Count a request made with this token. Raises Busy when the token sends too many."""
+    """Count a request that a program sent with this token. Raises Busy when the token sends too many."""
     limits = _limits()
     rate = Rate(_PIPELINES, limits.token_requests_per_s, limits.token_burst, "This token", "token_burst")
     _admit(request, token.id, rate)
 
 
 def user_admit(request: HttpRequest, user: Principal) -> None:
-    """Count a request of a signed-in user, who may send a second's worth at once. Raises Busy when they send too
+    """Count a request of a signed-in user, who may send as many at once as in a second. Raises Busy when they send too
     many.
     """
     rate = _limits().user_requests_per_s
@@ -71,7 +74,7 @@ def user_admit(request: HttpRequest, user: Principal) -> None:
 
 
 def _admit(request: HttpRequest, caller: PrincipalId, rate: Rate) -> None:
-    """Count a request of this caller, once. Raises Busy."""
+    """Count a request of this caller, unless it was counted already. Raises Busy when the caller sends too many."""
     wait_s = _requests.wait_s(request, caller, limit=rate.limit, per_s=rate.per_s, burst=rate.burst)
     if wait_s:
         raise rate.refusal(wait_s)

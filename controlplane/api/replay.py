@@ -26,9 +26,11 @@ _KEPT_HEADERS: Final = ("Content-Type", "Location", "ETag")
 
 
 def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim | HttpResponse | None:
-    """The Idempotency-Key claimed for this request, or the answer that it had before; None when the request has no key.
-    Called when this request is known to be allowed. `told_once`: its answer tells a secret. Raises InputInvalid,
-    Conflict, ToldOnce and what reading the body raises.
+    """Reserve the request's Idempotency-Key for its answer. Returns the earlier answer where the key has one, and None
+    where the request has no key. Called once it is known that the caller may do this.
+
+    `told_once`: the answer tells a secret. Raises ToldOnce where such an answer was given already, InputInvalid,
+    Conflict, and what reading the body raises.
     """
     key = request.headers.get(HEADER)
     if key is None or request.method != "POST":
@@ -51,8 +53,8 @@ def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim
 
 
 def settle(taken: Claim, response: HttpResponse, *, told_once: bool) -> None:
-    """Store the answer under the key, or free the key when the request failed through no fault of its own. `told_once`:
-    store only that it was answered, and the path of what was made.
+    """Store the answer under the reserved Idempotency-Key; or free the key where the next try may end otherwise (such
+    as 409 or 503). `told_once`: the answer tells a secret, so only its status and headers are stored.
     """
     if response.status_code in _SENT_AGAIN:
         answer_forget(claim=taken)

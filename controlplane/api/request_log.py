@@ -25,7 +25,9 @@ _STATIC: Final = "/static/"
 
 
 def request_told(request: HttpRequest, status: int, seconds: float) -> None:
-    """Log that this request was answered, so many seconds after it came; an answer that is streamed begins then."""
+    """Log that this request was answered. `seconds`: how long that took; of an answer that is streamed, until it
+    began.
+    """
     if request.META.get(TOLD):
         return
     match = request.resolver_match
@@ -37,7 +39,7 @@ def request_told(request: HttpRequest, status: int, seconds: float) -> None:
 
 
 def refusal_told(method: str, status: int, request_id: str) -> None:
-    """Log that a request was refused before it was read."""
+    """Log that a request was refused before its body was read."""
     _tell(method, None, status, 0.0, request_id=request_id)
 
 
@@ -54,7 +56,7 @@ def _tell(  # the fields of the line, in the order in which they are read
 
 
 def _principal(request: HttpRequest) -> str | None:
-    """The principal that sent the request, where it is known by now; nothing is read to find out."""
+    """The name of the principal that sent the request; None where it is not known by now. Runs no query to find out."""
     principal = getattr(request, "auth", None)  # of REST: DRF leaves it here
     if isinstance(principal, Principal):
         return str(principal.id)

@@ -15,15 +15,15 @@ _current: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def request_id() -> str:
-    """The id of the request that this code runs for; empty outside of one."""
+    """The id of the request that is being answered; empty where none is."""
     return _current.get()
 
 
 def chosen_id(given: str) -> str:
-    """The caller's id if it is a sane one, else a new one."""
+    """The request id that the caller gave, if it is short and harmless in a log; else a new one."""
     return given if _SANE.fullmatch(given) else uuid.uuid4().hex
 
 
 def request_id_set(value: str) -> None:
-    """Make `value` the id of the request that this context runs for from now on."""
+    """Set the id of the request that is being answered in this context (thread or task)."""
     _current.set(value)

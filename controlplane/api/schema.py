@@ -11,7 +11,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework import serializers
 
-from controlplane.api.examples import EXAMPLES
+from controlplane.api.examples import examples
 from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import DryRunOut, ProblemOut
@@ -208,7 +208,9 @@ APPLY_PARAMETERS: Final = [
 
 
 def page_of(item: type[serializers.Serializer[Any]], *, cursor: bool = False) -> serializers.Serializer[Any]:
-    """The serializer of a page of these items; `cursor`: of a list that is read by cursor and has no count."""
+    """The serializer of one part of a list of these items. `cursor`: the list is read by cursor, and so has no
+    count.
+    """
     name = f"{item.__name__.removesuffix('Out')}Page"
     link = serializers.CharField(allow_null=True)
     fields: dict[str, Any] = {"next": link, "results": item(many=True)}
@@ -228,10 +230,13 @@ def described(
     dry_run: bool = False,
     yaml: dict[str, Any] | None = None,
 ) -> dict[Any, Any]:
-    """The answers of an operation for the schema, with a problem document for each status that refuses.
+    """The answers of an operation, for the OpenAPI schema: `status` with `shape`, and a problem document for each
+    status in `problems`.
 
-    `yaml` is the shape of the answer as YAML where it differs, `unchanged` that of 200 when nothing had to be done.
-    `dry_run`: the operation takes `?dry_run=`.
+    `unchanged`: the shape of a 200 that says that nothing had to be done.
+    `unmodified`: the operation may answer 304.
+    `dry_run`: the operation takes the parameter `dry_run`.
+    `yaml`: the shape of the answer as YAML, where that is another.
     """
     answers: dict[Any, Any] = {}
     for each in media:
@@ -252,7 +257,7 @@ def described(
 
 
 def _either(*shapes: type[serializers.Serializer[Any]]) -> PolymorphicProxySerializer:
-    """A schema of something that has one of these shapes."""
+    """The schema of an object that has one of these shapes."""
     name = "Or".join(shape.__name__.removesuffix("Out") for shape in shapes)
     return PolymorphicProxySerializer(component_name=name, serializers=list(shapes), resource_type_field_name=None)
 
@@ -263,12 +268,16 @@ def body_of_shape(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
 
 
 def manifests_body(shape: type[serializers.Serializer[Any]], plain: dict[str, Any]) -> dict[str, Any]:
-    """A request body in either form: the shape, or plain manifests (`manifests_described` says so)."""
+    """The schema of a request body that is either of this shape or `plain` manifests, which `manifests_described`
+    adds.
+    """
     return {_JSON: shape, _YAML: plain}
 
 
 def manifests_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Say in the schema that plain manifests are taken beside the shape, as JSON and as YAML."""
+    """Add to the OpenAPI schema that bodies of manifests may be plain JSON or YAML files, too. A hook of
+    drf-spectacular.
+    """
     for path in result["paths"].values():
         for operation in path.values():
             content = operation.get("requestBody", {}).get("content", {})
@@ -279,7 +288,9 @@ def manifests_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add to every POST in the schema the Idempotency-Key and the answers that refuse because of it (`replay`)."""
+    """Add the header Idempotency-Key, and the answers that refuse because of it, to every POST in the OpenAPI schema. A
+    hook of drf-spectacular.
+    """
     key = {
         "name": "Idempotency-Key",
         "in": "header",
@@ -300,7 +311,9 @@ def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]
 
 
 def retry_after_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add the header Retry-After to every answer in the schema that asks to come again."""
+    """Add the header Retry-After to every answer in the OpenAPI schema that asks the caller to try again later. A hook
+    of drf-spectacular.
+    """
     header = {"schema": {"type": "integer", "minimum": 1}, "description": "After how many seconds to send it again."}
     for path in result["paths"].values():
         for operation in path.values():
@@ -322,7 +335,7 @@ _BETA: Final = frozenset(
 
 
 def stability_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Mark each operation in the schema as `stable` or `beta`."""
+    """Mark each operation in the OpenAPI schema as `stable` or `beta`. A hook of drf-spectacular."""
     for path in result["paths"].values():
         for operation in path.values():
             operation["x-stability"] = "beta" if operation["operationId"] in _BETA else "stable"
@@ -330,16 +343,17 @@ def stability_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 def examples_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add to each request body in the schema its example."""
+    """Add an example to each request body in the OpenAPI schema. A hook of drf-spectacular."""
+    known = examples()
     for path in result["paths"].values():
         for operation in path.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
-                content["example"] = EXAMPLES[operation["operationId"]]
+                content["example"] = known[operation["operationId"]]
     return result
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped library
-    """Tells the schema generator how API tokens are sent."""
+    """Tells drf-spectacular, which makes the OpenAPI schema, how API tokens are sent."""
 
     target_class = "controlplane.api.authentication.BearerToken"
     name = "token"
@@ -350,7 +364,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped library
-    """Tells the schema generator how the console's session is sent."""
+    """Tells drf-spectacular, which makes the OpenAPI schema, how the console's session is sent."""
 
     target_class = "controlplane.api.authentication.SignedIn"
     name = "session"

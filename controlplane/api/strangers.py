@@ -34,8 +34,8 @@ _MAX_KNOWN: Final = 10_000
 
 
 class KnownLately:
-    """Remembers by hash the credentials that were good lately; beyond `most`, the one that was not seen for longest is
-    forgotten. Threads may share it.
+    """Remembers, by hash, the credentials that were good lately, at most `most` of them: beyond that, those are
+    forgotten that were not used for longest. Safe to use from several threads.
     """
 
     def __init__(self, most: int = _MAX_KNOWN) -> None:
@@ -44,7 +44,7 @@ class KnownLately:
         self._lock = threading.Lock()
 
     def add(self, credential: bytes, now: float) -> None:
-        """Remember that this credential is good at this time."""
+        """Remember that this credential was good at `now`, in seconds of a monotonic clock."""
         with self._lock:
             self._seen[credential] = now
             self._seen.move_to_end(credential)
@@ -52,13 +52,15 @@ class KnownLately:
                 self._seen.popitem(last=False)
 
     def has(self, credential: bytes, now: float) -> bool:
-        """Whether this credential was good in the last `KEPT_S` seconds."""
+        """Whether this credential was good in the last `KEPT_S` seconds before `now`, in seconds of a monotonic
+        clock.
+        """
         with self._lock:
             seen = self._seen.get(credential)
         return seen is not None and now - seen <= KEPT_S
 
     def forget(self, credential: bytes) -> None:
-        """Forget a credential that is not good any more."""
+        """Forget a credential that is no longer good."""
         with self._lock:
             self._seen.pop(credential, None)
 
@@ -68,18 +70,18 @@ _known = KnownLately()
 
 
 class StrangerRate(Gate):
-    """Limits how often unknown callers may ask. Stands before what somebody could keep busy: it neither waits nor
-    reads.
+    """Middleware that limits how many requests to the API unknown callers may send. Comes before everything that
+    somebody could keep busy: it neither waits nor reads the database.
     """
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer 429 when this address sent too many requests without a known credential; None to let the request
-        through.
+        """The answer 429 where the caller has no credential that was good lately and its address sent too many
+        requests; None lets the request pass.
         """
         return _refusal(request) if request.path.startswith(_API) else None
 
     def answered(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Forget the credential of a request that was answered 401: its next requests count for their address."""
+        """Return the response; where it is a 401, the request's credential counts as unknown from now on."""
         unknown = response.status_code == HTTPStatus.UNAUTHORIZED and request.path.startswith(_API)
         if unknown and (credential := _credential(request)):
             _known.forget(credential)
@@ -87,8 +89,8 @@ class StrangerRate(Gate):
 
 
 def caller_known(request: HttpRequest) -> None:
-    """Note that the sender of this request is known: it does not count for its address, nor do the next ones with the
-    same credential. Done once for each request.
+    """Note that the request's credential is good: neither this request nor later ones with it count for the address. A
+    second call for a request does nothing.
     """
     if request.META.get(_KNOWN):
         return
@@ -111,7 +113,9 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
 
 
 def _credential(request: HttpRequest) -> bytes | None:
-    """The hash of the request's credential, looked for in the order in which views do; None where it has none."""
+    """The hash of the request's Authorization header or, without one, of its session cookie; None where it has
+    neither.
+    """
     shown = request.headers.get("Authorization")
     kind = "header" if shown is not None else "session"
     shown = request.COOKIES.get(settings.SESSION_COOKIE_NAME) if shown is None else shown

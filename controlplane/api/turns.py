@@ -34,7 +34,9 @@ _RETRY_AFTER_S: Final = 2
 
 
 class _Turn:
-    """One request's turn. It begins and ends on its event loop; any thread may give it back."""
+    """The right of one request to be carried out now. Made and released on one event loop; any thread may give it
+    back.
+    """
 
     def __init__(self, turns: asyncio.Semaphore) -> None:
         self._turns = turns
@@ -51,7 +53,7 @@ class _Turn:
 
 
 class Lane(Enum):
-    """A queue of requests, within which they wait for each other. The words are those of a refusal."""
+    """A queue in which requests wait for their turn. The value names these requests in the text of a refusal."""
 
     WRITES = "requests that write"
     SIGN_INS = "sign-ins"
@@ -59,8 +61,9 @@ class Lane(Enum):
 
 
 class Turns:
-    """At most `at_once` requests hold a turn; at most `waiting` wait for one, first come first served. Belongs to one
-    event loop. `waiters` and `limit` name who waits, and the limit on how many may, in a refusal.
+    """Lets at most `at_once` requests be carried out at a time, while at most `waiting` others wait, first come first
+    served. Belongs to one event loop. `waiters` and `limit`, for refusals: which requests wait, and the name of the
+    limit on them.
     """
 
     def __init__(self, *, at_once: int, waiting: int, waiters: str, limit: str) -> None:
@@ -70,7 +73,7 @@ class Turns:
         self._refusal = f"{waiting:,} {waiters} wait for their turn, as many as may ({limit}). Nothing was changed."
 
     async def __aenter__(self) -> Self:
-        """Wait for a turn. Raises Busy where too many wait already."""
+        """Wait for a turn. Raises Busy where as many as may are waiting already."""
         if self._turns.locked() and self._waiting >= self._most:
             raise Busy(self._refusal, retry_after_s=_RETRY_AFTER_S)
         self._waiting += 1
@@ -82,7 +85,7 @@ class Turns:
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        """Give the turn back, unless that was done before."""
+        """Give the turn back, unless the request gave it back before."""
         give_back = turn_give_back.get()
         if give_back is not None:
             give_back()
@@ -90,8 +93,8 @@ class Turns:
 
 
 class TurnsMiddleware(Middleware):
-    """Lets a request that writes wait for its turn. In a synchronous chain, whose threads are the caller's, no request
-    waits.
+    """Middleware that lets a request that writes wait for its turn. In a synchronous chain of middleware no request
+    waits, because each has a thread of its own.
     """
 
     def __init__(self, get_response: Respond) -> None:
@@ -99,12 +102,12 @@ class TurnsMiddleware(Middleware):
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Mapping[Lane, Turns]] = WeakKeyDictionary()
 
     def answer(self, request: HttpRequest) -> HttpResponseBase:
-        """What the rest of a synchronous chain answers, at once."""
+        """What the rest of a synchronous chain of middleware answers, without waiting for a turn."""
         return self.rest(request)
 
     async def answer_soon(self, request: HttpRequest) -> HttpResponseBase:
-        """What the rest of an asynchronous chain answers, once a request that writes has its turn; a refusal where
-        too many wait already.
+        """What the rest of an asynchronous chain of middleware answers; a request that writes waits for its turn first.
+        An answer that refuses, where as many as may are waiting already.
         """
         if request.method in _READS:
             return await self.rest_soon(request)

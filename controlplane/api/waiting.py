@@ -33,8 +33,8 @@ _RETRY_AFTER_S: Final = 5
 
 
 class Wanted(StrEnum):
-    """The state of a change that a request waits for: it is built, all clients have answered, or the first client has
-    refused or the last has answered.
+    """How far a change has to come before a waiting request is answered: it is built (PUBLISHED); every client has
+    answered (SETTLED); or a client has refused it or every one has answered (DECIDED).
     """
 
     PUBLISHED = "published"
@@ -43,13 +43,15 @@ class Wanted(StrEnum):
 
 
 def wait_of(query: Query) -> float:
-    """The number of seconds that the request wants to wait; 0 for not at all."""
+    """How many seconds the request wants to wait: its parameter `wait`; 0 where it is not given."""
     query.choice("for", tuple(Wanted), Wanted.PUBLISHED)
     return query.seconds("wait", at_most=settings.PARLEY.limits.change_wait_s)
 
 
 class Waiters:
-    """The requests of one process that wait until changes are finished. Lives on the event loop; no thread calls it."""
+    """The requests of one process that wait until changes have come far enough. Belongs to one event loop; threads must
+    not call it.
+    """
 
     def __init__(
         self, unfinished: Callable[[list[str]], Awaitable[frozenset[str]]], *, poll_s: float = _POLL_S
@@ -61,11 +63,11 @@ class Waiters:
 
     @property
     def count(self) -> int:
-        """The number of requests that wait now."""
+        """The number of requests that are waiting now."""
         return sum(len(futures) for futures in self._waiting.values())
 
     async def wait(self, change_id: str, seconds: float) -> None:
-        """Wait until the change is finished, or the time in seconds is up. Raises whatever reading the database
+        """Wait until this change has come far enough, at most so many seconds. Raises whatever reading the database
         raised.
         """
         loop = asyncio.get_running_loop()
@@ -112,8 +114,8 @@ _QUESTIONS: Final[Mapping[Wanted, Callable[[list[str]], frozenset[str]]]] = {
 
 
 def _read(wanted: Wanted, change_ids: list[str]) -> frozenset[str]:
-    """The ids among `change_ids` of changes that have not come as far as `wanted`. The connection goes back before
-    anybody waits: 200 waiters must not hold a pool of 20 (controlplane.database.aliases).
+    """The ids among `change_ids` of changes that have not come as far as `wanted`. Returns the database connection
+    afterwards: 200 waiters must not hold a pool of 20 (controlplane.database.aliases).
     """
     try:
         return _QUESTIONS[wanted](change_ids)
@@ -133,8 +135,8 @@ _waiters = {
 def waits(
     view: Callable[..., HttpResponseBase], cls: type[View]
 ) -> Callable[..., Coroutine[Any, Any, HttpResponseBase]]:
-    """The view, called twice when the caller wants to wait: once to see who asks and whether there is anything to wait
-    for, and once for the answer.
+    """Wrap a view of a change so that it can wait (`?wait=`): it is called once to see whether the caller may read the
+    change and has to wait, and once more afterwards for the answer. `cls`: the view's class.
     """
     answer = sync_to_async(view)
 

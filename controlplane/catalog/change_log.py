@@ -7,8 +7,8 @@ from controlplane.catalog.models import Change, Revision
 
 
 def changes_of_generations(*, environment_key: str, after: int, up_to: int, limit: int) -> tuple[Change, ...]:
-    """The changes of the generations behind `after`, up to and including `up_to`, newest first; at most `limit` of
-    them.
+    """The changes of an environment that were written after the generation `after`, up to and including `up_to`; newest
+    first, at most `limit` of them.
     """
     rows = Change.objects.filter(environment__key=environment_key, generation__gt=after, generation__lte=up_to)
     return tuple(rows.order_by("-generation")[:limit])
@@ -17,8 +17,8 @@ def changes_of_generations(*, environment_key: str, after: int, up_to: int, limi
 def change_list(
     *, environment_key: str, kind: ChangeKind | None = None, author: str = "", text: str = ""
 ) -> models.QuerySet[Change]:
-    """The changes of an environment that fit, newest first; each with `edits`, how many resources it wrote. `text` is
-    looked for in messages and in the names of resources.
+    """The changes of an environment with this kind, author and text, newest first; each has an attribute `edits`, the
+    number of resources that it wrote. `text` is looked for in messages and in the names of resources.
     """
     rows = Change.objects.filter(environment__key=environment_key).select_related("environment")
     if kind is not None:

@@ -18,26 +18,28 @@ LISTED_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class ChangeName:
-    """The public id of a change, with the id of the request that made it; empty where no request did."""
+    """The public id of a change, and the id of the HTTP request that made it (empty where no request did)."""
 
     change: str
     request_id: str
 
 
 def named_fields(names: Iterable[ChangeName]) -> dict[str, list[str]]:
-    """The fields `changes` and `request_ids` of a log line that is about these changes."""
+    """The log fields `changes` and `request_ids`, with the ids of these changes and of the requests that made them."""
     listed = tuple(names)
     requests = dict.fromkeys(each.request_id for each in listed if each.request_id)
     return {"changes": [each.change for each in listed], "request_ids": list(requests)}
 
 
 def changes_between(*, environment_key: str, after: int, until: int) -> tuple[ChangeName, ...]:
-    """The ids of the changes behind one generation, up to and including another one; newest first. One query."""
+    """The ids of the changes that were written after the generation `after`, up to and including `until`; newest first.
+    One query.
+    """
     return _named(Change.objects.filter(environment__key=environment_key, generation__gt=after, generation__lte=until))
 
 
 def change_named(*, public_id: str) -> tuple[ChangeName, ...]:
-    """The ids of the change with this public id; nothing where there is no such change, or the id is empty."""
+    """The ids of the change with this public id; an empty tuple where there is no such change, or the id is empty."""
     return _named(Change.objects.filter(public_id=public_id)) if public_id else ()
 
 

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class BlobKind(Enum):
-    """What a blob holds. A secret's bytes are sealed; the others are stored as they are sent or read."""
+    """The kind of bytes that a blob holds. A secret's bytes are encrypted; all others are stored as they are."""
 
     RESOURCE = "resource"
     SECRET = "secret"  # noqa: S105 - a kind of blob, not a password
@@ -23,7 +23,9 @@ class ChangeKind(Enum):
 
 
 class QuarantinePolicy(Enum):
-    """Whether a revision that clients refuse is quarantined: never, when an operator says so, or automatically."""
+    """What becomes of a revision that clients refuse: it is never put into quarantine, when an operator says so, or
+    automatically.
+    """
 
     OFF = "off"
     SUGGEST = "suggest"

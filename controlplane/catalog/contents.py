@@ -23,7 +23,9 @@ _MOST_SEALED = 10
 
 
 def addresses_now(*, environment_key: str) -> Mapping[EntryKey, str]:
-    """The addresses of the contents of all resources as they are written now, whether or not a build serves them."""
+    """The address (hash) of the newest content of each resource that exists, by type and name, whether or not that
+    content is served.
+    """
     rows = Resource.objects.filter(environment__key=environment_key, deleted=False)
     return {(word, name): address for word, name, address in rows.values_list("type", "name", "head__blob_id")}
 
@@ -31,8 +33,8 @@ def addresses_now(*, environment_key: str) -> Mapping[EntryKey, str]:
 def contents_at(
     *, environment_key: str, addresses: Mapping[EntryKey, str]
 ) -> Iterator[tuple[EntryKey, ResourceContent]]:
-    """The resources that once had the content at these addresses, each with the newest revision that did. Read in
-    batches, in order.
+    """For each type and name, the newest revision whose content has the address given for the name; names that never
+    had such content are left out. Ordered by type and name, read in batches.
     """
     wanted = sorted(addresses)
     for start in range(0, len(wanted), _BATCH):
@@ -54,7 +56,9 @@ def contents_at(
 
 
 def sealed_lately(*, environment_key: str, keys: Collection[EntryKey]) -> Mapping[EntryKey, tuple[str, ...]]:
-    """The addresses of the newest contents of these resources that hold secrets, by type and name."""
+    """The addresses of the newest contents that hold secrets, for each of these resources, by type and name: at most
+    ten for each, newest first.
+    """
     found: dict[EntryKey, dict[str, None]] = {}
     wanted = sorted(keys)
     for start in range(0, len(wanted), _BATCH):
@@ -70,8 +74,8 @@ def sealed_lately(*, environment_key: str, keys: Collection[EntryKey]) -> Mappin
 
 
 def secrets_sealed(*, addresses: Collection[str]) -> Secrets | None:
-    """The plaintext secrets of these contents, for taking them out of a client's report: tens of megabytes at worst,
-    which are held for one text. None: they cannot be opened, so that nothing of the report may be stored.
+    """The plaintext secrets in the contents at these addresses, by which a client's report is freed of secrets: tens of
+    megabytes at worst. None where a content cannot be decrypted: nothing of the report may be stored then.
     """
     try:
         blobs = Blob.objects.filter(pk__in=addresses)
@@ -83,7 +87,7 @@ def secrets_sealed(*, addresses: Collection[str]) -> Secrets | None:
 def contents_of_revisions(
     *, environment_key: str, kind: ResourceType, name: str, numbers: Collection[int]
 ) -> Mapping[int, ResourceContent]:
-    """The contents of these revisions of a resource, by their numbers; deletions are left out."""
+    """The contents of the revisions of a resource that have these numbers, by number; deletions are left out."""
     rows = Revision.objects.filter(
         resource__environment__key=environment_key,
         resource__type=kind.word,
@@ -97,8 +101,8 @@ def contents_of_revisions(
 def contents_of_change(
     *, change: Change, limit: int
 ) -> tuple[tuple[EntryKey, ResourceContent | None, ResourceContent | None], ...]:
-    """The content before and after each of the first `limit` edits of a change, by type and name; None where the
-    resource did not exist.
+    """For each of the first `limit` edits of a change: the type and name, the content before and the content after. A
+    content is None where the resource did not exist.
     """
     environment_key = change.environment.key
     rows = Revision.objects.filter(change=change).select_related("resource", "blob")

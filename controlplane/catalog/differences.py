@@ -12,7 +12,9 @@ from xdscore.snapshot import EntryKey
 
 @dataclass(frozen=True, slots=True)
 class ResourceDifference:
-    """A resource that differs between two states, with its manifest in each; None where it does not exist."""
+    """A resource that differs between two states of an environment, with its manifest `before` and `after`; a manifest
+    is None where the resource does not exist.
+    """
 
     key: EntryKey
     before: Tree
@@ -20,7 +22,7 @@ class ResourceDifference:
 
     @property
     def word(self) -> str:
-        """The word of the resource's type."""
+        """The word of the resource's type, such as `cluster`."""
         return self.key[0]
 
     @property
@@ -30,12 +32,14 @@ class ResourceDifference:
 
     @property
     def label(self) -> str:
-        """The type's word and the resource's name, with a slash between them."""
+        """The type's word and the resource's name, such as `cluster/pay`."""
         return f"{self.word}/{self.name}"
 
     @property
     def action(self) -> str:
-        """Whether the resource is created, deleted or updated between the first state and the second."""
+        """The word "created", "deleted" or "updated": what became of the resource between the first state and the
+        second.
+        """
         return "created" if self.before is None else "deleted" if self.after is None else "updated"
 
     @property
@@ -47,8 +51,8 @@ class ResourceDifference:
 def states_differ(
     before: Mapping[EntryKey, str], after: Mapping[EntryKey, str], *, environment_key: str, limit: int, offset: int = 0
 ) -> tuple[int, tuple[ResourceDifference, ...]]:
-    """The number of resources that differ between two states, given as the addresses of their contents, and `limit` of
-    these resources, after the first `offset`.
+    """How many resources differ between two states of an environment, and `limit` of them, after the first `offset`. A
+    state is given as the address (hash) of each resource's content.
     """
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     shown = keys[offset : offset + limit]

@@ -15,13 +15,15 @@ _OF_EXPIRY = frozenset({CERTIFICATE_EXPIRED.code, CERTIFICATE_EXPIRING.code})
 
 
 def expiries_to_json(parsed: ParsedResource) -> list[dict[str, str]]:
-    """The ends of a resource's certificates, with their fields and pointers, as JSON to store."""
+    """The times at which a resource's certificates expire, each with the pointer of its field, as JSON for the
+    database.
+    """
     return [{"pointer": pointer, "field": each.field, "end": each.end.isoformat()} for pointer, each in parsed.expiries]
 
 
 def findings_at(revision: Revision, key: EntryKey, now: datetime) -> tuple[Finding, ...]:
-    """The findings of a revision of this resource at this moment: those of its writing, and those of its certificates
-    by the clock.
+    """The findings about a revision at the time `now`: those stored when it was written, and those about certificates
+    that have expired or will soon. `key` is the resource's type and name.
     """
     stored = tuple(finding_from_json(each) for each in revision.findings)
     if not revision.expiries:

@@ -36,7 +36,7 @@ class LostName:
 
 @dataclass(frozen=True, slots=True)
 class Loser:
-    """A client that would lose something: its public id, node id and kind of software."""
+    """A client that would lose something by a write: its public id, its node id and the kind of its software."""
 
     client: str
     node_id: str
@@ -45,14 +45,17 @@ class Loser:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The resources that `clients` of the `connected` clients would lose by a write.
+    """The resources that connected clients would lose by a write, or lost by it.
 
-    `kinds` counts them by kind of client, such as `envoy 1.40`; `names` are the first of all, those that most clients
-    lose first, `truncated`: there are more; `who` are the first clients by node id. `doubtful`: how many of the clients
-    are counted because it cannot be known whether they lose anything. `asks`: a write with this loss needs consent.
-
-    `own`: this loss as it may be told in the environment that is written, where clients of others lose something too:
-    counted, and not named (`seen_by`).
+    `clients`: how many clients lose something.
+    `connected`: how many clients are connected.
+    `kinds`: how many clients lose something, by kind of client, such as `envoy 1.40`.
+    `names`: the names that are lost, those that most clients lose first; not all of them where `truncated`.
+    `doubtful`: how many of `clients` are counted because nobody can know whether they lose anything.
+    `who`: the first clients that lose something, ordered by node id.
+    `asks`: a write with this loss needs consent.
+    `own`: this loss for readers who may not see all environments: the clients of other environments are counted, but
+    not named. None: everybody may read this one.
     """
 
     clients: int = 0
@@ -70,7 +73,7 @@ class Loss:
         return self if self.own is None or principal.may(Role.VIEWER, None) else self.own
 
     def as_json(self) -> dict[str, object]:
-        """The loss as a JSON object, in the form of the API's answers and of the change's column."""
+        """The loss as a JSON object, as the API answers it and the change stores it."""
         return {
             "clients": self.clients,
             "connected": self.connected,
@@ -87,7 +90,7 @@ NOTHING_LOST = Loss()
 
 
 def loss_from_json(data: Mapping[str, object]) -> Loss:
-    """The loss that `Loss.as_json` wrote."""
+    """The loss that is stored in this JSON object; reads what `Loss.as_json` wrote."""
     values = dict(data)
     names = tuple(LostName(**each) for each in values.pop("names"))  # type: ignore[attr-defined]  # as_json wrote it
     who = tuple(Loser(**each) for each in values.pop("who"))  # type: ignore[attr-defined]  # as_json wrote it
@@ -95,7 +98,7 @@ def loss_from_json(data: Mapping[str, object]) -> Loss:
 
 
 def losses_together(losses: Iterable[Loss]) -> Loss:
-    """The losses of several environments added up."""
+    """One loss that adds up these losses, which are those of several environments."""
     found = tuple(losses)
     if len(found) == 1:
         return found[0]
@@ -118,19 +121,19 @@ def losses_together(losses: Iterable[Loss]) -> Loss:
 
 @dataclass(frozen=True, slots=True)
 class LossThreshold:
-    """The number of losing clients from which a write needs consent: `access_clients` of them where a write is about
-    access, `other_percent` of the connected clients for the rest. A loss always has at least one client.
+    """How many clients must lose something before a write needs consent, at least one: `access_clients` clients for a
+    write of access rules or groups, `other_percent` percent of the connected clients for any other write.
     """
 
     access_clients: int = DEFAULT_ACCESS_CLIENTS
     other_percent: int = DEFAULT_OTHER_PERCENT
 
     def as_json(self) -> dict[str, int]:
-        """The threshold as a JSON object, in the form of the API."""
+        """The threshold as a JSON object, as the API answers it."""
         return {"access_clients": self.access_clients, "other_percent": self.other_percent}
 
     def reached(self, loss: Loss, *, access: bool) -> bool:
-        """Whether a write with this loss needs consent."""
+        """Whether a write with this loss needs consent. `access`: the write is about who may read what."""
         if loss.clients == 0:
             return False
         if access:
@@ -143,13 +146,15 @@ DEFAULT_THRESHOLD = LossThreshold()
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """The part of a write by which clients could lose anything: what of an environment would be different after it.
+    """What a write would change in an environment, as far as clients could lose something by it.
 
-    `gone` are names that nothing would be served of any more, and `refers` is what the resources that are put with them
-    would refer to; `kinds`: they go for clients of these kinds of software alone; `refusers` are the marks of clients
-    that refused what goes, and so do not have it (`client_mark`). `tables` are the access rules before and after,
-    `default` what the environment's default will be, `choices` the environments that streams choose from, before and
-    after.
+    `gone`: the names of which nothing would be served any more.
+    `refers`: what each resource that is written would refer to.
+    `kinds`: the kinds of clients for which `gone` goes; empty: for all.
+    `refusers`: hashes (`client_mark`) of clients that refused what goes, and so do not have it.
+    `tables`: the access rules before and after the write; None where they stay.
+    `default`: the environment's default effect after the write; None where it stays.
+    `choices`: the environments that streams choose from, before and after the write; None where they stay.
     """
 
     environment: str
@@ -163,19 +168,20 @@ class Prospect:
 
     @property
     def of_access(self) -> bool:
-        """Whether the write is about who may read what, rather than about what there is."""
+        """Whether the write is about who may read what, rather than about which resources exist."""
         return not self.gone
 
     @property
     def nothing(self) -> bool:
-        """Whether no client can lose anything by the write."""
+        """Whether no client can lose anything by the write, so that nobody needs to be asked."""
         return not self.gone and self.tables is None and self.default is None and self.choices is None
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the writer says about a loss: that they accept it for up to `accept_loss` clients. `asked`: a person or a
-    pipeline can be asked; where Parley itself writes nobody can, and it says afterwards what was lost.
+    """The answer of whoever writes to the question about a loss: a loss for up to `accept_loss` clients is accepted.
+    `asked`: the writer can be asked; False where Parley itself writes, which nobody refuses and which reports
+    afterwards what was lost.
     """
 
     accept_loss: int = 0
@@ -187,7 +193,7 @@ OF_ITSELF = Consent(asked=False)
 
 
 class LossRefused(Conflict):
-    """Connected clients would lose something, and the writer did not accept that."""
+    """A write was refused because connected clients would lose something, and the writer did not accept that."""
 
     code: ClassVar[str] = "XDS3013"
 
@@ -202,7 +208,9 @@ _NAMED = 3
 
 
 def loss_foretold(loss: Loss, environment: str) -> str:
-    """One sentence that says which clients would lose what; `environment` is empty where they are of several."""
+    """One sentence that says which clients would lose what. `environment`: its key; empty where the clients are of
+    several environments.
+    """
     named = ", ".join(f"{each.type} '{each.name}'" for each in loss.names[:_NAMED])
     more = len(loss.names) - _NAMED
     others = f" and {'more than ' if loss.truncated else ''}{more} more" if more > 0 else ""

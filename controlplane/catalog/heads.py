@@ -11,12 +11,16 @@ from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """One name of the catalogue: its newest revision and what it can fall back to.
+    """One name of the catalogue: its newest revision (the head) and what can be served in its place.
 
-    `content` is None after a deletion. `references` is what the head needs, `claims` what it wants to itself;
-    `proven_claims` is what the proven revision wants. `revision` numbers the head revisions of an environment in the
-    order of their writing. `entry` is what is served when nothing speaks against the head. `withholding`: of a head in
-    quarantine, whom it is withheld from.
+    `content`: the content of the newest revision; None after a deletion.
+    `quarantined`, `proven_quarantined`: the newest, or the proven, revision is in quarantine.
+    `proven`: the content of the last revision that a client acknowledged; None without one.
+    `revision`: the row id of the newest revision; a revision written later has a higher one.
+    `references`: the resources that the newest revision refers to.
+    `claims`, `proven_claims`: the addresses and domains that the newest, or the proven, revision wants to itself.
+    `withholding`: while the newest revision is in quarantine, the clients that do not get it.
+    `entry`: what a snapshot serves where nothing speaks against the newest revision.
     """
 
     key: EntryKey
@@ -37,21 +41,22 @@ class Head:
 
     @property
     def fallback(self) -> Content | None:
-        """The content that can be served instead of the head: the last that a client has acknowledged; None without
-        one.
+        """The content to serve where the newest revision cannot be: the last that a client acknowledged. None where no
+        client acknowledged any, or that one is in quarantine.
         """
         return None if self.proven_quarantined else self.proven
 
     @property
     def acknowledged(self) -> bool:
-        """Whether a client has acknowledged the head itself."""
+        """Whether a client acknowledged the content of the newest revision, and that content is not in quarantine."""
         return self.content is not None and self.content == self.fallback
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A generation of an environment, and the id of the change that was written then: by it a generation that a
-    database lost and counted again is told from the first one (decisions D5b).
+    """A generation of an environment, with its lineage (the id under which snapshots are numbered) and the id of the
+    change that was written at it. The change tells the generation from one with the same number that a restored
+    database lost (decisions D5b).
     """
 
     lineage: str
@@ -61,10 +66,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """An environment's whole catalogue at one moment.
-
-    `removed_complete` says that `heads` holds every deleted name, and not only the newest ones; `deep_validation`, that
-    an Envoy is to be asked about what is new.
+    """Everything that is written in an environment at one generation. `removed_complete`: `heads` holds every deleted
+    name, not only the newest ones. `deep_validation`: a real Envoy is to check what is new.
     """
 
     environment: str

@@ -11,17 +11,19 @@ from controlplane.common.errors import DependencyError
 
 
 class KeysForeign(DependencyError):
-    """None of this process's keys opens what the database holds: it must neither seal nor sign."""
+    """The database is written under encryption keys of which this process has none, so the process must neither encrypt
+    nor sign.
+    """
 
 
 def key_marks() -> tuple[str, ...]:
-    """The stored marks of encryption keys, newest first."""
+    """The ids of the encryption keys under which the database is written, newest first; they do not tell the keys."""
     return tuple(KeyMark.objects.order_by("-id").values_list("mark", flat=True))
 
 
 def keys_permit() -> None:
-    """Check, before something is sealed or signed for others, that this process has a key of the installation; the
-    first time, store the mark of its first key. Raises KeysForeign.
+    """Check that this process has an encryption key under which the database is written, before it encrypts or signs;
+    store the id of its first key if that is new. Raises KeysForeign where it has none.
     """
     ours, noted = key_ring().marks, key_marks()
     if ours[0] in noted:
@@ -32,8 +34,8 @@ def keys_permit() -> None:
 
 
 def key_marks_settle() -> None:
-    """Delete every stored mark but that of the first key. Called when everything is sealed under that key, or given
-    up.
+    """Forget the ids of all encryption keys but the first one. Called once everything is encrypted under that key, or
+    given up.
     """
     first = key_ring().marks[0]
     KeyMark.objects.bulk_create([KeyMark(mark=first)], ignore_conflicts=True)

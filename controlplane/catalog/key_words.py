@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 
 def foreign_sentence(ours: Sequence[str], noted: Sequence[str]) -> str:
-    """The sentence that says: this process's keys and those of the database have none in common; and what to do."""
+    """A sentence for operators: this process has none of the database's encryption keys, and what to do. `ours` are the
+    ids of the process's keys, `noted` those stored in the database.
+    """
     return (
         f"The encryption keys of this process ({', '.join(ours)}) open nothing of what this database holds, which is "
         f"under {', '.join(noted)}: set PARLEY_ENCRYPTION_KEYS (without a server database: encryption.keys in the "

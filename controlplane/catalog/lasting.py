@@ -24,13 +24,17 @@ _ONLY = 1
 
 @dataclass(frozen=True, slots=True)
 class LastingKeys:
-    """The two keys that outlive a rotation of the encryption keys. Never printed."""
+    """The two keys that stay the same when the encryption keys are rotated: `address` for addresses of secrets, `kept`
+    for hashes that are stored. Their repr leaves them out.
+    """
 
     address: bytes = field(repr=False)
     kept: bytes = field(repr=False)
 
     def secret_address(self, *, environment: str, word: str, name: str, plaintext: bytes) -> bytes:
-        """The address of a secret: keyed, so that it reveals nothing guessable, and bound to one resource."""
+        """The address of a secret of this environment, type (`word`) and name: a hash of the plaintext under a key, so
+        that nobody can guess a value and compare, and equal secrets of two resources differ.
+        """
         context = f"{environment}\0{word}\0{name}\0".encode()
         return blake2b(context + plaintext, digest_size=HASH_BYTES, key=self.address).digest()
 
@@ -40,7 +44,9 @@ class LastingKeys:
 
 
 def lasting_keys() -> LastingKeys:
-    """The lasting keys of this installation. Raises HomeError when there are no encryption keys."""
+    """The two keys of this installation that stay the same when the encryption keys are rotated. Raises HomeError when
+    there are no encryption keys.
+    """
     ring = key_ring()
     try:
         return _of(ring)
@@ -51,7 +57,9 @@ def lasting_keys() -> LastingKeys:
 
 
 def lasting_keys_keep() -> bool:
-    """Seal the lasting keys under the first key of the ring; False when no key of the ring opens the stored ones."""
+    """Encrypt the two lasting keys anew under the first encryption key, and store them. False when no encryption key of
+    this process opens the stored ones.
+    """
     ring = key_ring()
     row = LastingKey.objects.filter(pk=_ONLY).first()
     if row is None:
@@ -74,7 +82,7 @@ def lasting_keys_keep() -> bool:
 
 
 def lasting_keys_forget() -> None:
-    """Drop the lasting keys from this process's memory, so that they are read anew the next time."""
+    """Drop the two lasting keys from this process's memory, so that the next use reads them from the database."""
     _of.cache_clear()
 
 

@@ -19,7 +19,9 @@ _Level = Mapping[Key, Sequence[LinkedName]]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One reference, and those of the resource it leads to; `again`: the tree shows these elsewhere."""
+    """A reference to a resource (`link`), with the references of that resource `below` it. `again`: `below` is empty
+    because the tree shows it at another place.
+    """
 
     link: LinkedName
     below: tuple["Branch", ...]
@@ -27,21 +29,23 @@ class Branch:
 
 
 def uses_tree(*, environment_key: str, kind: ResourceType, name: str) -> tuple[Branch, ...]:
-    """The resources that a resource needs, and those that they need, whether or not they exist: the first 200 in four
-    levels.
+    """The resources that a resource refers to, and what these refer to in turn, four levels deep; at most 200, whether
+    or not they exist.
     """
     return _tree((kind.word, name), lambda keys: links_from(environment_key=environment_key, keys=keys))
 
 
 def users_tree(*, environment_key: str, kind: ResourceType, name: str) -> tuple[Branch, ...]:
-    """The resources that need a name, whether or not it exists, and those that need them: the first 200 in four
-    levels.
+    """The resources that refer to a name, and what refers to these in turn, four levels deep; at most 200. The name
+    need not exist.
     """
     return _tree((kind.word, name), lambda keys: links_to(environment_key=environment_key, keys=keys))
 
 
 def needs_of(*, environment_key: str, parsed: ParsedResource) -> tuple[LinkedName, ...]:
-    """The resources that one that is not stored yet would need, and whether each exists."""
+    """The resources that `parsed`, which is not stored yet, refers to, each with whether it exists in the
+    environment.
+    """
     named = [(each.type, each.name, each.pointer) for each in parsed.references[:_MAX_LINKS]]
     return present_names(environment_key=environment_key, named=named)
 

@@ -19,8 +19,8 @@ _IN_A_LIST: Final = re.compile(r"^/resources/\d+(?=/)")
 
 @dataclass(frozen=True, slots=True)
 class LinkedName:
-    """A resource at one end of a reference. `pointer` is the field that holds the reference; `present`: the resource
-    exists here.
+    """A resource at one end of a reference. `pointer` leads to the field, in the referring manifest, that holds the
+    reference; `present`: the resource exists in the environment.
     """
 
     type: str
@@ -30,7 +30,7 @@ class LinkedName:
 
 
 def used_by(*, environment_key: str, kind: ResourceType, name: str) -> tuple[LinkedName, ...]:
-    """The resources that refer to a name, whether or not it exists; the first 200 by type and name."""
+    """The resources that refer to a name, whether or not a resource has it; the first 200 by type and name."""
     rows = _current(environment_key).filter(to_type=kind.word, to_name=name)
     columns = ("revision__resource__type", "revision__resource__name", "pointer")
     return tuple(
@@ -40,7 +40,9 @@ def used_by(*, environment_key: str, kind: ResourceType, name: str) -> tuple[Lin
 
 
 def links_from(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Sequence[LinkedName]]:
-    """The resources that the newest revisions of these refer to, by type and name of the referring one. Two queries."""
+    """The references of the newest revisions of these resources, by type and name of the resource that refers. Two
+    queries.
+    """
     rows = _current(environment_key).filter(
         revision__resource__type__in={word for word, _ in keys},
         revision__resource__name__in={name for _, name in keys},
@@ -54,7 +56,9 @@ def links_from(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, S
 
 
 def links_to(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Sequence[LinkedName]]:
-    """The resources that refer to these names, whether or not they exist, by type and name referred to. One query."""
+    """The resources that refer to each of these names, by type and name of what is referred to, whether or not that
+    exists. One query.
+    """
     rows = _current(environment_key).filter(
         to_type__in={word for word, _ in keys}, to_name__in={name for _, name in keys}
     )
@@ -67,7 +71,9 @@ def links_to(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Seq
 
 
 def present_names(*, environment_key: str, named: Sequence[tuple[str, str, str]]) -> tuple[LinkedName, ...]:
-    """The references of these (type, name, pointer), each with whether the resource exists here. One query."""
+    """A LinkedName for each (type, name, pointer) in `named`, which says whether the resource exists in the
+    environment. One query.
+    """
     rows = Resource.objects.filter(
         environment__key=environment_key, deleted=False, name__in={name for _, name, _ in named}
     )
@@ -83,7 +89,9 @@ def _grouped(links: Iterable[tuple[Key, LinkedName]]) -> Mapping[Key, Sequence[L
 
 
 def _within(pointer: str) -> str:
-    """The pointer within the manifest; the stored one begins where the manifest stood in an apply's list."""
+    """The pointer from the root of the manifest; a stored pointer begins with the manifest's place in the body of an
+    apply.
+    """
     return _IN_A_LIST.sub("", pointer)
 
 

@@ -8,12 +8,12 @@ from xdscore.schema import ParsedResource, Tree, to_json
 
 
 def manifest_of(content: ResourceContent) -> dict[str, Tree]:
-    """The manifest that would store this content again; no secret is in it."""
+    """The manifest that stores this content again when it is applied; secrets are left out."""
     return _manifest(content.kind, content.name, content.any_bytes, content.ttl_ms)
 
 
 def manifest_of_parsed(parsed: ParsedResource) -> dict[str, Tree]:
-    """The manifest that would be read back once this is stored; no secret is in it."""
+    """The manifest that a parsed resource would be read back as, were it stored; secrets are left out."""
     return _manifest(parsed.type, parsed.name, parsed.any_bytes, parsed.ttl_ms)
 
 

@@ -27,10 +27,11 @@ DEFAULT_EFFECTS = (Effect.ALLOW.value, Effect.DENY.value)
 
 
 class Environment(models.Model):
-    """A namespace of resources with its own snapshot sequence.
+    """An environment: its settings, and the numbers of its writes and snapshots.
 
-    `generation` counts writes, `built_generation` is the last one a build covered: while they differ a build is due
-    (decisions D6, C19). `epoch` counts snapshots within `lineage` (D5b).
+    `generation` counts writes, `built_generation` is the last one that a build covered: while they differ a build is
+    due (decisions D6, C19). `epoch` numbers snapshots within `lineage`, an id that is renewed where the database went
+    back (D5b).
     """
 
     key = models.CharField(max_length=63, unique=True)
@@ -57,7 +58,7 @@ class Environment(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """No build covers a generation that was never written."""
+        """Constraint: no build covers a generation that was never written."""
 
         constraints = (
             models.CheckConstraint(
@@ -76,7 +77,7 @@ class Environment(models.Model):
 
 
 class Blob(models.Model):
-    """Bytes under their address. A secret's bytes are sealed: `hash` is then the address of the plaintext under a key
+    """Bytes with their hash as address. A secret's bytes are encrypted, and `hash` is that of the plaintext under a key
     (D18).
     """
 
@@ -91,20 +92,20 @@ class Blob(models.Model):
 
 
 class LastingKey(models.Model):
-    """The lasting keys, in the only row: they outlive a rotation of the encryption keys, under which they are sealed
-    (`lasting`, D18).
+    """A table with one row: the two keys that stay the same when the encryption keys are rotated, encrypted under the
+    first of those (`lasting`, D18).
     """
 
     sealed = models.BinaryField()
 
     def __str__(self) -> str:
-        """A fixed text, which tells nothing of the keys."""
+        """A fixed text, so that no log shows the keys."""
         return "lasting keys"
 
 
 class KeyMark(models.Model):
-    """The mark of a key under which something is stored, or will be: the id that `sealing` gives it, never the key. The
-    newest has the highest `id` (`key_marks`).
+    """The id of an encryption key under which something is stored, or will be; it does not tell the key. The newest has
+    the highest row id (`key_marks`).
     """
 
     mark = models.CharField(max_length=MARK_CHARS, unique=True)
@@ -117,10 +118,11 @@ class KeyMark(models.Model):
 class Change(AppendOnly):
     """One atomic set of edits: everything written at one generation of an environment.
 
-    `back_to`, of a rollback: the generation as which it made the resources again; it took back the changes in between
-    (`catalog.rollbacks`). `loss`: what connected clients lost by it (`catalog.guarding.Loss`), null where they lost
-    nothing. `author` is what whoever made it was called then, `principal` their id (`principal_ids.PrincipalId`), empty
-    of changes older than ids. `undo`: what takes it back, where that is not told by its revisions or access edits.
+    `back_to`: of a rollback, the generation at which the resources were what it made them again (`catalog.rollbacks`).
+    `loss`: what connected clients lost by the change (`catalog.guarding.Loss`); null where they lost nothing.
+    `author`, `principal`: the name that who made it had then, and their id (`principal_ids.PrincipalId`), which is
+    empty of changes older than ids.
+    `undo`: the values to put back, where revisions and access edits do not hold them.
     `undoes`: the public id of the change that this one took back.
     """
 
@@ -141,8 +143,8 @@ class Change(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """One change for each generation. Rollbacks, undos and changes by which clients lost something, of which there
-        are few, are found by small indexes of their own.
+        """Constraint: one change for each generation. The small indexes find changes that are rare: rollbacks, undos,
+        and those by which clients lost something.
         """
 
         constraints = (
@@ -169,9 +171,11 @@ class Change(AppendOnly):
 
 
 class Resource(models.Model):
-    """A name of a type in an environment. `counter` numbers its revisions and never restarts, not even after a delete
-    (U19). `touched` is at least the generation at which a build could first see this row, its head, its proven revision
-    or a quarantine of either differently: a builder that knows generation g reads only what was touched later.
+    """A name of a type in an environment.
+
+    `counter` numbers its revisions and goes on after a deletion (U19). `touched` is the last generation at which the
+    row, its newest or proven revision, or a quarantine of either changed: a builder that knows generation g reads only
+    rows touched later.
     """
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="resources")
@@ -185,7 +189,7 @@ class Resource(models.Model):
     proven = models.ForeignKey("Revision", on_delete=models.RESTRICT, null=True, related_name="+")
 
     class Meta:
-        """At most one resource for a type and name in an environment."""
+        """Constraint: an environment has at most one row for a type and name."""
 
         constraints = (models.UniqueConstraint(fields=("environment", "type", "name"), name="resource_name_once"),)
         indexes = (
@@ -199,11 +203,11 @@ class Resource(models.Model):
 
 
 class Revision(AppendOnly):
-    """The content of a resource from one change on. Never changed, never removed; a deletion is a revision without a
-    blob.
+    """The content of a resource from one change on; without a `blob` the change deleted the resource. Never changed,
+    never removed.
 
-    `size` is its blob's. `claims` holds, one a line, what it wants to itself (`xdscore.schema.claims`). `expires_at` is
-    when the first of its certificates ends.
+    `size` is in bytes. `claims` has, one a line, the addresses and domains that the resource wants to itself
+    (`xdscore.schema.claims`). `expires_at`: when the first of its certificates expires.
     """
 
     resource = models.ForeignKey(Resource, on_delete=models.CASCADE, related_name="revisions")
@@ -221,7 +225,7 @@ class Revision(AppendOnly):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        """Revisions are numbered from 1 within a resource."""
+        """Constraint: revisions are numbered from 1 within a resource."""
 
         constraints = (models.UniqueConstraint(fields=("resource", "number"), name="revision_number_once"),)
         indexes = (
@@ -236,8 +240,8 @@ class Revision(AppendOnly):
 
 
 class Reference(models.Model):
-    """A reference: a revision needs a resource, once however often it names it. `pointer` leads to the first field that
-    does.
+    """A resource that a revision refers to: one row however many fields name it. `pointer` leads to the first such
+    field.
 
     `to_name` is any name a manifest holds, so it may be longer than a resource's can be.
     """
@@ -249,19 +253,19 @@ class Reference(models.Model):
     pointer = models.CharField(max_length=1024, blank=True, default="")
 
     class Meta:
-        """References are looked up by the resource that is needed."""
+        """The index finds references by the resource they lead to."""
 
         constraints = (models.UniqueConstraint(fields=("revision", "to_type", "to_name"), name="reference_once"),)
         indexes = (models.Index(fields=("to_type", "to_name"), name="reference_target"),)
 
     def __str__(self) -> str:
-        """The type and name of the resource that is needed."""
+        """The type and name of the resource that is referred to."""
         return f"{self.to_type} {self.to_name}"
 
 
 class RevisionProof(models.Model):
-    """The time when a client first acknowledged a response that held this revision. A row of its own, because a
-    revision never changes.
+    """The time when a client first acknowledged a response that held this revision. A table of its own, because rows of
+    revisions never change.
     """
 
     revision = models.OneToOneField(Revision, on_delete=models.CASCADE, primary_key=True, related_name="proof")
@@ -273,27 +277,27 @@ class RevisionProof(models.Model):
 
 
 class ExpiryNotice(models.Model):
-    """A note that people were told, so many days before, that a certificate of this revision ends."""
+    """A note that people were told that a certificate of this revision expires, `days` before it did."""
 
     revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="expiry_notices")
     days = models.PositiveSmallIntegerField()
 
     class Meta:
-        """At most one notice for each revision and number of days."""
+        """Constraint: at most one notice for each revision and number of days."""
 
         constraints = (models.UniqueConstraint(fields=("revision", "days"), name="expiry_notice_once"),)
 
     def __str__(self) -> str:
-        """The row id of the revision, and the number of days before the end."""
+        """The row id of the revision, and the number of days before its certificate expires."""
         return f"revision {self.revision_id}, {self.days} days before"
 
 
 class Quarantine(models.Model):
-    """A quarantine: a revision that is not served in its environment; the last proven one is, or an error says why none
-    is.
+    """A revision that is not served in its environment: the last proven one is served instead or, without one, clients
+    are told why nothing is.
 
-    `refused_by` and `accepted_by` hold, by kind of client, the marks of those that refused it and of those that took it
-    when they were let try it (`catalog.withholding`).
+    `refused_by` and `accepted_by` hold, by kind of client, the hashes (`client_mark`) of the clients that refused the
+    revision, and of those that took it when they were let try it (`catalog.withholding`).
     """
 
     revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="quarantines")
@@ -308,7 +312,7 @@ class Quarantine(models.Model):
     released_by = models.CharField(max_length=150, blank=True, default="")
 
     class Meta:
-        """At most one open quarantine of a revision."""
+        """Constraint: a revision has at most one quarantine that is not released."""
 
         constraints = (
             models.UniqueConstraint(

@@ -39,7 +39,9 @@ NOTHING_CHANGED: Final = "Nothing was changed."
 
 @dataclass(frozen=True, slots=True)
 class ManifestsRead:
-    """The result of reading a body: the resources that are in order, and all findings, errors included."""
+    """What came of reading manifests: the resources without errors, all findings, and how many manifests were
+    `refused`.
+    """
 
     parsed: tuple[ParsedResource, ...]
     findings: tuple[Finding, ...]
@@ -53,8 +55,8 @@ def manifest_limits() -> ManifestLimits:
 
 
 def manifests_in(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of whole documents, and notes on what was left out. Raises InputInvalid for documents that hold no
-    manifest.
+    """The manifests in these documents, and findings about what was left out. Raises InputInvalid for a document that
+    holds no manifest.
     """
     several = len(documents) > 1
     manifests: list[Manifest] = []
@@ -75,8 +77,8 @@ def manifests_in(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], t
 
 
 def manifests_at(document: Document, pointer: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of one member of a document, which may be an empty list. Raises InputInvalid for entries that are
-    no manifest.
+    """The manifests in the list at `pointer` of a document, and findings about what was left out; the list may be
+    empty. Raises InputInvalid for entries that are no manifest.
     """
     found, said = manifests_of(document, pointer, manifest_limits())
     return _sound(list(found), [each for each in said if each.code != NOTHING_FOUND.code])
@@ -85,8 +87,9 @@ def manifests_at(document: Document, pointer: str) -> tuple[tuple[Manifest, ...]
 def parsed_all(
     manifests: Sequence[Manifest], *, environment_key: str = "", expected: Expected | None = None
 ) -> ManifestsRead:
-    """The manifests, parsed. With an environment, secrets that a manifest asks to keep are taken from what is stored
-    there.
+    """Parse these manifests. `environment_key`, unless empty: stored secrets that a manifest asks to keep are filled in
+    from that environment, and its policy grades findings about content. `expected`: the type and name that the manifest
+    must have.
     """
     sound: list[ParsedResource] = []
     findings: list[Finding] = []
@@ -104,8 +107,8 @@ def parsed_all(
 
 
 def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple[Put, ...]:
-    """The edits that store the resources that were read. Raises InputInvalid with every finding when any manifest was
-    refused.
+    """The edits that store these resources, each under the condition `expect`. Raises InputInvalid with every finding
+    when any manifest was refused.
     """
     if read.refused:
         total = read.refused + len(read.parsed)
@@ -119,10 +122,10 @@ def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple
 
 @contextmanager
 def placed(manifests: Sequence[Manifest], read: ManifestsRead) -> Iterator[None]:
-    """Add the lines of these manifests, all of which are in `read`, to the findings of an InputInvalid that is raised
-    inside.
+    """A context in whose block these manifests are stored: findings of an InputInvalid that is raised there get the
+    line and column in the manifests' text.
 
-    The catalogue knows the pointers of what it was given, not the text.
+    `read` came of these manifests, all of which are in it. The catalogue, which raises, knows pointers alone.
     """
     try:
         yield

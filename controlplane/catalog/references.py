@@ -22,19 +22,21 @@ XDSTP: Final = "xdstp://"
 
 
 class Authorities:
-    """The xdstp authorities under which an environment publishes something; read from its names when first asked."""
+    """The authorities (who a name belongs to: the first part of `xdstp://AUTHORITY/…`) of the xdstp names in an
+    environment. The names are read when they are first asked for.
+    """
 
     def __init__(self, names: Iterable[EntryKey]) -> None:
         self._names = names
 
     @cached_property
     def ours(self) -> frozenset[str]:
-        """The authorities in the environment's xdstp names."""
+        """The authorities in the xdstp names that exist in the environment."""
         return frozenset(xdstp_authority(name) for _, name in self._names if name.startswith(XDSTP))
 
     def have_elsewhere(self, target: EntryKey) -> bool:
-        """Whether the name belongs to an authority under which this environment publishes nothing: clients ask another
-        server for it, by their bootstrap (xRFC TP1).
+        """Whether another control plane has the name: it is an xdstp name whose authority occurs in no name of this
+        environment, so that clients ask another server for it, by their bootstrap (xRFC TP1).
         """
         name = target[1]
         return name.startswith(XDSTP) and xdstp_authority(name) not in self.ours
@@ -42,8 +44,8 @@ class Authorities:
 
 @dataclass(frozen=True, slots=True)
 class MissingNames:
-    """Resources that are needed and do not exist here: nobody has those in `missing`, another control plane has those
-    in `foreign`.
+    """Resources that are referred to and do not exist in the environment: those in `missing` should be in it, those in
+    `foreign` belong to another control plane.
     """
 
     missing: tuple[EntryKey, ...]
@@ -51,7 +53,9 @@ class MissingNames:
 
 
 def absent_of(targets: Iterable[EntryKey], present: Container[EntryKey], authorities: Authorities) -> MissingNames:
-    """The targets that are not in `present`, in their order."""
+    """The targets that are not in `present`, in their order; `authorities` tells which belong to another control
+    plane.
+    """
     missing: list[EntryKey] = []
     foreign: list[EntryKey] = []
     for target in targets:
@@ -61,8 +65,8 @@ def absent_of(targets: Iterable[EntryKey], present: Container[EntryKey], authori
 
 
 def needs_of(parsed: ParsedResource) -> Mapping[EntryKey, str]:
-    """The resources that a resource needs, with the pointer of the first field that names each. What cannot be a name
-    is left out.
+    """The resources that a resource refers to, each with the pointer of the first field that names it. Texts that
+    cannot be the name of a resource are left out.
     """
     named: dict[EntryKey, str] = {}
     for reference in parsed.references:
@@ -71,7 +75,7 @@ def needs_of(parsed: ParsedResource) -> Mapping[EntryKey, str]:
 
 
 def target_finding(code: Code, target: EntryKey, environment: str, pointer: str) -> Finding:
-    """A finding about a resource that is needed, at the field that names it."""
+    """A finding about a resource that is referred to (`target`), placed at the field that refers to it (`pointer`)."""
     word, name = target
     return code.finding(pointer, title=by_word[word].title, name=name, environment=environment)
 
@@ -82,7 +86,9 @@ def missing_findings(
     authorities: Authorities,
     environment: str,
 ) -> Sequence[Finding]:
-    """One finding for each name that a resource needs and that exists nowhere, in the order of the resources."""
+    """One finding for each name that a resource refers to and that does not exist, in the order of the resources.
+    `needs`: for each resource, the names with the pointers of their fields; `present`: the names that exist.
+    """
     return [
         target_finding(MISSING, target, environment, places[target]).about(*key)
         for key, places in needs.items()

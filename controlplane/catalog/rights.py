@@ -32,7 +32,7 @@ _FIELD_OF_COLUMN: Final[Mapping[str, str]] = {
 
 
 def column_role(column: str) -> Role:
-    """The role that writing this column of an environment needs."""
+    """The role that somebody needs to write this column of the table of environments."""
     return POLICY_ROLES.get(_FIELD_OF_COLUMN.get(column, column), Role.ADMIN)
 
 
@@ -44,8 +44,8 @@ def require(principal: Principal, role: Role, environment_key: str | None) -> No
 
 
 def environment_visible(principal: Principal, key: str) -> EnvironmentState:
-    """The environment with this key. Raises NotFound where the principal may not know of it, in the same words as where
-    it does not exist.
+    """The environment with this key. Raises NotFound, with one text, where it does not exist and where the principal
+    may not see it.
     """
     if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key) or not principal.may(Role.VIEWER, key):
         raise NotFound(f"There is no environment '{shown(key)}'.")

@@ -18,8 +18,8 @@ def role_grant(
     reason: str,
     request_id: str = "",
 ) -> Person:
-    """Give somebody a role in an environment, or in all of them when it is empty; the environment cannot be deleted
-    until that is done. Raises InputInvalid for one that does not exist, and what `role_give` raises.
+    """Give somebody a role in an environment (empty: in all), which cannot be deleted meanwhile. `by_superuser`: the
+    actor is one. Raises InputInvalid for an environment that does not exist, and what `role_give` raises.
     """
     person_lock(user_id=user_id)
     environments_stay(keys=[environment] if environment else [])

@@ -17,8 +17,8 @@ from controlplane.catalog.models import Change, Revision
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A change that took others back: a rollback to the generation `back_to`, or an undo of the change whose id is
-    `undoes`.
+    """A change, written at `generation`, that took others back: a rollback to the generation `back_to`, or an undo of
+    the change that was written at the generation `undoes`.
     """
 
     generation: int
@@ -27,11 +27,11 @@ class Turn:
 
 
 def undone_by(*, environment_key: str, changes: Sequence[Change]) -> Mapping[int, Change]:
-    """The change that took back each of these changes of one environment, by generation; changes in force are left out.
-    Three queries at most.
+    """For each of these changes that was taken back, by its generation: the rollback or undo that did so. Changes in
+    force are left out. Three queries at most.
 
-    A change is not taken back by a rollback while a revision that it wrote is current: a name that had nothing to serve
-    then stays as it is (`snapshots.rollback`), and content that was the same then is what it wrote.
+    A rollback does not take back a change one of whose revisions is still current: the rollback left a name alone for
+    which the earlier snapshot served nothing (`snapshots.rollback`), or the content is the same.
     """
     if not changes:
         return {}
@@ -54,8 +54,9 @@ def undone_by(*, environment_key: str, changes: Sequence[Change]) -> Mapping[int
 
 
 def in_force(generation: int, turns: Sequence[Turn], *, resources: bool = True) -> Turn | None:
-    """The rollback or undo because of which a change is not in force now; None while it is in force. `turns` are in
-    order, oldest first; `resources`: the change is of resources, which are all that rollbacks take back. Pure.
+    """The rollback or undo because of which the change of this generation is not in force now; None while it is in
+    force. `turns`: all rollbacks and undos, oldest first. `resources`: the change is of resources; rollbacks take back
+    no other. Pure.
     """
     by_generation = {turn.generation: turn for turn in turns}
     end = turns[-1].generation if turns else 0
@@ -75,8 +76,8 @@ def in_force(generation: int, turns: Sequence[Turn], *, resources: bool = True) 
 
 
 def undone_of(*, change: Change, limit: int) -> tuple[tuple[Change, ...], int]:
-    """The first `limit` changes that this change took back, newest first, and how many there are; most changes took
-    back none.
+    """The first `limit` changes that this change took back, newest first, and how many it took back in all; most
+    changes took back none.
     """
     if change.undoes:
         rows = Change.objects.filter(environment=change.environment_id, public_id=change.undoes)
@@ -108,7 +109,9 @@ def _turns_of(environment_key: str, rows: Sequence[Change]) -> list[Turn]:
 
 
 def _decides(of: int, generation: int, turns: Mapping[int, Turn], *, resources: bool) -> bool:
-    """Whether the change of the generation `of` took back the other one, or put it in force again."""
+    """Whether the rollback or undo of the generation `of` took back the change of `generation` or, by undoing an undo
+    of that change, put it in force again.
+    """
     turn = turns.get(of)
     while turn is not None and turn.generation > generation:
         if turn.back_to is not None:

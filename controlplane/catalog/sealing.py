@@ -24,38 +24,42 @@ _HEADER_BYTES = len(_FORMAT) + _KEY_ID_BYTES + _NONCE_BYTES
 
 
 class SealError(ValueError):
-    """Sealed bytes cannot be opened: wrong key, other address, or altered."""
+    """Encrypted bytes cannot be opened: they are under a key that this process does not have, belong to another
+    address, or were altered.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The key-encryption keys in order; at least one, each 32 bytes. Never printed."""
+    """The encryption keys, newest first; at least one, each 32 bytes. Its repr leaves the keys out."""
 
     keys: tuple[bytes, ...]
 
     def __repr__(self) -> str:
-        """Hides the keys from logs and tracebacks."""
+        """A text without the keys: only how many there are."""
         return f"KeyRing({len(self.keys)} keys)"
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The ids of the keys, newest first, as what they sealed or signed names them. They do not tell the keys."""
+        """The ids of the keys, newest first. An id stands in front of what its key encrypted or signed, and does not
+        tell the key.
+        """
         return tuple(_key_id(key).hex() for key in self.keys)
 
     def oldest(self, purpose: bytes) -> bytes:
-        """A key derived from the oldest key of the ring: it stays the same whatever is added in front."""
+        """A key for this purpose, derived from the oldest key: adding newer keys does not change it."""
         return _derive(self.keys[-1], purpose)
 
     def seal(self, plaintext: bytes, address: bytes) -> bytes:
-        """The plaintext sealed by AES-256-GCM under the first key; the address is authenticated, so that rows cannot be
-        swapped.
+        """Encrypt `plaintext` by AES-256-GCM under the first key. The result opens only together with the same
+        `address`, so that nobody can swap rows of the database.
         """
         key = self.keys[0]
         nonce = os.urandom(_NONCE_BYTES)
         return _FORMAT + _key_id(key) + nonce + AESGCM(_derive(key, b"seal")).encrypt(nonce, plaintext, address)
 
     def open(self, sealed: bytes, address: bytes) -> bytes:
-        """The plaintext of sealed bytes. Raises SealError when no key of the ring opens them at this address."""
+        """Decrypt bytes that `seal` made for this address. Raises SealError when no key of the ring opens them."""
         key_id, nonce = sealed[1 : 1 + _KEY_ID_BYTES], sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES]
         if sealed[:1] != _FORMAT:
             raise SealError("unknown format of sealed bytes")
@@ -68,15 +72,19 @@ class KeyRing:
         raise SealError(f"sealed under key {key_id.hex()}, which PARLEY_ENCRYPTION_KEYS does not hold")
 
     def is_current(self, sealed: bytes) -> bool:
-        """Whether these bytes are sealed under the first key."""
+        """Whether these bytes are encrypted under the first key, by the id in front of them."""
         return sealed[1 : 1 + _KEY_ID_BYTES] == _key_id(self.keys[0])
 
     def may_open(self, sealed: bytes) -> bool:
-        """Whether these bytes say that a key of the ring sealed them; its first MARK_BYTES are enough."""
+        """Whether the ring has the key whose id stands in front of these bytes; their first MARK_BYTES are enough to
+        tell.
+        """
         return sealed[1 : 1 + _KEY_ID_BYTES] in {_key_id(key) for key in self.keys}
 
     def may_verify(self, mac: str) -> bool:
-        """Whether this MAC says that it is by a key of the ring; its first MARK_CHARS are enough."""
+        """Whether the ring has the key whose id stands in front of this MAC; its first MARK_CHARS are enough to
+        tell.
+        """
         return mac[:MARK_CHARS] in {_key_id(key).hex() for key in self.keys}
 
     def sign(self, data: bytes) -> str:
@@ -84,17 +92,17 @@ class KeyRing:
         return _mac(self.keys[0], data)
 
     def signed_by_current(self, mac: str) -> bool:
-        """Whether this MAC says that it is by the first key."""
+        """Whether this MAC was made under the first key, by the id in front of it; the MAC itself is not checked."""
         return mac.partition(":")[0] == _key_id(self.keys[0]).hex()
 
     def verifies(self, data: bytes, mac: str) -> bool:
-        """Whether any key of the ring made this MAC of `data`."""
+        """Whether `mac` is the MAC of `data` under any key of the ring."""
         return any(compare_digest(_mac(key, data), mac) for key in self.keys)
 
 
 @cache
 def key_ring() -> KeyRing:
-    """The keys of this installation. Raises HomeError when there are none: what is sealed must be openable later."""
+    """The encryption keys of this installation. Raises HomeError when there are none."""
     return KeyRing(home.encryption_keys(settings.PARLEY))
 
 

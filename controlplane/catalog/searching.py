@@ -23,8 +23,8 @@ class FoundResource:
 
 
 def resources_named_like(*, environment_keys: Collection[str], text: str, limit: int) -> tuple[FoundResource, ...]:
-    """Resources of these environments whose name contains `text`: first those with exactly this name, then the others
-    by name.
+    """At most `limit` resources of these environments whose name contains `text`: first those with exactly this name,
+    then the others by name.
     """
     rows = Resource.objects.filter(environment__key__in=list(environment_keys), deleted=False, name__icontains=text)
     exact = models.Case(models.When(name=text, then=models.Value(0)), default=models.Value(1))
@@ -33,8 +33,8 @@ def resources_named_like(*, environment_keys: Collection[str], text: str, limit:
 
 
 def changes_found(*, environment_keys: Collection[str], text: str, limit: int) -> tuple[Change, ...]:
-    """The newest changes of these environments whose id begins with `text`, if that has six characters or more, or
-    whose author has exactly this name.
+    """The newest changes of these environments whose author is exactly `text`, or whose id begins with `text` where
+    that has at least six characters.
     """
     wanted = models.Q(author=text)
     digits = text.replace("-", "").lower()
@@ -46,7 +46,9 @@ def changes_found(*, environment_keys: Collection[str], text: str, limit: int) -
 
 
 def changes_latest(*, environment_keys: Collection[str], limit: int) -> tuple[Change, ...]:
-    """The newest changes of these environments, each with `edits`, how many resources it wrote."""
+    """The newest changes of these environments; each has an attribute `edits`, the number of resources that it
+    wrote.
+    """
     rows = Change.objects.filter(environment__key__in=list(environment_keys)).select_related("environment")
     newest = rows.order_by("-at", "-pk")[:limit]
     return tuple(newest.annotate(edits=models.Count("revisions")))

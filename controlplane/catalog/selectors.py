@@ -27,7 +27,9 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentState:
-    """An environment as it is stored now."""
+    """A row of the table of environments as a value. `position` is its place among the environments that clients are
+    matched with; `lineage`, `generation`, `built_generation` and `epoch` are as in `Environment`.
+    """
 
     id: int
     key: str
@@ -40,12 +42,12 @@ class EnvironmentState:
 
     @property
     def choice(self) -> EnvironmentChoice:
-        """The part of the environment by which streams choose theirs."""
+        """The part of the environment that decides which clients it takes."""
         return EnvironmentChoice(self.key, self.policy.selectors, self.policy.node_ids)
 
 
 def environment_state(row: Environment) -> EnvironmentState:
-    """The value that a row of the environments' table stands for."""
+    """The environment that is stored in this row."""
     policy = EnvironmentPolicy(
         selectors=tuple(Selector(**selector) for selector in row.selectors),
         node_ids=tuple(row.node_ids),
@@ -71,20 +73,18 @@ def environment_get(*, key: str) -> EnvironmentState:
 
 
 def environment_list(*, using: str = "default") -> tuple[EnvironmentState, ...]:
-    """Every environment, in the order in which streams try them."""
+    """Every environment, in the order in which clients are matched with them. `using`: the database alias to read."""
     return tuple(environment_state(row) for row in Environment.objects.using(using).order_by("position"))
 
 
 def environments_due() -> tuple[int, ...]:
-    """The ids of the environments in which something was written that no build has covered: the build outbox (decisions
-    C19).
-    """
+    """The row ids of the environments in which something was written after the last build (decisions C19)."""
     due = Environment.objects.filter(generation__gt=models.F("built_generation"))
     return tuple(due.order_by("id").values_list("id", flat=True))
 
 
 def oldest_waiting() -> datetime | None:
-    """When the oldest change was written that no build has covered; None when none waits."""
+    """The time of the oldest change that no build has covered yet; None when every change is built."""
     built = models.F("environment__built_generation")
     waiting = Change.objects.filter(environment__generation__gt=built, generation__gt=built)
     oldest: datetime | None = waiting.aggregate(oldest=models.Min("at"))["oldest"]
@@ -92,8 +92,8 @@ def oldest_waiting() -> datetime | None:
 
 
 def change_of_generation(*, environment_id: int, generation: int, using: str = "default") -> UUID | None:
-    """The public id of the change that was written at a generation; None at the first generation of a new lineage,
-    which no change wrote.
+    """The public id of the change that was written at a generation of an environment; None where no change was, as at
+    the first generation after a new lineage.
     """
     made = Change.objects.using(using).filter(environment=environment_id, generation=generation)
     return made.values_list("public_id", flat=True).first()
@@ -105,14 +105,16 @@ def quarantine_count() -> int:
 
 
 def environment_generations(*, environment_id: int) -> tuple[int, int]:
-    """The generations (written, built) of an environment; (0, 0) when it is gone."""
+    """The last generations of an environment that were (written, built); (0, 0) where there is no such environment."""
     row = Environment.objects.filter(pk=environment_id).values_list("generation", "built_generation").first()
     return row if row is not None else (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """One resource in a list, without its content."""
+    """One resource in a list, without its content. `proven`: a client acknowledged the newest revision. `findings`: how
+    many there are.
+    """
 
     kind: ResourceType
     name: str
@@ -133,9 +135,9 @@ def resource_list(
     name_part: str = "",
     contents: bool = False,
 ) -> models.QuerySet[Resource]:
-    """The resources of an environment by type and name; `resource_row` turns each into a value.
+    """The resources of an environment that fit the filters, by type and name; `resource_row` turns each into a value.
 
-    With `contents` the bytes come along, for `resource_content`.
+    `name_part`: a text that the name contains. `contents`: read the bytes too, for `resource_content`.
     """
     rows = Resource.objects.filter(environment__key=environment_key, deleted=False).select_related("head")
     if contents:
@@ -154,19 +156,23 @@ def resource_list(
 
 
 def resource_names(*, environment_key: str, kind: ResourceType, limit: int = 1_000) -> tuple[str, ...]:
-    """The names of an environment's resources of a type, in order; at most `limit`, for suggestions."""
+    """The names of an environment's resources of one type, in order; the first `limit`, for suggestions while
+    typing.
+    """
     rows = Resource.objects.filter(environment__key=environment_key, type=kind.word, deleted=False).order_by("name")
     return tuple(rows.values_list("name", flat=True)[:limit])
 
 
 def environments_holding(*, kind: ResourceType, name: str, keys: Collection[str]) -> tuple[str, ...]:
-    """The keys of those of these environments that have a resource of this name."""
+    """The environments among `keys` in which a resource of this type and name exists, in the order in which clients are
+    matched with them.
+    """
     rows = Resource.objects.filter(environment__key__in=list(keys), type=kind.word, name=name, deleted=False)
     return tuple(rows.order_by("environment__position").values_list("environment__key", flat=True))
 
 
 def resource_row(row: Resource) -> ResourceRow:
-    """The value that a row of `resource_list` stands for."""
+    """The line of a list for the resource in this row of `resource_list`."""
     head = _head(row)
     return ResourceRow(
         kind=by_word[row.type],
@@ -182,13 +188,15 @@ def resource_row(row: Resource) -> ResourceRow:
 
 
 def resource_get(*, environment_key: str, kind: ResourceType, name: str) -> ResourceContent:
-    """The resource with this name, with its bytes. Raises NotFound."""
+    """The resource of this type and name, with its bytes. Raises NotFound where there is none, or it is deleted."""
     row = resource_named(environment_key=environment_key, kind=kind, name=name)
     return resource_content(row, environment_key=environment_key)
 
 
 def resource_named(*, environment_key: str, kind: ResourceType, name: str) -> Resource:
-    """The row of one resource, for `resource_row` and `resource_content`. Raises NotFound."""
+    """The row of a resource, read with all that `resource_row` and `resource_content` need. Raises NotFound where there
+    is none, or it is deleted.
+    """
     row = resource_list(environment_key=environment_key, kind=kind, contents=True).filter(name=name).first()
     if row is None:
         raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
@@ -198,7 +206,7 @@ def resource_named(*, environment_key: str, kind: ResourceType, name: str) -> Re
 def resources_named(
     *, environment_key: str, keys: Collection[tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, str], ResourceContent]]:
-    """The resources with these (type word, name) that exist, each with its bytes; read in batches."""
+    """For each (type word, name) in `keys` that exists: that pair, and the resource with its bytes. Read in batches."""
     wanted = sorted(keys)
     for start in range(0, len(wanted), _BATCH):
         batch = set(wanted[start : start + _BATCH])
@@ -211,7 +219,7 @@ def resources_named(
 
 
 def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:
-    """The content of a row that was read with its blob."""
+    """The content of a resource whose row was read by `resource_list` with `contents`, or by `resource_named`."""
     head = _head(row)
     if head.blob is None:  # only a deletion has none
         raise RuntimeError(f"resource {row.pk} is present without content")
@@ -230,7 +238,9 @@ def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:
 
 
 def revision_list(*, environment_key: str, kind: ResourceType, name: str) -> models.QuerySet[Revision]:
-    """The revisions of a name, newest first, deletions included. Raises NotFound when there never was one."""
+    """The revisions of a resource, newest first, deletions included. Raises NotFound when there never was such a
+    resource.
+    """
     rows = Revision.objects.filter(
         resource__environment__key=environment_key, resource__type=kind.word, resource__name=name
     ).select_related("change", "resource")
@@ -242,7 +252,7 @@ def revision_list(*, environment_key: str, kind: ResourceType, name: str) -> mod
 
 
 def is_quarantined(*, environment_key: str, kind: ResourceType, name: str, number: int) -> bool:
-    """Whether this revision is in quarantine now."""
+    """Whether the revision of this number is in quarantine now."""
     return Quarantine.objects.filter(
         revision__resource__environment__key=environment_key,
         revision__resource__type=kind.word,
@@ -253,7 +263,9 @@ def is_quarantined(*, environment_key: str, kind: ResourceType, name: str, numbe
 
 
 def quarantine_last(*, environment_key: str, word: str, name: str, revision: int) -> Quarantine:
-    """The newest quarantine of a revision, with its resource's head and that head's change. Raises NotFound."""
+    """The newest quarantine of a revision, open or released. Its resource's newest revision, and the change that wrote
+    that, are read with it. Raises NotFound where the revision never was in quarantine.
+    """
     rows = Quarantine.objects.select_related("revision__resource__head__change").filter(
         revision__resource__environment__key=environment_key,
         revision__resource__type=word,
@@ -275,7 +287,7 @@ def change_get(*, public_id: str) -> Change:
 
 
 def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, ...], int]:
-    """The first `limit` edits of a change by type and name, and how many edits it has."""
+    """The first `limit` edits of a change, by type and name, and how many edits it has in all."""
     rows = Revision.objects.filter(change=change).order_by("resource__type", "resource__name")
     gone_before = Revision.objects.filter(
         resource=models.OuterRef("resource"), number=models.OuterRef("number") - 1, blob=None
@@ -290,7 +302,7 @@ def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, .
 
 
 def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
-    """The warnings and notes about the resources that a change wrote; the first `limit` of them."""
+    """The first `limit` warnings and notes about the resources that a change wrote."""
     rows = Revision.objects.filter(change=change).exclude(findings=[]).order_by("resource__type", "resource__name")
     found = (
         finding_from_json(each) for each_list in rows.values_list("findings", flat=True)[:limit] for each in each_list
@@ -300,8 +312,8 @@ def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RevisionOrigin:
-    """The origin of a version of a resource: its revision, the change that wrote it, its author and request (empty: in
-    none).
+    """Where a version of a resource comes from: the revision's number, the change that wrote it, that change's author,
+    and the id of the HTTP request (empty where none made it). `current`: it is the newest revision.
     """
 
     number: int
@@ -313,7 +325,9 @@ class RevisionOrigin:
 
 
 def revision_origin(*, environment_key: str, word: str, name: str, version: str) -> RevisionOrigin | None:
-    """The newest revision of a name with this version on the wire; None when the catalogue never held it."""
+    """The newest revision of this type (`word`) and name whose `version_info` on the wire is `version`; None when there
+    never was one.
+    """
     row = (
         Revision.objects.filter(
             resource__environment__key=environment_key, resource__type=word, resource__name=name, version=version
@@ -330,8 +344,8 @@ def revision_origin(*, environment_key: str, word: str, name: str, version: str)
 
 
 def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str], str]) -> Mapping[tuple[str, str], int]:
-    """The numbers of the newest revisions with these versions on the wire, by (type word, name); names without one are
-    left out.
+    """For each (type word, name), the number of the newest revision whose `version_info` is the given one; names that
+    never had it are left out.
     """
     wanted, found = sorted(versions), {}
     for start in range(0, len(wanted), _BATCH):
@@ -348,9 +362,7 @@ def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str],
 
 
 def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], datetime]:
-    """The time when each (type word, name) was written last, a deletion included; names that never were are left
-    out.
-    """
+    """The time at which each (type word, name) was last written or deleted; names that never existed are left out."""
     names, found = sorted({name for _, name in keys}), {}
     for start in range(0, len(names), _BATCH):
         rows = Resource.objects.filter(environment__key=environment_key, name__in=names[start : start + _BATCH])
@@ -363,8 +375,8 @@ def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Ma
 def reference_pointers(
     *, revisions: Iterable[int], using: str = "default"
 ) -> Mapping[tuple[int, tuple[str, str]], str]:
-    """The pointer of the field in which each of these revisions (by row id) first names each (type, name) that it
-    needs.
+    """For each of these revisions (by row id) and each (type, name) that it refers to: the pointer of the first field
+    that does. `using`: the database alias to read.
     """
     wanted = sorted(set(revisions))
     found: dict[tuple[int, tuple[str, str]], str] = {}
@@ -376,13 +388,13 @@ def reference_pointers(
 
 
 def blob_plaintext(blob: Blob) -> bytes:
-    """A blob's bytes, opened if they are sealed. Raises SealError."""
+    """A blob's bytes, decrypted where they are a secret's. Raises SealError."""
     data = bytes(blob.data)
     return key_ring().open(data, bytes.fromhex(blob.hash)) if blob.kind == BlobKind.SECRET.value else data
 
 
 def blobs_read(*, addresses: Iterable[str]) -> Iterator[tuple[str, BlobKind, bytes]]:
-    """The address, kind and stored bytes of each blob with one of these addresses that exists, in batches."""
+    """The address, kind and bytes of each of these blobs that exists, read in batches; secrets are still encrypted."""
     wanted = sorted(set(addresses))
     for start in range(0, len(wanted), _BATCH):
         rows = Blob.objects.filter(hash__in=wanted[start : start + _BATCH])

@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRow:
-    """A quarantine of a revision, open until `released_at` says otherwise."""
+    """A quarantine of a revision; it is open while `released_at` is None."""
 
     reason: str
     opened_at: datetime
@@ -29,8 +29,11 @@ class QuarantineRow:
 class HeadRow:
     """The newest revision of a resource.
 
-    `generation` is the change's that wrote it, `covered` whether a build has seen that. `fallback` is the number of
-    another revision that clients acknowledged, 0 without one. `quarantine` is its last one, released or not.
+    `generation`: that of the change that wrote it.
+    `covered`: a build has read it.
+    `acknowledged_at`: when a client first acknowledged it; None: no client has.
+    `fallback`: the number of an earlier revision that clients acknowledged; 0 without one.
+    `quarantine`: the last quarantine of the revision, open or released; None without one.
     """
 
     revision: int
@@ -44,7 +47,9 @@ class HeadRow:
 
 
 def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, HeadRow]:
-    """The newest revision of each of these resources that exists, by type and name. Two queries."""
+    """The newest revision of each of these resources, by type and name; those that do not exist are left out. Two
+    queries.
+    """
     wanted = set(keys)
     rows = Resource.objects.filter(
         environment__key=environment_key,
@@ -75,8 +80,8 @@ def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Hea
 
 
 def in_quarantine() -> models.QuerySet[Quarantine]:
-    """The open quarantines of all environments: there are few, and to ask for those of one
-    environment would have the database begin with all of its resources.
+    """The open quarantines of all environments. There are few; a query for one environment alone would make the
+    database begin with all of its resources.
     """
     return Quarantine.objects.filter(released_at=None)
 
@@ -90,9 +95,10 @@ def revisions_unbuilt(*, environment_keys: Collection[str]) -> models.QuerySet[R
 
 
 def rows_named_like(rows: models.QuerySet[Any], *, version: str = "") -> models.QuerySet[Any, int]:
-    """The rows among these, with `environment`, `type` and `name`, whose resource exists.
+    """The row ids of the resources that exist under the `environment`, `type` and `name` of these rows; 0 for a row
+    without one.
 
-    `version`: the field that must be the version of the newest revision, too.
+    `version`: the field of the rows that must also equal the version of the resource's newest revision; empty: none.
     """
     same = Resource.objects.filter(
         environment=models.OuterRef("environment"),
@@ -108,8 +114,8 @@ def rows_named_like(rows: models.QuerySet[Any], *, version: str = "") -> models.
 
 
 def _quarantines(revisions: Collection[int]) -> Mapping[int, QuarantineRow]:
-    """The last quarantine of each of these revisions, open or released, by revision; those that never were in one are
-    left out.
+    """The last quarantine of each of these revisions, open or released, by the revision's row id; revisions that never
+    were in quarantine are left out.
     """
     rows = Quarantine.objects.filter(revision__in=revisions).order_by("pk")
     found = rows.values_list("revision", "reason", "opened_at", "released_at")

@@ -25,10 +25,10 @@ _CHUNK = 5_000
 
 
 def catalog_state_read(*, environment_id: int, known: CatalogState | None = None) -> CatalogState | None:
-    """The environment's catalogue as it is now; None when the environment is gone. Called in a transaction of the
-    READER alias.
+    """Read everything that is written in an environment now; None when the environment does not exist. Called in a
+    transaction of the database alias READER.
 
-    `known` is what the caller read before, of any environment and lineage; it only saves work.
+    `known`: an earlier result, of any environment; what did not change since is taken from it, which only saves time.
     """
     environment = Environment.objects.using(READER).filter(pk=environment_id).first()
     if environment is None:
@@ -56,7 +56,9 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
 
 
 def _continues(environment: Environment, known: CatalogState) -> bool:
-    """Whether `known` is an earlier moment of the same history: the database may have lost it (decisions D5b)."""
+    """Whether `known` is an earlier state of this environment as the database has it: a restored database may have lost
+    what `known` was read from (decisions D5b).
+    """
     return (
         known.environment == environment.key
         and known.at.generation <= environment.generation
@@ -110,7 +112,7 @@ def _touched(
 
 
 def _withholdings(environment_id: int) -> Mapping[int, Withholding]:
-    """For each revision in quarantine, the clients it is withheld from."""
+    """For each revision in quarantine (by row id), which clients do not get it."""
     rows = Quarantine.objects.using(READER).filter(released_at=None, revision__resource__environment_id=environment_id)
     columns = ("revision_id", "cause", "refused_by", "accepted_by", "revision__proof")
     return {
@@ -126,7 +128,9 @@ def _withholdings(environment_id: int) -> Mapping[int, Withholding]:
 
 
 def _references(environment_id: int, since: int) -> Mapping[int, tuple[EntryKey, ...]]:
-    """The resources that each touched head needs, by its revision."""
+    """For each newest revision (by row id) of a resource written after the generation `since`: the resources that it
+    refers to.
+    """
     rows = (
         _resources(environment_id, since)
         .filter(head__references__isnull=False)
@@ -147,7 +151,9 @@ def _resources(environment_id: int, since: int) -> models.QuerySet[Resource]:
 
 
 def _keep_newest_removed(environment_id: int, heads: dict[EntryKey, Head]) -> bool:
-    """Leave only the newest deletions in `heads`; whether these are all deletions."""
+    """Drop the oldest deleted names from `heads`, beyond the number that snapshots remember; returns True where none
+    had to be dropped.
+    """
     gone = Resource.objects.using(READER).filter(environment_id=environment_id, deleted=True).order_by("-head_id")
     newest = list(gone.values_list("type", "name", "head_id")[: MAX_REMOVED + 1])
     for key in [key for key, head in heads.items() if head.content is None]:

@@ -32,7 +32,7 @@ _MAX_ID = 2**63
 
 
 def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
-    """The API tokens that the principal may administer, and their own, newest first."""
+    """The API tokens that belong to the principal, and those whose scopes the principal administers; newest first."""
     tokens = api_token_list()
     if principal.may(Role.ADMIN, None):
         return tokens
@@ -46,8 +46,8 @@ def api_tokens_of(principal: Principal) -> QuerySet[ApiToken]:
 
 
 def api_token_of(principal: Principal, token_id: int) -> ApiToken:
-    """The API token with this id. Raises NotFound in the same words for one that does not exist and one that the
-    principal may not know of.
+    """The API token with this id. Raises NotFound, with one text, where it does not exist and where the principal may
+    not see it.
     """
     token = api_token_list().filter(pk=token_id).first() if token_id < _MAX_ID else None
     if token is None or not (_administers(principal, token) or _owns(principal, token)):
@@ -65,8 +65,8 @@ def api_token_issue(
     expires_at: datetime | None,
     request_id: str,
 ) -> tuple[ApiToken, str]:
-    """Create a token of the API; its row and its plaintext. Raises Forbidden for a scope that the actor does not
-    administer, InputInvalid for an environment that does not exist or an end that has passed, and what
+    """Create an API token; returns its row and its plaintext. Raises Forbidden for a scope that the actor does not
+    administer, InputInvalid for an environment that does not exist or an `expires_at` in the past, and what
     `api_token_create` raises.
     """
     api_token_allow(actor, [scope.environment for scope in scopes])
@@ -79,7 +79,9 @@ def api_token_issue(
 
 
 def api_token_allow(actor: Principal, environments: Iterable[str | None]) -> None:
-    """Raise Forbidden unless the actor may make tokens for all of these environments (None: all at once)."""
+    """Raise Forbidden unless the actor may make tokens for each of these environments (None stands for all
+    environments).
+    """
     for key in environments:
         if not actor.may(Role.ADMIN, key):
             where = f"environment '{key}'" if key is not None else "all environments"
@@ -87,7 +89,7 @@ def api_token_allow(actor: Principal, environments: Iterable[str | None]) -> Non
 
 
 def client_tokens_of(principal: Principal) -> QuerySet[ClientToken]:
-    """The data planes' tokens that the principal may administer, newest first."""
+    """The tokens of data planes whose environment the principal administers, newest first."""
     tokens = client_token_list()
     if principal.may(Role.ADMIN, None):
         return tokens
@@ -96,8 +98,8 @@ def client_tokens_of(principal: Principal) -> QuerySet[ClientToken]:
 
 
 def client_token_of(principal: Principal, token_id: int) -> ClientToken:
-    """The data plane's token with this id. Raises NotFound in the same words for one that does not exist and one that
-    the principal may not know of.
+    """The data plane's token with this id. Raises NotFound, with one text, where it does not exist and where the
+    principal may not see it.
     """
     token = client_token_list().filter(pk=token_id).first() if token_id < _MAX_ID else None
     if token is None or not principal.may(Role.ADMIN, token.environment or None):
@@ -109,9 +111,9 @@ def client_token_of(principal: Principal, token_id: int) -> ClientToken:
 def client_token_issue(
     *, subject: str, environment: str, actor: Principal, expires_at: datetime | None, request_id: str
 ) -> tuple[ClientToken, str]:
-    """Create a token of a data plane; its row and its plaintext. `environment` empty: good in any. Raises as
-    `api_token_issue`, and InputInvalid where selectors do not lead the subject to the environment: ADS would refuse
-    whoever has the token.
+    """Create a token of a data plane; returns its row and its plaintext. `subject`: the identity that it proves.
+    `environment`: the only one in which it is good; empty: any. Raises what `api_token_issue` raises, and InputInvalid
+    where selectors lead the subject to another environment, because ADS would refuse every client with the token.
     """
     client_token_allow(actor, environment)
     _expiry_check(expires_at)
@@ -124,27 +126,29 @@ def client_token_issue(
 
 
 def client_token_allow(actor: Principal, environment: str) -> None:
-    """Raise Forbidden unless the actor may make data planes' tokens for this environment (empty: any)."""
+    """Raise Forbidden unless the actor may make tokens of data planes for this environment (empty stands for all)."""
     if not actor.may(Role.ADMIN, environment or None):
         where = f"environment '{environment}'" if environment else "any environment"
         raise Forbidden(f"A token for {where} needs the role admin there; {actor.name} does not have it.")
 
 
 def environment_choices() -> tuple[EnvironmentChoice, ...]:
-    """The environments in the form by which ADS chooses that of a token's bearer."""
+    """All environments, in the form in which ADS chooses a client's environment among them."""
     return tuple(state.choice for state in environment_list())
 
 
 def client_token_usable(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> bool:
-    """Whether the token has not ended, and the selectors lead its subject to the environment it is good for."""
+    """Whether the token has not expired, and selectors lead its subject to the token's environment. `choices`: all
+    environments.
+    """
     ended = token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= timezone.now())
     leads_to = choose_environment(ClientFacts(identity=token.subject), choices)
     return not ended and token.environment in {"", leads_to}
 
 
 def client_token_warnings(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> tuple[str, ...]:
-    """Sentences that say what else whoever has the token must send to be let in. Empty for one that the selectors lead
-    elsewhere: `client_token_usable` says so.
+    """Sentences that say which node ids a client has to use to be let in with this token. Empty where any will do, and
+    where `client_token_usable` is False. `choices`: all environments.
     """
     facts = ClientFacts(identity=token.subject)
     leads_to = choose_environment(facts, choices)
@@ -156,8 +160,8 @@ def client_token_warnings(token: ClientToken, choices: tuple[EnvironmentChoice, 
 
 
 def _leads_check(subject: str, environment: str) -> None:
-    """Raise InputInvalid unless the selectors lead this subject to the environment. The subject is the verified
-    identity, which alone selects (decisions C15), so that this is known without any client.
+    """Raise InputInvalid unless selectors lead a client with this verified identity to the environment. Known
+    beforehand, because selectors look at nothing else of a client whose identity is verified (decisions C15).
     """
     facts, choices = ClientFacts(identity=subject), environment_choices()
     if not environment or choose_environment(facts, choices) == environment:
@@ -185,8 +189,8 @@ def _administers(principal: Principal, token: ApiToken) -> bool:
 
 
 def _owns(principal: Principal, token: ApiToken) -> bool:
-    """Whether the token belongs to the person who is signed in, or is the personal one that asks: whoever has one token
-    of somebody gets at no other with it.
+    """Whether the token belongs to the principal: to the person who is signed in, or it is the very token by which a
+    program asks. A program with one token of a person has no rights over the person's others.
     """
     if principal.id.kind is PrincipalKind.USER:
         return token.owner_id == principal.id.number

@@ -17,26 +17,26 @@ OwnerMoved = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Undoes:
-    """The public id of a change that a write takes back, and the reason."""
+    """The change that a write takes back: its public id, and the reason for taking it back."""
 
     change: str
     reason: str
 
     @property
     def message(self) -> str:
-        """The message of the change that takes the other one back, for lists of changes."""
+        """The message of the change that does the taking back, for lists of changes."""
         return f"take back change {self.change[:8]}: {self.reason}"[:1000]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of an environment that a change wrote: their values before and after it."""
+    """The columns of an environment's row that a change wrote, with their values `before` and `after` it."""
 
     before: Mapping[str, object]
     after: Mapping[str, object]
 
     def as_json(self) -> dict[str, object]:
-        """The columns as a JSON object, in the form of `Change.undo`."""
+        """The columns as the JSON object that `Change.undo` stores."""
         return {"columns": {"before": dict(self.before), "after": dict(self.after)}}
 
 
@@ -55,18 +55,19 @@ class QuarantineMoved:
         return f"r{self.revision} of the {self.type} '{self.name}'"
 
     def as_json(self) -> dict[str, object]:
-        """The moved quarantine as a JSON object, in the form of `Change.undo`."""
+        """The move of the revision into or out of quarantine, as the JSON object that `Change.undo` stores."""
         kept = {"type": self.type, "name": self.name, "revision": self.revision, "opened": self.opened}
         return {"quarantine": kept}
 
 
 @dataclass(frozen=True, slots=True)
 class GoesBack:
-    """Where a write of resources leads that takes something back.
+    """What a rollback or undo adds to a write of resources.
 
-    `hold`: unless it is empty, the environment is held afterwards for this reason (decisions U5). `columns`: a hold
-    that is still as `after` has it becomes as `before` has it. `to_generation`: the resources become what they were
-    then. `undoes`: the change that is taken back.
+    `hold`: the reason for which the environment is on hold after the write; empty: none is set (decisions U5).
+    `columns`: a hold to put back as `columns.before` has it, if it still is as `columns.after` has it.
+    `to_generation`: of a rollback, the generation to go back to.
+    `undoes`: of an undo, the change that is taken back.
     """
 
     hold: str = ""
@@ -83,34 +84,39 @@ CREATED: Mapping[str, object] = {"created": True}
 
 
 def owners_as_json(owners: Iterable[OwnerMoved]) -> dict[str, object]:
-    """The moved owners as a JSON object, in the form of `Change.undo`; an empty one where there are none."""
+    """The changes of owners as the JSON object that `Change.undo` stores; an empty object where there are none."""
     kept = [list(each) for each in owners]
     return {"owners": kept} if kept else {}
 
 
 def owners_of(undo: Mapping[str, object] | None) -> tuple[OwnerMoved, ...]:
-    """The moved owners that `owners_as_json` wrote; none where a change moved none."""
+    """The changes of owners that `Change.undo` holds; empty where it holds none."""
     kept = (undo or {}).get("owners", [])
     return tuple((word, name, before, after) for word, name, before, after in kept)  # type: ignore[attr-defined]  # as_json
 
 
 def columns_of(undo: Mapping[str, object] | None) -> Columns | None:
-    """The columns that `Columns.as_json` wrote; None where a change wrote none."""
+    """The columns of an environment that `Change.undo` holds; None where it holds none."""
     kept = (undo or {}).get("columns")
     return Columns(kept["before"], kept["after"]) if isinstance(kept, dict) else None
 
 
 def quarantine_of(undo: Mapping[str, object] | None) -> QuarantineMoved | None:
-    """The quarantine that `QuarantineMoved.as_json` wrote; None where a change moved none."""
+    """The move of a revision into or out of quarantine that `Change.undo` holds; None where it holds none."""
     kept = (undo or {}).get("quarantine")
     return QuarantineMoved(**kept) if isinstance(kept, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenResource:
-    """One resource that a change wrote. `before`: the revision that the change found, 0 where there was no resource;
-    `deleted`: the change deleted it; `stands`: whether the resource now is what the change left, whoever wrote it last.
-    `author` and `change` are those of its last revision.
+    """One resource that a change wrote.
+
+    `word`, `name`: its type and name.
+    `before`: the number of the revision before the change; 0 where there was no resource.
+    `deleted`: the change deleted the resource.
+    `now`: the number of the newest revision.
+    `stands`: the resource still is as the change left it, whoever wrote it last.
+    `author`, `change`: who wrote the newest revision, and in which change.
     """
 
     word: str
@@ -124,7 +130,7 @@ class WrittenResource:
 
     @property
     def way_back(self) -> str:
-        """What undoing the change makes of the resource, as the end of a sentence."""
+        """What undoing the change does to the resource, as the end of a sentence."""
         if not self.before:
             return "is deleted"
         return f"is there again, as r{self.before} was" if self.deleted else f"becomes what r{self.before} was"
@@ -132,8 +138,8 @@ class WrittenResource:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a change can be undone: what that would do, in sentences; or every obstacle at once, where it cannot be done.
-    `since`: the ids of the changes that stand in the way.
+    """Whether and how a change can be undone: `steps` are sentences that say what undoing does; `obstacles`, where
+    there are any, are all reasons why it cannot be undone. `since`: the ids of later changes that stand in the way.
     """
 
     steps: tuple[str, ...] = ()
@@ -141,7 +147,9 @@ class Way:
     since: tuple[str, ...] = ()
 
     def go(self, change: str) -> None:
-        """Raise Conflict with every obstacle; do nothing where there is none."""
+        """Raise Conflict with all obstacles; return where there is none. `change`: the public id of the change to
+        undo.
+        """
         if self.obstacles:
             raise Conflict(
                 f"Change {change[:8]} cannot be taken back: what it wrote is not as it left it, or is in use. "
@@ -151,7 +159,9 @@ class Way:
 
 
 def resources_way(written: Sequence[WrittenResource]) -> Way:
-    """How a change of resources can be undone: each becomes what the change found."""
+    """How a change of resources can be undone: each resource becomes what it was before the change. `written`: all
+    resources that the change wrote.
+    """
     return Way(
         tuple(f"The {each.word} '{each.name}' {each.way_back}." for each in written),
         tuple(
@@ -170,8 +180,8 @@ def resources_way(written: Sequence[WrittenResource]) -> Way:
 
 
 def columns_way(columns: Columns, now: Mapping[str, object], changed_by: Mapping[str, tuple[str, str]]) -> Way:
-    """How a change of an environment's settings can be undone. `changed_by`: the author and id of the last change of a
-    column, by column.
+    """How a change of an environment's settings can be undone. `now`: the values of the columns now; `changed_by`: for
+    each column written since, the author and id of the last change that did.
     """
     steps = tuple(_restored(column, value) for column, value in columns.before.items())
     obstacles, since = [], []
@@ -191,7 +201,9 @@ def columns_way(columns: Columns, now: Mapping[str, object], changed_by: Mapping
 
 
 def obstacle(detail: str, *, hint: str = "", word: str = "", name: str = "") -> Finding:
-    """One reason why a change cannot be undone, as a finding."""
+    """A finding that says why a change cannot be undone. `word`, `name`: the type and name of the resource it is
+    about.
+    """
     return Finding(
         code=Conflict.code, severity=Severity.ERROR, detail=detail, hint=hint, resource_type=word, resource_name=name
     )

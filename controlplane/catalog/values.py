@@ -16,7 +16,7 @@ from xdscore.schema.parse import ParsedResource
 
 
 class Existing(Enum):
-    """The condition that a write sets on the stored resource, when it does not name revisions."""
+    """A condition of a write: whether the resource has to exist, must not exist, or may do either."""
 
     ANY = "any"
     ABSENT = "absent"  # If-None-Match: *
@@ -31,7 +31,9 @@ numbers (If-Match).
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Make this the resource's content. `owner`: the resource's owner, where that is another than the whole write's."""
+    """An edit that stores `parsed`, under the condition `expect`. `owner`: the resource's owner, where that is not the
+    owner of the whole write.
+    """
 
     parsed: ParsedResource
     expect: Expectation = Existing.ANY
@@ -40,7 +42,9 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the resource. `missing_ok`: deleting what does not exist does nothing, rather than being an error."""
+    """An edit that deletes a resource, under the condition `expect`. `missing_ok`: where the resource does not exist,
+    do nothing; otherwise that is an error.
+    """
 
     kind: ResourceType
     name: str
@@ -62,7 +66,9 @@ def edit_key(edit: Edit) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class EditedResource:
-    """The result of an edit of one resource; `revision` is the number of the new revision."""
+    """What became of one edited resource: created, updated or deleted (`action`), and the number of the new
+    revision.
+    """
 
     type: str
     name: str
@@ -72,7 +78,7 @@ class EditedResource:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMade:
-    """The result of a write: a change, or none when everything was already as asked."""
+    """The result of a write: the change that it made, or an empty `change_id` when everything was already as asked."""
 
     environment: str
     change_id: str  # empty when nothing changed
@@ -89,7 +95,7 @@ class ChangeMade:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlanned:
-    """What a write would do: the result of a dry run."""
+    """The result of a dry run: what a write would do."""
 
     environment: str
     edits: tuple[EditedResource, ...] = ()
@@ -99,8 +105,8 @@ class ChangePlanned:
 
 @dataclass(frozen=True, slots=True)
 class ResourceContent:
-    """A resource as it is stored now, with its bytes: the serialised Any; a secret's are plaintext only for whoever may
-    redact them.
+    """A stored revision of a resource with its content. `address`: the hash it is stored under. `any_bytes`: the
+    serialised Any; of a secret, its plaintext, which only code that takes secrets out of texts may read.
     """
 
     environment: str
@@ -116,12 +122,12 @@ class ResourceContent:
 
 
 def finding_to_json(finding: Finding) -> dict[str, object]:
-    """The finding as a JSON object, in the form of the API and the database."""
+    """The finding as a JSON object, as the API answers and the database stores it."""
     return asdict(finding) | {"severity": finding.severity.value}
 
 
 def finding_from_json(data: Mapping[str, object]) -> Finding:
-    """The finding that `finding_to_json` wrote."""
+    """The finding that is stored in this JSON object; reads what `finding_to_json` wrote."""
     values = dict(data)
     severity = Severity(str(values.pop("severity")))
     return Finding(severity=severity, **values)  # type: ignore[arg-type]  # written by finding_to_json
@@ -129,12 +135,16 @@ def finding_from_json(data: Mapping[str, object]) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentPolicy:
-    """The settings of an environment, which operators decide (interfaces.md section 4). `hold`: why resource changes
-    are stopped, or empty. `node_ids`: see xdscore.environment_choice.EnvironmentChoice. `content`: what becomes of resources
-    that bring code or reach into the proxy's machine. `deep_validation`: whether an Envoy reads what is about to be
-    served. `require_if_match`: whether a write of one resource has to say which revision it was made from (decisions
-    C25). `loss_threshold`: from how many losing clients on a write is refused until whoever writes says that they mean
-    it.
+    """The settings of an environment, which operators decide (interfaces.md section 4).
+
+    `selectors`, `node_ids`: which clients the environment takes (`xdscore.environment_choice.EnvironmentChoice`).
+    `default_effect`: what holds for a name that no access rule decides.
+    `quarantine`: who may put refused revisions into quarantine.
+    `hold`: why the environment is on hold; empty: it is not.
+    `content`: what becomes of resources that bring code or reach into the proxy's machine.
+    `deep_validation`: a real Envoy reads what is about to be served.
+    `require_if_match`: a write of one resource has to say which revision it was made from (decisions C25).
+    `loss_threshold`: how many clients must lose something by a write before it needs consent.
     """
 
     selectors: tuple[Selector, ...] = ()
@@ -150,7 +160,7 @@ class EnvironmentPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ProvenContent:
-    """A version of a resource that a client acknowledged in a response."""
+    """A version of a resource that a client acknowledged; `word` is the type's."""
 
     environment: str
     word: str

@@ -20,10 +20,12 @@ Marks = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Withholding:
-    """Which clients an open quarantine withholds its revision from.
+    """Which clients do not get a revision that is in quarantine.
 
-    `acknowledged`: some client acknowledged the revision. `probed`: clients may try it, for nobody but clients decided
-    that it is out of service.
+    `refused_by`: by kind of client, the hashes (`client_mark`) of the clients that refused the revision.
+    `accepted_by`: by kind, those of the clients that took it when they were let try it.
+    `acknowledged`: some client acknowledged the revision.
+    `probed`: clients may be let try it; not where an operator put it into quarantine.
     """
 
     refused_by: Marks
@@ -33,25 +35,27 @@ class Withholding:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of clients that do not get the revision: clients of them refused it, and none that was let try took
-        it.
-        """
+        """The kinds of clients of which some refused the revision, and none that was let try took it."""
         return tuple(
             sorted(kind for kind, marks in self.refused_by.items() if marks and not self.accepted_by.get(kind))
         )
 
     @property
     def withheld_from(self) -> tuple[str, ...]:
-        """The kinds of clients that do not get the revision while the others do; empty: nobody gets it."""
+        """The kinds of clients that do not get the revision while all others do; empty where nobody gets it."""
         return self.kinds if self.acknowledged and len(self.kinds) <= MAX_KINDS else ()
 
     @property
     def over(self) -> bool:
-        """Whether every kind of client that refused the revision has taken it since."""
+        """Whether the quarantine can end: of every kind of client that refused the revision, some client has taken it
+        since.
+        """
         return bool(self.refused_by) and not self.kinds
 
     def entry(self, content: Content, reason: str) -> WithheldName:
-        """The entry to publish for the revision, where there is no older content that clients proved."""
+        """What a snapshot holds for the name while the revision is in quarantine and no older one can be served.
+        `reason` is what clients are told.
+        """
         refusers = tuple(sorted({mark for marks in self.refused_by.values() for mark in marks}))[:MAX_REFUSERS]
         may_probe = refusers if self.probed else ()
         if kinds := self.withheld_from:
@@ -60,8 +64,8 @@ class Withholding:
 
 
 def with_marks(before: Marks, more: Mapping[str, Iterable[str]]) -> Marks:
-    """Both mappings of marks together, bounded: of each kind the first marks, and no more kinds than can be told apart
-    by one.
+    """The hashes of clients in `before` and `more` together, by kind of client; of each kind the first ones, up to a
+    limit, and up to a limit of kinds.
     """
     found = dict(before)
     for kind, marks in more.items():
@@ -73,5 +77,5 @@ def with_marks(before: Marks, more: Mapping[str, Iterable[str]]) -> Marks:
 
 
 def marks_of(stored: Mapping[str, Iterable[str]]) -> Marks:
-    """The marks as a column of the database holds them, with tuples for lists."""
+    """The hashes of clients that a column of the database stores as lists, as tuples."""
     return {kind: tuple(marks) for kind, marks in stored.items()}

@@ -11,7 +11,6 @@ from enum import StrEnum
 from ipaddress import ip_address
 
 from controlplane.config.loading import Config
-from controlplane.config.values import AdsAuth
 from xdscore.environment_choice import ClientFacts, EnvironmentChoice, Selector, choose_environment
 from xdscore.server_features import DEFAULT_FEATURES, BootstrapFeature
 
@@ -91,12 +90,17 @@ class UnreachableError(ValueError):
     """No node with this id gets into the environment; the text says which one it would get into."""
 
 
-def node_for(node_id: str, environment: str, environments: tuple[EnvironmentChoice, ...]) -> Node:
-    """A node with this id whose declared facts lead to the environment. Raises UnreachableError.
+def node_for(
+    config: Config, node_id: str, environment: str, environments: tuple[EnvironmentChoice, ...], *, cluster: str = ""
+) -> Node:
+    """A node with this id that gets into the environment. Raises UnreachableError where none does.
 
-    Only for `none` mode: where identities are verified, they choose (decisions C15). A pattern with a star leaves the
-    value open, so only patterns without one are filled in.
+    Where identities are verified, they choose (decisions C15), and the node may declare any `cluster` (empty: the
+    environment's name). Elsewhere what it declares must lead there; a pattern with a star leaves the value open, so
+    only patterns without one are filled in.
     """
+    if config.ads_auth.facts.verified:
+        return Node(node_id, cluster or environment)
     selectors = next((each.selectors for each in environments if each.key == environment), ())
     for selector in (Selector(), *selectors):
         metadata = {key: glob for key, glob in selector.metadata.items() if "*" not in glob}
@@ -154,7 +158,7 @@ def files_named(config: Config) -> tuple[str, ...]:
     """The fields of ClientFiles whose paths a client's bootstrap contains."""
     if config.ads_tls is None:
         return ()
-    own = ("certificate_file", "private_key_file") if config.ads_auth is AdsAuth.MTLS else ()
+    own = ("certificate_file", "private_key_file") if config.ads_auth.facts.certificates else ()
     return (*own, "ca_certificate_file")
 
 
@@ -216,7 +220,7 @@ def _grpc_call_credentials(config: Config) -> Tree:
     """The gRPC call credentials: a client token in a file, which gRPC reads as a JWT (A97). Never over a connection
     that others can read.
     """
-    if config.ads_auth is not AdsAuth.TOKEN:
+    if not config.ads_auth.facts.tokens:
         return {}
     return {"call_creds": [{"type": "jwt_token_file", "config": {"jwt_token_file": _TOKEN}}]}
 
@@ -235,7 +239,7 @@ def _envoy_cluster(config: Config, files: ClientFiles) -> Tree:
             "http2_protocol_options": {"connection_keepalive": {"interval": "15s", "timeout": "10s"}}
         },
     }
-    if config.ads_auth is AdsAuth.TOKEN:
+    if config.ads_auth.facts.tokens:
         protocol["http_filters"] = [_ENVOY_CREDENTIAL, _ENVOY_CODEC]
     cluster: Tree = {
         "name": _CONTROL_PLANE,
@@ -253,7 +257,7 @@ def _envoy_cluster(config: Config, files: ClientFiles) -> Tree:
 
 
 def _envoy_secrets(config: Config) -> Tree:
-    if config.ads_auth is not AdsAuth.TOKEN:
+    if not config.ads_auth.facts.tokens:
         return {}
     return {"secrets": [{"name": _TOKEN_SECRET, "generic_secret": {"secret": {"filename": _AUTHORIZATION}}}]}
 
@@ -268,7 +272,7 @@ def _envoy_tls(config: Config, host: str, files: ClientFiles) -> Tree:
             ],
         }
     }
-    if config.ads_auth is AdsAuth.MTLS:
+    if config.ads_auth.facts.certificates:
         common["tls_certificates"] = [
             {
                 "certificate_chain": {"filename": files.certificate_file},

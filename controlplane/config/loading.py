@@ -13,8 +13,9 @@ from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from controlplane.config import values
-from controlplane.config.values import Address, AdsAuth, Mail, Network, Postgres, RepeatErrors, WebhookAllow
+from controlplane.config.values import Address, Mail, Network, Postgres, RepeatErrors, WebhookAllow
 from controlplane.config.variables import MEANINGS, READ_ELSEWHERE, Variable
+from xdscore.auth_modes import AuthMode
 from xdscore.limits import LIMITS, ORDERED, VARIABLE_PREFIX, Limits
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class Config:
     ads_announced: Address | None  # where data planes reach ADS; None: where it listens
     metrics_address: Address
     ads_workers: int
-    ads_auth: AdsAuth
+    ads_auth: AuthMode
     ads_tls: Tls | None
     trust_domains: tuple[str, ...]
     secret_key: str = field(repr=False)  # empty: a file in the home
@@ -134,7 +135,7 @@ def _load(read: "_Reader", directory: Path) -> Config:
         ads_announced=read.optional("PARLEY_ADS_PUBLIC_ADDRESS", values.reachable),
         metrics_address=read("PARLEY_ADS_METRICS_ADDRESS", "127.0.0.1:9102", values.address),
         ads_workers=read("PARLEY_ADS_WORKERS", "1", lambda text: values.whole(text, 1, ADS_WORKERS_MAX, "processes")),
-        ads_auth=read("PARLEY_ADS_AUTH", AdsAuth.NONE.value, lambda text: values.choice(AdsAuth, text)),
+        ads_auth=read("PARLEY_ADS_AUTH", AuthMode.NONE.value, lambda text: values.choice(AuthMode, text)),
         ads_tls=_tls(read, directory),
         trust_domains=read("PARLEY_ADS_TRUST_DOMAINS", "", values.trust_domains),
         secret_key=read.optional("PARLEY_SECRET_KEY", values.secret_key, secret=True) or "",
@@ -221,25 +222,7 @@ def _limits(read: _Reader) -> Limits:
 
 def _combinations(config: Config, *, insecure: bool) -> list[str]:
     """The problems of values that are sound alone and not together."""
-    problems: list[str] = []
-    exposed = not config.ads_address.loopback and not insecure
-    where = f"PARLEY_ADS_ADDRESS {config.ads_address} is not a loopback address"
-    if config.ads_auth is AdsAuth.NONE and exposed:
-        problems.append(
-            f"PARLEY_ADS_AUTH is none and {where}: anybody could read every resource; "
-            "set it to mtls or token, or PARLEY_INSECURE=1 to accept that."
-        )
-    if config.ads_auth is AdsAuth.TOKEN and config.ads_tls is None and exposed:
-        # decisions U6: a bearer token on a plain connection is a token given away.
-        problems.append(f"PARLEY_ADS_AUTH is token and {where}: set PARLEY_ADS_TLS_CERT and PARLEY_ADS_TLS_KEY.")
-    if config.ads_auth is AdsAuth.MTLS:
-        if config.ads_tls is None or config.ads_tls.client_ca is None:
-            problems.append(
-                "PARLEY_ADS_AUTH is mtls, which needs PARLEY_ADS_TLS_CERT, PARLEY_ADS_TLS_KEY "
-                "and PARLEY_ADS_TLS_CLIENT_CA."
-            )
-        if not config.trust_domains:
-            problems.append("PARLEY_ADS_AUTH is mtls, which needs PARLEY_ADS_TRUST_DOMAINS.")
+    problems = _authentication(config, insecure=insecure)
     if config.debounce_ms > config.debounce_max_ms:
         problems.append(
             f"PARLEY_DEBOUNCE_MS is {config.debounce_ms}: "
@@ -260,6 +243,29 @@ def _combinations(config: Config, *, insecure: bool) -> list[str]:
         )
     problems.extend(_clashes(config))
     problems.extend(_disorders(config.limits))
+    return problems
+
+
+def _authentication(config: Config, *, insecure: bool) -> list[str]:
+    """What PARLEY_ADS_AUTH asks for and does not have."""
+    problems: list[str] = []
+    mode = config.ads_auth
+    exposed = not config.ads_address.loopback and not insecure
+    where = f"PARLEY_ADS_AUTH is {mode} and PARLEY_ADS_ADDRESS {config.ads_address} is not a loopback address"
+    if mode.facts.off_loopback and exposed:
+        others = values.any_of([each.value for each in AuthMode if not each.facts.off_loopback])
+        problems.append(f"{where}: {mode.facts.off_loopback}; set it to {others}, or PARLEY_INSECURE=1 to accept that.")
+    if mode.facts.tokens and config.ads_tls is None and exposed:
+        # decisions U6: a bearer token on a plain connection is a token given away.
+        problems.append(f"{where}: set PARLEY_ADS_TLS_CERT and PARLEY_ADS_TLS_KEY.")
+    if mode.facts.certificates:
+        if config.ads_tls is None or config.ads_tls.client_ca is None:
+            problems.append(
+                f"PARLEY_ADS_AUTH is {mode}, which needs PARLEY_ADS_TLS_CERT, PARLEY_ADS_TLS_KEY "
+                "and PARLEY_ADS_TLS_CLIENT_CA."
+            )
+        if not config.trust_domains:
+            problems.append(f"PARLEY_ADS_AUTH is {mode}, which needs PARLEY_ADS_TRUST_DOMAINS.")
     return problems
 
 

@@ -7,6 +7,7 @@ never repeats the value: it may be a secret, and `controlplane.config.loading` a
 import binascii
 import re
 from base64 import urlsafe_b64decode
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -23,14 +24,6 @@ _PORT_MAX: Final = 65_535
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 # SPIFFE ID standard, section 2.1: lower case letters, digits, dots, dashes and underscores; at most 255 bytes.
 _TRUST_DOMAIN: Final = re.compile(r"[a-z0-9._-]{1,255}")
-
-
-class AdsAuth(StrEnum):
-    """How a stream proves the identity of its client."""
-
-    NONE = "none"
-    MTLS = "mtls"
-    TOKEN = "token"  # noqa: S105  the name of a mode
 
 
 class RepeatErrors(StrEnum):
@@ -150,13 +143,17 @@ def flag(text: str) -> bool:
     return text == "1"
 
 
+def any_of(words: Sequence[str]) -> str:
+    """Words joined into one phrase: `a, b or c`."""
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+
+
 def choice(kind: type[E], text: str) -> E:
     """The member of an enum whose value the text is. Raises ValueError."""
     try:
         return kind(text)
     except ValueError:
-        words = [member.value for member in kind]
-        raise ValueError(f"must be {', '.join(words[:-1])} or {words[-1]}") from None
+        raise ValueError(f"must be {any_of([member.value for member in kind])}") from None
 
 
 def path(text: str, directory: Path) -> Path:

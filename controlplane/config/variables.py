@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.config.values import any_of
+from xdscore.auth_modes import AuthMode
 from xdscore.limits import LIMITS
 
 
@@ -41,7 +43,7 @@ MEANINGS: Final = {
     "PARLEY_ADS_PUBLIC_ADDRESS": "Where data planes reach ADS, written into bootstraps; unset: where it listens.",
     "PARLEY_ADS_METRICS_ADDRESS": "Where the ADS process answers /metrics, /healthz and /readyz.",
     "PARLEY_ADS_WORKERS": "ADS processes that share the port.",
-    "PARLEY_ADS_AUTH": "How a client proves who it is: none (loopback only), mtls or token (off loopback over TLS).",
+    "PARLEY_ADS_AUTH": f"How a client proves who it is: {any_of([mode.where for mode in AuthMode])}.",
     "PARLEY_ADS_TLS_CERT": "The certificate of ADS, a PEM file; needs PARLEY_ADS_TLS_KEY.",
     "PARLEY_ADS_TLS_KEY": "The private key of ADS, a PEM file.",
     "PARLEY_ADS_TLS_CLIENT_CA": "Who signs the certificates of clients, a PEM file; needed in mtls.",

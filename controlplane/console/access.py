@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.http import urlencode
 
 from controlplane.access.cases import case_create, case_delete
@@ -41,6 +41,7 @@ from controlplane.console.access_opening import Opening, opening_of
 from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
 from controlplane.console.pages import PART, Page
 from controlplane.console.paging import Paged, paged
+from controlplane.console.places import Place, Section
 from controlplane.console.posted import number_of
 from controlplane.explain.selectors import rules_review
 from xdscore.access import Effect
@@ -72,7 +73,7 @@ class RuleLine:
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A client group in the list, with its matchers in the form in which they are typed."""
+    """A client group in the list, with its matchers, one a line, as people type them."""
 
     key: str
     trust: str
@@ -80,7 +81,7 @@ class GroupLine:
 
     @property
     def text(self) -> str:
-        """The matchers, one a line, for the form that changes the group."""
+        """The group's matchers, one a line, to edit in a form."""
         return "\n".join(self.lines)
 
 
@@ -99,12 +100,12 @@ class AccessPage(Page):
     needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The page and, where the address has a case, the result of trying it."""
+        """The page and, where the URL has a case, the result of trying it."""
         return self._page(request, environment_key)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Carry out the form's action and redirect to where it was sent from; while a group's form is open, answer what
-        the change would take from clients.
+        """Carry out the form's action and redirect to the page it was sent from. Where the form only asks, while
+        somebody edits a group, answer what clients would lose by the change.
         """
         if PART in request.headers:
             return self.foreseen(lambda: self._group_written(request.POST, environment_key, dry_run=True).loss)
@@ -155,7 +156,7 @@ class AccessPage(Page):
         return self.page(context, status=200 if error is None else error.status)
 
     def _tried(self, given: QueryDict, environment_key: str) -> dict[str, object]:
-        """The template values for the case in the address and its result; nothing where it has none."""
+        """The template values for the case in the URL and its result; empty where the URL has none."""
         if not given.get("name"):
             return {}
         try:
@@ -271,13 +272,13 @@ class AccessPage(Page):
 
 
 class RulePage(Page):
-    """The page to create an access rule, or to change the one whose id is in the address."""
+    """The page to create an access rule or, where the URL has an `id`, to change that one."""
 
     template = "access/rule.html"
     needs = {"GET": Role.ACCESS_EDITOR, "POST": Role.ACCESS_EDITOR}
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The form, filled with the rule of this `id` or with the values in the address."""
+        """The form, filled with the stored rule where the URL has an `id`, else with the values in the URL."""
         if "id" in request.GET:
             rule = rule_get(environment_key=environment_key, rule_id=number_of(request.GET, "id"))
             return self._page(rule.draft, rule.id)
@@ -291,8 +292,8 @@ class RulePage(Page):
         return self._page(draft, 0, first="first" in given, instead=instead)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Store the rule; while the form is open, answer what the rule would take from
-        clients.
+        """Store the rule. Where the form only asks, while somebody fills it in, answer what clients would lose by the
+        rule.
         """
         number = number_of(request.POST, "id") if request.POST.get("id") else 0
         draft, first = _draft_of(request.POST), request.POST.get("place") == "first"
@@ -310,7 +311,7 @@ class RulePage(Page):
 
     @property
     def leave(self) -> str:
-        """The address to which cancelling leads: the form with the rule as it is stored, or the list of rules."""
+        """The URL to which cancelling leads: the form with the stored rule, or the list of rules."""
         number = self.request.POST.get("id", "")
         own = reverse("access-rule", args=[self.here.key])
         return f"{own}?{urlencode({'id': number})}" if number else reverse("access", args=[self.here.key])
@@ -385,7 +386,7 @@ def _draft_of(given: QueryDict) -> RuleDraft:
 
 
 def _case_of(given: QueryDict) -> Case:
-    """The case that a form describes. Raises InputInvalid."""
+    """The case that the fields of a form describe. Raises InputInvalid."""
     kind = by_word.get(given.get("type", ""))
     if kind is None:
         raise InputInvalid("Choose a resource type. Nothing was changed.")
@@ -398,3 +399,10 @@ def _case_of(given: QueryDict) -> Case:
         node_cluster=given.get("cluster", "").strip()[:_MAX_FACT_CHARS],
     )
     return Case(facts, kind.word, name, _EFFECTS.get(given.get("expect", ""), Effect.ALLOW))
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/access", AccessPage.as_view(), name="access"),
+    path("e/<str:environment_key>/access/rule", RulePage.as_view(), name="access-rule"),
+]
+PLACES = (Place(Section.CONFIGURATION, 20, "Access", "shield-lock", "access", also=("access-rule",)),)

@@ -16,8 +16,10 @@ from xdscore.resource_types import by_word
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The warning that a rule opens something to every client. `confirms` is what a form sends whose reader has agreed
-    to exactly this; empty where the rule speaks of groups, which somebody chose, or says so already.
+    """The warning that an access rule would let every client read something.
+
+    `confirms`: the text that the form has to send once its reader has agreed to exactly this. Empty where nobody needs
+    to agree: the rule is for chosen groups, or lets every client read this already.
     """
 
     sentence: str
@@ -25,9 +27,9 @@ class Opening:
 
 
 def opening_of(draft: RuleDraft, *, number: int, first: bool, environment_key: str, limits: Limits) -> Opening | None:
-    """The warning about a rule that allows something to every client; None for a rule that opens nothing: one that
-    refuses, is not in force, or has no good pattern. `number` is the rule's, 0 for one that is not stored yet. Raises
-    NotFound.
+    """The warning about an access rule that allows something; None for a rule that does not: one that denies or hides,
+    is not enabled, or has no valid pattern. `number`: the rule's id, 0 for a new one; `first`: it is to go before all
+    others. Raises NotFound.
     """
     if draft.effect is not Effect.ALLOW or not draft.enabled or pattern_problem(draft.pattern, limits):
         return None
@@ -43,7 +45,7 @@ def opening_of(draft: RuleDraft, *, number: int, first: bool, environment_key: s
 
 
 def _stands(table: AccessTable, draft: RuleDraft, number: int) -> bool:
-    """Whether this rule, as it is stored, already opens the same to every client."""
+    """Whether the access rule with this id, as it is stored, already allows what the draft does."""
     same = RuleState(number, replace(draft, message="")).rule
     return any(replace(rule, message="") == same for rule in table.rules)
 
@@ -58,7 +60,9 @@ def _what(draft: RuleDraft) -> str:
 
 
 def _effects(table: AccessTable, draft: RuleDraft, *, number: int, first: bool) -> Sequence[str]:
-    """Sentences about which rules decide less, or nothing, once this one is in force; it may be among them."""
+    """Sentences about rules that would decide less, or nothing, once the draft is in force; the draft may be among
+    them. `number`: its id, 0 for a new rule; `first`: it is to go before all others.
+    """
     own = number or max((rule.number for rule in table.rules), default=0) + 1
     after = _after(table, RuleState(own, draft).rule, replaces=bool(number), first=first)
     new = {rule for rule, _ in rules_shadowed(after)} - {rule for rule, _ in rules_shadowed(table)}
@@ -73,14 +77,16 @@ def _effects(table: AccessTable, draft: RuleDraft, *, number: int, first: bool) 
 
 
 def _after(table: AccessTable, made: Rule, *, replaces: bool, first: bool) -> AccessTable:
-    """The table with this rule in it: in the place of the one of its number, or before or behind all others."""
+    """The table with the rule `made` in it: in the place of the rule with its id (`replaces`), or else before (`first`)
+    or behind all others.
+    """
     if replaces:
         return replace(table, rules=tuple(made if rule.number == made.number else rule for rule in table.rules))
     return replace(table, rules=(made, *table.rules) if first else (*table.rules, made))
 
 
 def _overruled(table: AccessTable, draft: RuleDraft) -> Iterator[Rule]:
-    """The rules that refuse some of what the draft, before all others, would decide."""
+    """The rules that deny or hide something that the draft would decide instead, were it before all others."""
     for rule in table.matching(draft.pattern):
         same_type = not draft.types or not rule.types or not rule.types.isdisjoint(draft.types)
         if rule.effect is not Effect.ALLOW and same_type:

@@ -24,7 +24,9 @@ _MAX_MATCHERS: Final = 100
 
 
 def rule_sentence(draft: RuleDraft) -> str:
-    """A sentence that says what a rule does, in the order in which people ask: for whom, what, how."""
+    """A sentence that says for whom an access rule is, what it is about, and whether it allows, denies or hides
+    that.
+    """
     who = f"Clients in {any_of(draft.client_groups)}" if draft.client_groups else "All clients"
     kinds = tuple(f"{by_word[word].title.lower()}s" for word in draft.types)
     what = any_of(kinds, " and ") if kinds else "everything" if draft.pattern == "*" else "whatever"
@@ -39,7 +41,7 @@ def rule_sentence(draft: RuleDraft) -> str:
 
 
 def matcher_line(matcher: Selector) -> str:
-    """A matcher on one line, as it is typed and as `matchers_of` reads it."""
+    """A matcher as one line of text, which `matchers_of` can read."""
     parts = [
         f"{word}={value}"
         for word, value in (
@@ -53,8 +55,8 @@ def matcher_line(matcher: Selector) -> str:
 
 
 def matchers_of(text: str) -> tuple[Selector, ...]:
-    """The matchers of a text, one for each line that is not empty: `cluster=edge metadata.zone=eu-*`, all of which must
-    match.
+    """The matchers in a text: one for each line that is not empty, such as `cluster=edge metadata.zone=eu-*`. A client
+    fits one when all patterns of the line match.
 
     Raises InputInvalid naming the first line that cannot be read.
     """

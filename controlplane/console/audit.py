@@ -7,12 +7,13 @@ from typing import Final
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import environment_list
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 
@@ -24,8 +25,12 @@ _AS_WORDS: Final = str.maketrans("._-", "   ")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An audit entry in the list. `url`: the page about its subject, if there is one; `principal` is the id of who did
-    it; `reason` is what they said of it; `detail` the rest, as it is stored.
+    """An audit entry in the list.
+
+    `principal`: the id of who did it; `actor` is their name.
+    `url`: the page about what it was done to; empty where there is none.
+    `reason`: why, in their words.
+    `detail`: everything else that the entry has, as JSON.
     """
 
     id: int
@@ -42,15 +47,17 @@ class Line:
 
 
 class AuditPage(Page):
-    """The page of audit entries of the environments one may see, newest first; entries of no environment are for
-    administrators of all.
+    """The page with the audit log of the environments that the user may see, newest first. Entries that belong to no
+    environment are shown to administrators of all environments.
     """
 
     template = "audit/list.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One page of audit entries, from the one behind `before` on."""
+        """One page of the audit log: entries older than the one whose id is `before` in the URL; without it, the
+        newest.
+        """
         asked = {name: request.GET.get(name, "").strip()[:_MAX_TEXT] for name in _FILTERS}
         environments = self._environments(asked["environment"])
         before = request.GET.get("before", "")
@@ -74,8 +81,8 @@ class AuditPage(Page):
         return self.page(context)
 
     def _environments(self, wanted: str) -> tuple[str, ...]:
-        """The environments whose entries are shown: the wanted one, or all that the user may see. Raises NotFound for
-        one they may not see.
+        """The keys of the environments whose entries are shown: `wanted` or, where that is empty, all that the user may
+        see. Raises NotFound for one they may not see.
         """
         if wanted:
             return (environment_visible(self.principal, wanted).key,)
@@ -105,8 +112,8 @@ def _line(event: AuditEvent) -> Line:
 
 
 def _page_of(event: AuditEvent) -> str:
-    """The address of the page about an entry's subject; empty where there is none. Subjects of changes and incidents
-    are their ids, which have pages; a change's page says if it is gone.
+    """The URL of the page about what an audit entry tells of; empty where there is none. A page for a change or
+    incident is linked without looking whether it still exists.
     """
     noun = event.verb.partition(".")[0]
     if noun not in ("change", "incident"):
@@ -115,3 +122,9 @@ def _page_of(event: AuditEvent) -> str:
         return reverse(noun, args=[str(UUID(event.subject))])
     except ValueError:
         return ""
+
+
+urlpatterns = [
+    path("audit", AuditPage.as_view(), name="audit"),
+]
+PLACES = (Place(Section.ADMINISTRATION, 40, "Audit", "history", "audit", of_environment=False),)

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 
 from controlplane.access.choices import EditSubject
 from controlplane.access.selectors import edits_of_change, secret_findings
@@ -32,6 +32,7 @@ from controlplane.console.live import shared
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.places import Place, Section
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
@@ -55,8 +56,12 @@ _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """A change in the list. `refused`: clients that refuse it now; `lost`: clients that lost something by it, while
-    nobody took it back; `undone_by`: the rollback or undo that took it back.
+    """A change in the list.
+
+    `edits`: how many resources it wrote.
+    `refused`: how many clients refuse something of it now.
+    `lost`: how many clients lost something by it; 0 once it is taken back.
+    `undone_by`: the rollback or undo that took it back; None while it is in force.
     """
 
     change: Change
@@ -68,14 +73,14 @@ class ChangeLine:
 
     @property
     def look(self) -> str:
-        """The key of the change's badge."""
+        """The key in `states.LOOKS` of the badge that shows how the change stands."""
         return look_of_change(self.status)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A name that the change wrote, whose revision is still current, and that is not served as written; `look`: the key
-    of its badge.
+    """A name that the change wrote and that is not served as it wrote it, while no later change wrote it. `look`: the
+    key in `states.LOOKS` of the badge that shows how the name stands.
     """
 
     held: HeldBackName
@@ -84,9 +89,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """How far a change has come: for the page and for the part of it that refreshes.
+    """How far a change has come, for its page and for the part of the page that is refreshed.
 
-    `undone_by`: the rollback or undo that took it back.
+    `undone_by`: the rollback or undo that took it back; None while it is in force.
     """
 
     progress: ChangeProgress
@@ -98,22 +103,26 @@ class Became:
 
     @property
     def look(self) -> str:
-        """The key of the change's badge."""
+        """The key in `states.LOOKS` of the badge that shows how the change stands."""
         return look_of_change(self.status)
 
     @property
     def decided(self) -> bool:
-        """Whether builder and clients have finished with the change, so that nothing more will be learnt."""
+        """Whether nothing more will be learnt of the change: its build is over, and each client that was sent it has
+        answered or been silent for too long.
+        """
         return self.progress.state.final and (self.progress.state is not ChangeState.PUBLISHED or self.delivery.settled)
 
     @property
     def open_answers(self) -> int:
-        """The number of clients that were sent the change, have not answered, and still may."""
+        """How many clients were sent the change and have neither answered nor been silent for too long."""
         return max(0, self.delivery.clients - self.delivery.acked - self.delivery.nacked - self.delivery.silent)
 
     @property
     def shares(self) -> list[tuple[str, float, float]]:
-        """The parts of the progress bar: (tone, start, width), start and width in percent."""
+        """The coloured parts of the progress bar: (tone, start, width), where start and width are percent of the
+        bar.
+        """
         total = self.delivery.clients or 1
         parts = (("good", self.delivery.acked), ("bad", self.delivery.nacked), ("warn", self.delivery.silent))
         found, start = [], 0.0
@@ -126,7 +135,7 @@ class Became:
 
 @dataclass(frozen=True, slots=True)
 class AccessLine:
-    """An access rule or client group that a change edited; `text` is the unified difference."""
+    """An access rule or client group that a change edited. `text`: the unified difference between before and after."""
 
     noun: str
     number: int
@@ -135,10 +144,11 @@ class AccessLine:
 
 
 class _Live(TypedDict):
-    """The template values of a change's page that may differ while it is open.
+    """The template values of a change's page that may differ each time the page refreshes.
 
-    `incidents`: those of refusals; `lost`: what clients lose by it, None where that is nothing or was over in time.
-    `denied`: of a change that decides who may read what, how many connected clients ask for what they may not read now.
+    `incidents`: incidents of clients that refuse something of it.
+    `lost`: what clients lose by it; None where that is nothing, or ended before there was an incident.
+    `denied`: of a change of access, how many connected clients ask for something that they may not read now.
     """
 
     became: Became
@@ -153,7 +163,7 @@ class ChangesPage(Page):
     template = "changes/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the changes that fit the filters in the address."""
+        """One page of the changes that fit the filters in the URL."""
         kinds = {each.value: each for each in ChangeKind}
         kind = kinds.get(request.GET.get("kind", ""))
         author, text = (request.GET.get(key, "").strip()[:150] for key in ("author", "text"))
@@ -200,7 +210,7 @@ class ChangePage(Page):
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, change_id: UUID) -> HttpResponse:
-        """The page or, with `?part=progress`, the part of it that may differ while it is open."""
+        """The page of the change; with `?part=progress`, only the part that is refreshed while the page is open."""
         change = _visible(self, change_id)
         if request.GET.get("part") == "progress":
             live = shared(f"change/{change_id}", lambda: _live(change))
@@ -247,13 +257,13 @@ class ChangePage(Page):
 
 
 class ChangeUndoPage(Page):
-    """The page to undo a change: what that would do or what stands in its way, and a field for the reason."""
+    """The page to undo a change: what undoing does or what stands in its way, and a form for the reason."""
 
     template = "changes/undo.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest, change_id: UUID, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The form to undo the change, with an error if there was one."""
+        """The form to undo the change; with `error`, what went wrong when it was sent."""
         change = _visible(self, change_id)
         undo_require(self.principal, change)
         back = undone_by(environment_key=self.here.key, changes=[change]).get(change.generation)
@@ -278,7 +288,7 @@ class ChangeUndoPage(Page):
         return self.page(context, status=error.status if error is not None and request.method == "POST" else 200)
 
     def post(self, request: HttpRequest, change_id: UUID) -> HttpResponse:
-        """Undo the change and redirect to the new one."""
+        """Undo the change, then redirect to the new change that did so."""
         change = _visible(self, change_id)
         undo_require(self.principal, change)
         try:
@@ -297,8 +307,8 @@ class ChangeUndoPage(Page):
 
 
 def _visible(page: Page, change_id: UUID) -> Change:
-    """The change with this id, whose environment becomes the page's. Raises NotFound in the same words whether it is
-    unknown or the user may not see it.
+    """The change with this id; sets the page's environment to the change's. Raises NotFound, with one text, where there
+    is none and where the user may not see it.
     """
     change = change_get(public_id=str(change_id))
     if not page.principal.may(Role.VIEWER, change.environment.key):
@@ -364,3 +374,11 @@ def _lost(change: Change, progress: ChangeProgress, incidents: tuple[IncidentVal
     if change.loss is None or (incident is None and progress.state is not ChangeState.SAVED):
         return None
     return Lost(loss_from_json(change.loss), incident)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/changes", ChangesPage.as_view(), name="changes"),
+    path("changes/<uuid:change_id>", ChangePage.as_view(), name="change"),
+    path("changes/<uuid:change_id>/undo", ChangeUndoPage.as_view(), name="change-undo"),
+]
+PLACES = (Place(Section.CONFIGURATION, 30, "Changes", "git-commit", "changes", also=("change",)),)

@@ -9,12 +9,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.builder.selectors import change_progress
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.bootstraps import (
-    Node,
     UnreachableError,
     Variant,
     envoy_bootstrap,
@@ -41,10 +41,10 @@ from controlplane.clients.selectors import (
 from controlplane.clients.troubles import troubles_of
 from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
-from controlplane.config.values import AdsAuth
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
+from controlplane.console.places import Place, Section
 from controlplane.explain.deliveries import client_deliveries
 from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
@@ -84,8 +84,8 @@ _UNDERSTANDS_UNKNOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event in the life of a client. `state` is the key of its badge; `text` is what the client said, if
-    anything.
+    """An event in the life of a client. `state`: the key in `states.LOOKS` of its badge; `text`: what the client said,
+    empty where it said nothing.
     """
 
     at: datetime
@@ -97,8 +97,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A client in the list: which names it asks for and cannot have, the groups it belongs to, on how many names its
-    own report differs, and whether it reads the reasons Parley sends, in a word and in a sentence.
+    """A client in the list.
+
+    `told`: how many names it asks for and is told that it cannot have.
+    `groups`: the keys of the client groups it belongs to.
+    `differing`: on how many names its own report differs from what Parley believes.
+    `reads`, `why`: whether it reads the reasons that Parley sends, in a word and in a sentence.
     """
 
     line: ClientLine
@@ -110,13 +114,15 @@ class Shown:
 
     @property
     def look(self) -> str:
-        """The key of the client's badge."""
+        """The key in `states.LOOKS` of the badge that shows how the client stands."""
         return client_status(self.line.standing, self.told).value
 
 
 @dataclass(frozen=True, slots=True)
 class OfChange:
-    """The filter of the list by a change: the clients that were sent it, or those that gave one answer."""
+    """A filter of the list of clients by what they did with a change: were sent it, or gave one answer (`answer`).
+    `id`: the change's; `clients`: the ids of the clients that did.
+    """
 
     id: str
     answer: Answer
@@ -124,7 +130,7 @@ class OfChange:
 
     @property
     def says(self) -> str:
-        """The words for what the clients of this filter did, before the change's name."""
+        """What the clients of this filter did, in words to which the change's name is added, such as "were sent"."""
         return _ANSWERED[self.answer]
 
 
@@ -134,7 +140,7 @@ class ClientsPage(Page):
     template = "clients/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the clients that fit the filters in the address."""
+        """One page of the clients that fit the filters in the URL."""
         text = request.GET.get("q", "").strip()[:_MAX_TEXT]
         standing, family = request.GET.get("state", ""), request.GET.get("family", "")
         number = page_number(request)
@@ -168,7 +174,7 @@ class ClientsPage(Page):
 
 
 def _of_change(request: HttpRequest, environment_key: str) -> OfChange | None:
-    """The filter by a change that the address asks for; None where it asks for none. Raises NotFound for a change of
+    """The filter by a change that the URL asks for; None where it asks for none. Raises NotFound for a change of
     another environment.
     """
     asked = request.GET.get("change", "")[:_MAX_TEXT]
@@ -187,13 +193,15 @@ def _of_change(request: HttpRequest, environment_key: str) -> OfChange | None:
 
 
 class ClientPage(Page):
-    """The page of one client: who it is, what it asks for and has, its events, and the file to start it with."""
+    """The page of one client: who it is, what it asks for and has, its events, and the bootstrap file to start it
+    with.
+    """
 
     template = "clients/client.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
-        """The page of the client or, with `?part=tail`, its latest events alone."""
+        """The page of the client; with `?part=tail`, only its latest events."""
         client = self._visible(client_id)
         if request.GET.get("part") == "tail":
             return self.part("clients/tail.html", {"events": shared(f"client/{client_id}", lambda: _tail(client_id))})
@@ -221,7 +229,7 @@ class ClientPage(Page):
         return self.page(context)
 
     def _visible(self, client_id: str) -> ClientSummary:
-        """The client with this id. Raises NotFound in the same words whether it is unknown or the user may not see
+        """The client with this id. Raises NotFound, with one text, where there is none and where the user may not see
         it.
         """
         try:
@@ -248,7 +256,7 @@ def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
 
 
 def looks_of(lines: Sequence[ClientLine]) -> list[tuple[ClientLine, str]]:
-    """The clients of these lines, each with the key of its badge."""
+    """Each of these clients with the key in `states.LOOKS` of the badge that shows how it stands."""
     told = told_of(clients=[line.client for line in lines])
     return [(line, client_status(line.standing, told[line.client.id]).value) for line in lines]
 
@@ -265,7 +273,7 @@ def _tail(client_id: str) -> list[Event]:
 def _events(
     streams: tuple[StreamView, ...], refusals: tuple[NackView, ...], subscriptions: tuple[SubscriptionView, ...]
 ) -> list[Event]:
-    """The stored events of a client, newest first. Of responses and ACKs the last of each type is stored."""
+    """The stored events of a client, newest first. Of responses and ACKs, only the last of each type is stored."""
     events = [
         Event(each.sent_at, "SENT", "response", f"the last one of {each.type}")
         for each in subscriptions
@@ -299,15 +307,22 @@ def _events(
 
 
 def _bootstrap(client: ClientSummary) -> str:
-    """The bootstrap file to start this client with; empty where no selector leads a client of this name here."""
+    """The bootstrap file to start this client with; empty where no selector leads a client with its node id to its
+    environment.
+    """
     config: Config = settings.PARLEY
-    if config.ads_auth is AdsAuth.NONE:
-        try:
-            node = node_for(client.node_id, client.environment, tuple(state.choice for state in environment_list()))
-        except UnreachableError:
-            return ""
-    else:
-        node = Node(client.node_id, client.node_cluster or client.environment)
+    choices = tuple(state.choice for state in environment_list())
+    try:
+        node = node_for(config, client.node_id, client.environment, choices, cluster=client.node_cluster)
+    except UnreachableError:
+        return ""
     envoy = client.family is ClientFamily.ENVOY
     tree = envoy_bootstrap(config, node, Variant.SOTW) if envoy else grpc_bootstrap(config, node)
     return json.dumps(tree, indent=2)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/clients", ClientsPage.as_view(), name="clients"),
+    path("clients/<str:client_id>", ClientPage.as_view(), name="client"),
+]
+PLACES = (Place(Section.NOW, 40, "Clients", "plug-connected", "clients", also=("client",)),)

@@ -11,7 +11,7 @@ _THEMES: Final = (("auto", "device-desktop"), ("light", "sun"), ("dark", "moon")
 
 
 def console(request: HttpRequest) -> dict[str, object]:
-    """The template values of every page: the theme, all themes with their icons and, for those who are signed in,
-    Parley's version.
+    """The template values that every page has: the theme, all themes with their icons and, for users who are signed in,
+    the version of Parley.
     """
     return {"theme": theme_of(request), "themes": _THEMES, "running_version": BUILD_VERSION}

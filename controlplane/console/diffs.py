@@ -11,8 +11,8 @@ _KINDS: Final = {"+": "added", "-": "removed", "@": "place", " ": "same"}
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """A line of a unified difference. `kind` is added, removed, same or place; `sign` is what a reader without colours
-    sees.
+    """A line of a unified difference. `kind`: added, removed, same or place; `sign`: the character at its beginning, by
+    which it can be read without colours.
     """
 
     kind: str
@@ -21,13 +21,15 @@ class DiffLine:
 
 
 def lines_of(text: str) -> list[DiffLine]:
-    """The lines of a text of `xdscore.schema.differences.unified_text` without the two that name the sides."""
+    """The lines of a unified difference, without the first two, which name the two sides. `text`: as made by
+    `xdscore.schema.differences.unified_text`.
+    """
     return list(_lines(text))
 
 
 def first_changed(text: str) -> int:
-    """The number of the first line of the newer side that a unified difference adds, or behind which it takes something
-    away; 0 where there is none.
+    """The line of the newer text at which a unified difference (`text`) first differs: one that is added, or that
+    stands where one was removed. Counted from 1; 0 where nothing differs.
     """
     number = 0
     for line in lines_of(text):

@@ -29,7 +29,9 @@ from xdscore.snapshot import content_version
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text to store as a resource. `kind` None and an empty name: a new resource, whose text has both."""
+    """A text to store as a resource. `kind` and `name`: the stored resource that it is to replace; None and empty for a
+    new one, whose type and name stand in the text.
+    """
 
     environment: str
     text: str
@@ -38,15 +40,20 @@ class Draft:
 
     @property
     def expected(self) -> Expected:
-        """The type and name that the text must have."""
+        """The type and name that the text must have; any, for a new resource."""
         return Expected(self.kind.word, self.name) if self.kind is not None else Expected()
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A draft that can be stored: what that would change, which clients may see it, and which would be sent it now;
-    what it would need, and what needs it already. `difference` is empty for none. `status` is that of the stored
-    revision with the same content, None where there is none; `refusal`: clients refuse this very content.
+    """A draft that can be stored, and what would come of it.
+
+    `action`, `difference`: created, updated or nothing, and the unified difference of the manifests (empty: none).
+    `reach`: which clients may read it.
+    `impact`: which connected clients would be sent it or lose it.
+    `needs`, `used_by`: the resources that it refers to, and those that refer to it.
+    `status`: that of the stored revision with the same content; None where there is none.
+    `refusal`: the clients that refuse this very content; None where there are none.
     """
 
     parsed: ParsedResource
@@ -62,7 +69,9 @@ class Checked:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing speaks against the draft: content that is quarantined, held back or refused is not sound."""
+        """Whether nothing is known against the content of the draft: it is not in quarantine, held back or refused by
+        clients.
+        """
         return self.refusal is None and (self.status is None or self.status.status in _SOUND)
 
 
@@ -70,7 +79,7 @@ _SOUND: Final = frozenset({Status.PUBLISHED, Status.WAITING})
 
 
 class NameTaken(Conflict):
-    """A new resource has the name of one that exists: nothing is overwritten unless somebody says so."""
+    """A new resource has the name of a stored one, which is not overwritten without asking."""
 
     def __init__(self, draft: Draft, manifest: Manifest, parsed: ParsedResource, revision: int) -> None:
         self.kind, self.name, self.revision = parsed.type, parsed.name, revision
@@ -89,12 +98,12 @@ class NameTaken(Conflict):
 
 
 def media_of_text(text: str) -> Media:
-    """The media type of a text: JSON begins with a bracket or a brace; everything else is YAML."""
+    """Whether a text is JSON or YAML: JSON begins with a bracket or a brace, everything else is YAML."""
     return Media.JSON if text.lstrip()[:1] in ("{", "[") else Media.YAML
 
 
 def manifests_of_text(text: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of a text, and notes on what was left out. Raises InputUnreadable and InputInvalid."""
+    """The manifests in a text, and findings about what was left out. Raises InputUnreadable and InputInvalid."""
     media = media_of_text(text)
     read = read_text(text.encode("utf-8", "replace"), media, manifest_limits())
     if read.findings:
@@ -103,8 +112,8 @@ def manifests_of_text(text: str) -> tuple[tuple[Manifest, ...], tuple[Finding, .
 
 
 def draft_check(draft: Draft) -> Checked:
-    """Check what storing the draft would do, without storing it. Raises InputUnreadable and InputInvalid with every
-    finding, Conflict, and for a new one NameTaken.
+    """What storing the draft would do, without storing it. Raises InputUnreadable and InputInvalid with every finding,
+    Conflict, and NameTaken for a new resource.
     """
     manifest = _one(draft)
     read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
@@ -148,7 +157,9 @@ def draft_save(
     request_id: str,
     consent: Consent,
 ) -> ChangeMade:
-    """Store the draft as a change. Raises what `change_apply` raises, with lines, and NameTaken for a new one."""
+    """Store the draft as a change, under the condition `expect`. Raises what `change_apply` raises, its findings with
+    lines of the text, and NameTaken for a new resource.
+    """
     manifest = _one(draft)
     read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
     edits = puts_of(read, expect=expect)

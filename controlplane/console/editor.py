@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.manifests import manifest_of
@@ -32,7 +32,9 @@ from xdscore.schema.yaml_out import yaml_of
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The values of the editor's form. `revision` is the one the text was made from, 0 for a new resource."""
+    """The values of the editor's form. `revision`: the number of the revision that the text was made from; 0 for a new
+    resource.
+    """
 
     text: str
     revision: int = 0
@@ -41,7 +43,7 @@ class Form:
 
 
 class EditorPage(Page, ABC):
-    """The base of the pages that edit a resource, new or stored."""
+    """The base class of the pages with an editor: for a new resource, and for a stored one."""
 
     template = "resources/edit.html"
     needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
@@ -50,13 +52,13 @@ class EditorPage(Page, ABC):
 
     @abstractmethod
     def stored(self) -> Form:
-        """The values that the form starts with."""
+        """The values with which the form is shown at first."""
 
     def subject_checked(self) -> None:
-        """Raise NotFound where the address names no resource that can be edited."""
+        """Raise NotFound where the URL names no resource that can be edited. Does nothing for a new resource."""
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Check or save the text of the form, or complete it."""
+        """Check the text of the form, save it, or suggest how it may go on, whichever the form asks for."""
         self.subject_checked()
         if request.POST.get("action") == "complete":
             return self._completed(request.POST.get("before", ""))
@@ -87,8 +89,8 @@ class EditorPage(Page, ABC):
         return _led(reverse("change", args=[made.change_id]), part=part)
 
     def _instead(self, error: ControlPlaneError, given: Form) -> dict[str, object]:
-        """The template values that lead to the resource whose name a new one would take, and offer to take the text
-        there. A text that may hold secrets is taken nowhere.
+        """The template values of a link to the stored resource whose name a new one would take, and of a button that
+        takes the text there. No button where the text may hold secrets.
         """
         if not isinstance(error, NameTaken):
             return {}
@@ -101,7 +103,7 @@ class EditorPage(Page, ABC):
         }
 
     def _completed(self, before: str) -> HttpResponse:
-        """The words that may follow at the end of this text, as JSON for the script of the open page."""
+        """The words that may follow the text `before`, as JSON for the editor's script."""
         try:
             _within_limit(before)
         except InputTooLarge:
@@ -127,7 +129,7 @@ class EditorPage(Page, ABC):
         return self.form_page(form, {**found, "not_shown": not_shown, "lines": not not_shown}, status)
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
-        """The page with the form filled with these values."""
+        """The editor's page, its form filled with the values of `form`."""
         shared: dict[str, object] = {
             "form": form,
             "kind": self.kind,
@@ -138,20 +140,22 @@ class EditorPage(Page, ABC):
 
 
 class NewResourcePage(EditorPage):
-    """The page to create a resource; its text says of what type it is and how it is called."""
+    """The page to create a resource, whose type and name stand in the text."""
 
     def stored(self) -> Form:
-        """The starter text of the type in the address, with a name that is not taken in this environment."""
+        """A starter text for the type in the URL, with a name that no resource of the environment has."""
         starter = STARTERS.get(self.request.GET.get("type", ""), STARTERS["cluster"])
         there = resource_list(environment_key=self.here.key, kind=by_word[starter.word])
         return Form(starter.free(lambda names: set(there.filter(name__in=names).values_list("name", flat=True))))
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The form with a starter text."""
+        """The editor's page with a starter text."""
         return self.form_page(self.stored(), self._types())
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
-        """The page with the form filled with these values, and the types to choose from."""
+        """The editor's page, its form filled with the values of `form`, and the types for which there is a starter
+        text.
+        """
         return super().form_page(form, {**self._types(), **context}, status)
 
     def _types(self) -> dict[str, object]:
@@ -163,12 +167,12 @@ class ResourceEditPage(EditorPage):
     """The page to edit a stored resource."""
 
     def setup(self, request: HttpRequest, *args: object, **kwargs: object) -> None:
-        """Read the resource's type and name from the address."""
+        """Read the resource's type and name from the URL."""
         super().setup(request, *args, **kwargs)
         self.kind, self.name = kind_of(request), request.GET.get("name", "")
 
     def stored(self) -> Form:
-        """The stored resource as the form's values. Raises NotFound."""
+        """The manifest, owner and revision of the stored resource, for the form. Raises NotFound."""
         kind, name = subject_of(self.request)
         content = resource_get(environment_key=self.here.key, kind=kind, name=name)
         if kind.secret:
@@ -178,15 +182,15 @@ class ResourceEditPage(EditorPage):
         return Form(yaml_of(manifest_of(content)), content.revision, "", content.owner)
 
     def subject_checked(self) -> None:
-        """Raise NotFound unless the address has a type and name that a resource can have."""
+        """Raise NotFound unless the URL has a type and a name that a resource can have."""
         subject_of(self.request)
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The form with the stored resource."""
+        """The editor's page with the manifest of the stored resource."""
         return self.form_page(self.stored(), {})
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
-        """The page with the form filled with these values, and the status of the stored resource."""
+        """The editor's page, its form filled with the values of `form`, and the status of the stored resource."""
         kind, name = subject_of(self.request)
         return super().form_page(form, {"line": line_of(self.here.key, kind, name), **context}, status)
 
@@ -214,5 +218,13 @@ def _within_limit(text: str) -> None:
 
 
 def _led(url: str, *, part: bool) -> HttpResponse:
-    """Redirect to the page of the result; a script (`part`) gets the address and goes there itself."""
+    """Redirect to the page of the result. For a script (`part`), which cannot be redirected, answer the URL, to which
+    it goes.
+    """
     return HttpResponse(status=201, headers={"Location": url}) if part else redirect(url)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/resources/new", NewResourcePage.as_view(), name="resource-new"),
+    path("e/<str:environment_key>/resource/edit", ResourceEditPage.as_view(), name="resource-edit"),
+]

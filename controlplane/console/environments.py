@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.access.checks import pattern_problem, selector_findings
 from controlplane.access.services import default_effect_check
@@ -25,6 +26,7 @@ from controlplane.clients.selectors import connected_counts
 from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.access_words import matcher_line, matchers_of
 from controlplane.console.pages import PART, Page
+from controlplane.console.places import Place, Section
 from controlplane.console.posted import whole_of
 from controlplane.console.states import look_of_environment
 from controlplane.incidents.selectors import incident_open_counts
@@ -51,7 +53,7 @@ CONTENT_TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An environment in the list."""
+    """An environment in the list, with how it stands, and how many clients and unresolved incidents it has."""
 
     state: EnvironmentState
     status: EnvironmentStatus
@@ -60,18 +62,20 @@ class Row:
 
     @property
     def look(self) -> str:
-        """The key of the environment's badge."""
+        """The key in `states.LOOKS` of the badge that shows how the environment stands."""
         return look_of_environment(self.status.status)
 
 
 class EnvironmentsPage(Page):
-    """The page with the environments that the user may see, in the order in which clients try them."""
+    """The page with the environments that the user may see, in the order in which clients are matched with them."""
 
     template = "console/environments.html"
     needs = {"GET": None, "POST": Role.ADMIN}
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
-        """The list of environments and, for administrators, a form to create one."""
+        """The list of environments and, for administrators, a form to create one; with `error`, what went wrong when
+        that was sent.
+        """
         clients, incidents = connected_counts(), incident_open_counts()
         seen = [each for each in environment_list() if self.principal.may(Role.VIEWER, each.key)]
         statuses = environment_statuses(environments=seen)
@@ -97,13 +101,13 @@ class EnvironmentsPage(Page):
 
 
 class EnvironmentPage(Page):
-    """The page of one environment: its settings, each changed by whoever holds the role for it."""
+    """The page of one environment: its settings, each of which needs a role to change."""
 
     template = "console/environment.html"
     needs = {"GET": Role.VIEWER, "POST": Role.VIEWER}
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The environment's settings as they are now."""
+        """The environment's settings as they are now; with `error`, what went wrong when a form was sent."""
         policy = self.here.policy
         stances = stances_of(policy.content)
         context = {
@@ -126,7 +130,9 @@ class EnvironmentPage(Page):
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Change the setting that the form names; while the form is open, answer what that would take from clients."""
+        """Change the setting that the form names. Where the form only asks, while somebody fills it in, answer what
+        clients would lose by it.
+        """
         if PART in request.headers:
             return self.foreseen(lambda: self._changed(request.POST, dry_run=True).loss)
         try:
@@ -139,7 +145,9 @@ class EnvironmentPage(Page):
         return redirect("environment", environment_key)
 
     def _changed(self, given: QueryDict, *, dry_run: bool) -> ChangeMade:
-        """Change the setting that the form names; the change. `dry_run`: only try it. Raises ControlPlaneError."""
+        """Change the setting that the form names; returns the change. `dry_run`: store nothing. Raises
+        ControlPlaneError.
+        """
         key, field, before = self.here.key, given.get("field", ""), self.here.policy
         change = _CHANGES.get(field)
         if change is None:
@@ -193,8 +201,8 @@ def _content(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
 
 
 def _selectors(before: EnvironmentPolicy, given: QueryDict) -> EnvironmentPolicy:
-    """The policy with the selectors of the form, one from each line; without a line no client is taken. Raises
-    InputInvalid.
+    """A copy of the policy `before` with the selectors of the form, one from each line; without any line the
+    environment takes no clients by selectors. Raises InputInvalid.
     """
     text = given.get("selectors", "")
     selectors = matchers_of(text) if text.strip() else ()
@@ -240,3 +248,20 @@ _CHANGES: Final[Mapping[str, Callable[[EnvironmentPolicy, QueryDict], Environmen
     "require_if_match": _require_if_match,
     "loss_threshold": _loss_threshold,
 }
+
+
+urlpatterns = [
+    path("environments", EnvironmentsPage.as_view(), name="environments"),
+    path("e/<str:environment_key>", EnvironmentPage.as_view(), name="environment"),
+]
+PLACES = (
+    Place(
+        Section.ADMINISTRATION,
+        10,
+        "Environments",
+        "server",
+        "environments",
+        of_environment=False,
+        also=("environment",),
+    ),
+)

@@ -15,7 +15,9 @@ _LOOKS: Final = {"": "served_it", "XDS2103": "denied"}
 
 @dataclass(frozen=True, slots=True)
 class AskerLine:
-    """A connected client that asks for the name; `look` is a key of `states.LOOKS`."""
+    """A connected client that asks for the name. `url`: the explanation for this client; `look`: the key in
+    `states.LOOKS` of its badge.
+    """
 
     asker: Asker
     url: str
@@ -24,10 +26,12 @@ class AskerLine:
 
 @dataclass(frozen=True, slots=True)
 class WhoAsks:
-    """The part of the page about the clients that ask for the name. `depends`: there is no one answer; `sentence` then
-    stands in the answer's place.
+    """The part of Explain's page about the clients that ask for the name, where the question names no client.
 
-    `told` is the sentence that `named` belong to: those who are told the code of the pasted text or, without one, any.
+    `depends`: clients are answered differently; `sentence` then says by what, in place of one answer.
+    `told`: a sentence about the clients in `named` and `unnamed` (a number): those that are told the code in the pasted
+    text or, without one, that they cannot have the name.
+    `lines`, `count`: the first clients that ask for the name, and how many do.
     """
 
     depends: bool = False
@@ -40,8 +44,8 @@ class WhoAsks:
 
 
 def who_asks(found: Askers, question: Question, ladder: Ladder, code: str, urls: Mapping[str, str]) -> WhoAsks:
-    """The page's part about these clients. `code` is the one in a pasted text, if there was one; `urls` lead to the
-    answer for each client.
+    """The part of Explain's page about these clients. `ladder`: the answer to the question; `code`: the one in the
+    pasted text, empty without one; `urls`: for each client's id, the explanation for it.
     """
     lines = tuple(
         AskerLine(each, urls[each.id], _LOOKS.get(each.code, "asks_in_vain")) for each in found.clients[:_MAX_LISTED]
@@ -65,8 +69,8 @@ def who_asks(found: Askers, question: Question, ladder: Ladder, code: str, urls:
 
 
 def _otherwise(ladder: Ladder) -> str:
-    """What a client whom the rules allow the name gets instead of the resource, as a sentence; empty where it gets the
-    resource.
+    """A sentence that says what clients get whom the rules allow the name, where they do not get the resource; empty
+    where they do.
     """
     exists = next(rung for rung in ladder.rungs if rung.number == _EXISTS)
     return exists.text if exists.state is not RungState.OK else ""
@@ -83,5 +87,5 @@ def _told(count: int, code: str, *, refusals: bool) -> str:
 
 
 def verdict_key(who: WhoAsks, ladder: Ladder) -> str:
-    """The key of the look of the answer."""
+    """The key in `states.LOOKS` of the answer's badge."""
     return "depends" if who.depends else {Has.YES: "yes", Has.NO: "no", Has.UNKNOWN: "unknown"}[ladder.has]

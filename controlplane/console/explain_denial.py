@@ -21,7 +21,9 @@ _MAX_PEOPLE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Through:
-    """A group of the client that a rule mentions, and the matcher that fits the client, as it is typed."""
+    """A client group by which an access rule is for the client: its key, its matcher that fits the client, as people
+    type it, and what membership rests on.
+    """
 
     group: str
     matcher: str
@@ -30,9 +32,15 @@ class Through:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """Which rule denies the client a name, and who can change that. `rule` is 0 where the environment's default
-    refuses; then nothing is said of a rule. `everybody`: the rule speaks of all clients. `editors` is empty where
-    whoever looks may not see who has which role. `groups`: those to open the name to.
+    """Why a client may not read a name, and who can change that.
+
+    `rule`: the number of the rule that denies or hides the name; 0: the environment's default does, or the rule is
+    gone.
+    `message`: the rule's text for clients.
+    `everybody`: the rule is for all clients; else `through` are the client's groups that it is for.
+    `edit`: the last entry of the rule's history; None where there is none.
+    `editors`: people who may change access; empty where the reader may not see the roles of others.
+    `groups`: the client's groups to which the name could be allowed.
     """
 
     rule: int
@@ -45,7 +53,9 @@ class Denial:
 
 
 def denial_of(ladder: Ladder, *, environment_key: str, principal: Principal) -> Denial | None:
-    """The denial that an answer is about, by the rules as they are now; None where access is not the reason."""
+    """Why access rules refuse the client, by the rules as they are now; None where the answer `ladder` does not fail
+    for access. `principal`: the reader.
+    """
     access = next(rung for rung in ladder.rungs if rung.title == "access")
     if access.state is not RungState.FAIL:
         return None
@@ -78,7 +88,9 @@ def denial_of(ladder: Ladder, *, environment_key: str, principal: Principal) -> 
 
 
 def _groups_of(client: str, environment_key: str) -> Sequence[tuple[GroupDraft, str]]:
-    """The groups of a client, each with the first matcher that fits it."""
+    """The client groups that a client belongs to, each with the first matcher that fits, as people type it. `client`:
+    its id.
+    """
     known = client_get(public_id=client)
     facts = known.facts
     drafts = (group_state(row).draft for row in group_list(environment_key=environment_key))

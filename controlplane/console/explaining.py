@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.text import Truncator
 
 from controlplane.accounts.principal import Role
@@ -23,6 +23,7 @@ from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.explain_askers import WhoAsks, verdict_key, who_asks
 from controlplane.console.explain_denial import Denial, denial_of
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from controlplane.console.resources import resource_url
 from controlplane.explain.askers import askers_of
 from controlplane.explain.selectors import explain
@@ -53,7 +54,9 @@ _RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "rule"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question to Explain, in the words in which it was typed."""
+    """A question to Explain, in the words that were typed: `word` is a type, `client` a client's id or node id, and
+    `at` a time.
+    """
 
     environment: str
     word: str
@@ -65,11 +68,11 @@ class Asked:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was asked yet: only a name makes a question."""
+        """Whether nothing was asked yet. A question needs at least a name."""
         return not self.name
 
     def address(self, **changed: str) -> str:
-        """The address of the page that answers this question, with these of its values changed."""
+        """The URL of the page that answers this question, with some of its values replaced by `changed`."""
         given = {"e": self.environment, "t": self.word, "n": self.name, "c": self.client, "at": self.at, **changed}
         return f"{reverse('explain')}?{urlencode({key: value for key, value in given.items() if value})}"
 
@@ -84,7 +87,9 @@ class PageLink:
 
 @dataclass(frozen=True, slots=True)
 class RungLine:
-    """One rung of the explanation as the page shows it; `look` is the state's key in `states.LOOKS`."""
+    """A question of an explanation with its answer, as the page shows it. `look`: the key in `states.LOOKS` of its
+    badge.
+    """
 
     number: int
     title: str
@@ -100,7 +105,9 @@ class ExplainPage(Page):
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The answer, or only the form where nothing was asked; as plain text with `format=text`."""
+        """The page with the answer, or with an empty form where nothing was asked. With `format=text`, the answer as
+        plain text.
+        """
         asked = _asked(request)
         keys = self.principal.sees(state.key for state in environment_list())
         context: dict[str, object] = {"asked": asked, "types": RESOURCE_TYPES, "keys": keys}
@@ -124,8 +131,8 @@ class ExplainPage(Page):
         return self.page({**context, **answer})
 
     def _question(self, asked: Asked) -> Question:
-        """The question as a value. Raises InputInvalid for one that cannot be asked, NotFound for an environment the
-        user may not see.
+        """The question, checked and converted. Raises InputInvalid for one that cannot be asked, and NotFound for an
+        environment the user may not see.
         """
         kind = by_word.get(asked.word)
         if kind is None:
@@ -138,8 +145,8 @@ class ExplainPage(Page):
         return Question(asked.environment, kind, asked.name, int(asked.at) if asked.at else None)
 
     def _ways(self, asked: Asked, denial: Denial | None) -> dict[str, str]:
-        """The addresses to write a rule that allows the name and to edit the one that denies it, for users who may do
-        so.
+        """The URLs of the pages to write a rule that allows the name, and to edit the rule that denies it; only what
+        the user may do.
         """
         if denial is None or not self.principal.may(Role.ACCESS_EDITOR, asked.environment):
             return {}
@@ -153,7 +160,7 @@ class ExplainPage(Page):
 
 
 def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
-    """The clients that ask for the name, where the question names no client."""
+    """The clients that ask for the name, for a question that names no client; nobody, for one that does."""
     if asked.client:
         return WhoAsks()
     found = askers_of(question)
@@ -162,7 +169,7 @@ def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
 
 
 def text_of(asked: Asked, ladder: Ladder, who: WhoAsks) -> str:
-    """The answer as plain text, for a ticket or a chat."""
+    """The explanation as plain text, to be pasted into a ticket or a chat."""
     answer = "IT DEPENDS ON WHO ASKS" if who.depends else ladder.has.value.upper()
     whom = f"client {asked.client}" if asked.client else "any client" if who.depends else "a client in no group"
     when = f" at snapshot {asked.at}" if asked.at else ""
@@ -223,12 +230,14 @@ def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
 
 
 def _sentence(ladder: Ladder) -> str:
-    """The sentence below the headline; empty where the headline says the same."""
+    """The sentence below the headline of the answer; empty where the headline says the same."""
     return ladder.sentence.removeprefix(f"{ladder.headline}. ") if ladder.headline else ladder.sentence
 
 
 def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...]:
-    """The links to undo a change or restore a revision, where what was written, or deleted, is the reason."""
+    """The links, among these, that lead to undoing a change or to restoring a revision; none unless what was written or
+    deleted is the reason.
+    """
     written = {_RUNG_OF["change"], _RUNG_OF["incident"]}
     if not any(rung.state is RungState.FAIL and rung.number in written for rung in ladder.rungs):
         return ()
@@ -236,7 +245,7 @@ def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...
 
 
 def _called(asked: Asked, ladder: Ladder) -> str:
-    """The client's name for people: its node id, where the question has its id."""
+    """The name of the client for people: its node id, also where the question was asked with its id."""
     known = next((link.parts[-1] for link in ladder.links if link.title == "client"), "")
     return client_get(public_id=known).node_id or asked.client if known == asked.client and known else asked.client
 
@@ -261,7 +270,7 @@ def _links(links: Iterable[Link], number: int) -> Iterable[PageLink]:
 
 
 def _url(parts: tuple[str, ...]) -> str:
-    """The console's page for a path of the API; empty where there is none."""
+    """The URL of the console's page for the parts of a path of the API; empty where there is none."""
     match parts:
         case ("clients" | "changes" | "incidents" as what, one):
             return reverse(what.removesuffix("s"), args=[one])
@@ -276,7 +285,7 @@ def _url(parts: tuple[str, ...]) -> str:
 
 
 def _curl(asked: Asked) -> str:
-    """A curl command that asks the API the same question. Quoted for a shell, because names may hold anything."""
+    """A curl command that asks the API the same question. Quoted for a shell, because a name may hold any character."""
     given = {
         "environment": asked.environment,
         "client": asked.client,
@@ -287,3 +296,9 @@ def _curl(asked: Asked) -> str:
     question = urlencode({key: value for key, value in given.items() if value})
     url = shlex.quote(f"{settings.PARLEY.public_url}/api/v1/explain?{question}")
     return f'curl -H "Authorization: Bearer $XDSCTL_TOKEN" {url}'
+
+
+urlpatterns = [
+    path("x", ExplainPage.as_view(), name="explain"),
+]
+PLACES = (Place(Section.NOW, 50, "Explain", "help", "explain", of_environment=False),)

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils import timezone
 
 from controlplane.access.selectors import secret_findings
@@ -36,7 +37,7 @@ _ROOM_BYTES: Final = 65_536  # what a form has besides the text
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What an import would do, without doing it."""
+    """What an import would do. `count`: how many resources it would change; `differences`: the first of them."""
 
     count: int
     differences: tuple[ResourceDifference, ...]
@@ -45,10 +46,10 @@ class Planned:
 
 
 class ExportPage(Page):
-    """The export of the resources that fit the list's filters, as one YAML file; no secret is in it."""
+    """The download of resources as one YAML file; secrets are left out."""
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The YAML file with the resources that fit the filters in the address."""
+        """The YAML file with the resources that fit the filters in the URL."""
         kind = by_word.get(request.GET.get("type", ""))
         name, owner = (request.GET.get(key, "").strip()[:1_024] for key in ("name", "owner"))
         rows = resource_list(
@@ -68,7 +69,9 @@ class ExportPage(Page):
 
 
 class ImportPage(Page):
-    """The page to import many manifests as one change: checked first, with everything it would do."""
+    """The page to import many manifests as one change. They are checked first, and what the import would do is
+    shown.
+    """
 
     template = "resources/import.html"
     needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
@@ -119,8 +122,8 @@ class ImportPage(Page):
 
     @property
     def asks_again(self) -> str:
-        """The template of the fields to ask for again: the text, where it may hold secrets or is too long for a form,
-        as a file may be.
+        """The template of the field that asks for the manifests once more, where they cannot be repeated in a hidden
+        field: they may hold secrets, or are too long. Empty where they can.
         """
         limits: Limits = settings.PARLEY.limits
         sent = len(self._text.encode("utf-8", "replace")) + self._text.count("\n")  # a form's lines end with CR LF
@@ -129,7 +132,9 @@ class ImportPage(Page):
 
     @property
     def repeated(self) -> QueryDict:
-        """The values of the form to send again, with an uploaded file as its text."""
+        """The fields of the form as it was sent, to be repeated by the question about a loss; an uploaded file becomes
+        text.
+        """
         given = self.request.POST.copy()
         given["text"] = self._text
         if self.asks_again:
@@ -158,7 +163,7 @@ def _differences(
 
 
 def _text_of(request: HttpRequest) -> str:
-    """The text of the uploaded file, or what was typed. Raises InputTooLarge and InputUnreadable."""
+    """The text of the uploaded file or, without one, of the text field. Raises InputTooLarge and InputUnreadable."""
     limits: Limits = settings.PARLEY.limits
     file = request.FILES.get("file")
     if file is None:
@@ -179,3 +184,9 @@ def _manifests(rows: list[Resource], environment_key: str) -> Iterator[str]:
         yield "[]\n"
     for row in rows:
         yield yaml_of([manifest_of(resource_content(row, environment_key=environment_key))])
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/import", ImportPage.as_view(), name="import"),
+    path("e/<str:environment_key>/export", ExportPage.as_view(), name="export"),
+]

@@ -21,7 +21,7 @@ _MAX_DIGITS: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class LossShown:
-    """A loss as a user may read it: `who` and `names` are those of the loss that they may see."""
+    """What clients would lose by a write, for one reader: `who` and `names` are only those that the reader may see."""
 
     loss: Loss
     who: tuple[Loser, ...]
@@ -29,49 +29,49 @@ class LossShown:
 
     @property
     def kinds(self) -> tuple[tuple[str, int], ...]:
-        """The kinds of clients, those of most clients first."""
+        """The kinds of the clients that would lose something, each with how many; the largest number first."""
         return tuple(sorted(self.loss.kinds.items(), key=lambda kind: (-kind[1], kind[0])))
 
     @property
     def first_names(self) -> tuple[LostName, ...]:
-        """The names that are shown at once."""
+        """The names to show at once."""
         return self.names[:_SHOWN]
 
     @property
     def other_names(self) -> tuple[LostName, ...]:
-        """The names that are shown after a click."""
+        """The names to show after a click."""
         return self.names[_SHOWN:]
 
     @property
     def more_names(self) -> bool:
-        """Whether there are names that are not shown at all."""
+        """Whether there are names that are not shown at all, not even after a click."""
         return self.loss.truncated or len(self.names) < len(self.loss.names)
 
     @property
     def first_who(self) -> tuple[Loser, ...]:
-        """The clients that are shown at once."""
+        """The clients to show by name."""
         return self.who[:_SHOWN]
 
     @property
     def more_clients(self) -> int:
-        """The number of clients that are not shown at once."""
+        """How many clients would lose something and are not shown by name."""
         return self.loss.clients - len(self.first_who)
 
     @property
     def certain(self) -> int:
-        """The number of clients that certainly lose something."""
+        """How many clients would lose something for certain."""
         return self.loss.clients - self.loss.doubtful
 
 
 def loss_shown(loss: Loss, principal: Principal) -> LossShown:
-    """The loss as this principal may read it."""
+    """The loss as this principal may read it: without clients and names in environments they may not see."""
     seen = loss.seen_by(principal)
     return LossShown(loss, seen.who, seen.names)
 
 
 def consent_of(given: QueryDict, why: str) -> Consent:
-    """The consent that a form gives to a loss: by typing the number of clients that was asked about and, where the form
-    has a field for it (`why`), a reason.
+    """The consent to a loss that a form gives. Somebody has to have typed the number of clients that they were asked
+    about and, where the form has a field for a reason (`why`: its name), a reason; otherwise nothing is accepted.
     """
     if not _is_answered(given) or (why and not given.get(why, "").strip()):
         return NO_CONSENT
@@ -80,8 +80,11 @@ def consent_of(given: QueryDict, why: str) -> Consent:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question whether a loss is accepted. `fields` is what the same form sends again; `problem` says why the
-    answer before this one was none; `why` is the name of the field that gives the reason, empty where there is none.
+    """The question whether the writer accepts what clients would lose.
+
+    `fields`: the fields of the form that led here, to be sent again with the answer.
+    `problem`: why an earlier answer did not count, as a sentence; empty where there was none.
+    `why`, `reason`: the name of the field for the reason, and what is in it; empty where the form has none.
     """
 
     shown: LossShown
@@ -92,7 +95,9 @@ class Question:
 
 
 def question_of(loss: Loss, principal: Principal, given: QueryDict, *, why: str) -> Question:
-    """The question about this loss, for whoever sent the form `given`."""
+    """The question whether the writer accepts this loss. `given`: the form that they sent; `why`: the name of its field
+    for a reason, empty without one.
+    """
     return Question(
         loss_shown(loss, principal),
         tuple(_repeated(given.lists(), without=(*_OWN, why))),
@@ -122,11 +127,11 @@ def _problem(loss: Loss, given: Mapping[str, str]) -> str:
 
 
 def _is_answered(given: Mapping[str, str]) -> bool:
-    """Whether the number that was asked for was typed, and is not 0."""
+    """Whether somebody typed the number of clients that they were asked about, which is never 0."""
     return _number(given, ACCEPTS) == _number(given, ASKED) != 0
 
 
 def _number(given: Mapping[str, str], field: str) -> int:
-    """The number in a field of the form; 0 where it holds none."""
+    """The number in this field of a form; 0 where there is none."""
     text = given.get(field, "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0

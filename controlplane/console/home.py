@@ -6,6 +6,7 @@ from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.condition import BUILDS, builder_state
@@ -15,6 +16,7 @@ from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.selectors import ReplicaView, replica_list
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_environment
 from controlplane.fitness.selectors import Unfit, processes_unfit
 from controlplane.incidents.selectors import incident_open_counts
@@ -28,7 +30,9 @@ _CHANGES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentCard:
-    """An environment on the front page."""
+    """An environment on the front page. `incidents`: how many are unresolved; `standing`: how many clients stand in
+    each way.
+    """
 
     environment: EnvironmentState
     status: EnvironmentStatus
@@ -37,7 +41,7 @@ class EnvironmentCard:
 
     @property
     def look(self) -> str:
-        """The key of the environment's badge."""
+        """The key in `states.LOOKS` of the badge that shows how the environment stands."""
         return look_of_environment(self.status.status)
 
     @property
@@ -47,23 +51,23 @@ class EnvironmentCard:
 
     @property
     def refusing(self) -> int:
-        """The number of clients that refuse something."""
+        """The number of clients that refuse some resource now."""
         return self.standing[Standing.REFUSING]
 
     @property
     def denied(self) -> int:
-        """The number of clients that are told that they may not read what they ask for."""
+        """The number of clients that ask for something they may not read."""
         return self.standing[Standing.DENIED]
 
     @property
     def silent(self) -> int:
-        """The number of clients that have not answered a response."""
+        """The number of clients that were sent something and have not answered in time."""
         return self.standing[Standing.SILENT]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of Parley itself: whether it works, and what that means."""
+    """A part of Parley itself, such as the builder. `works`: it does; `says`: a sentence about that."""
 
     name: str
     works: bool
@@ -71,13 +75,13 @@ class Part:
 
 
 class HomePage(Page):
-    """The front page: the state of every environment the user may see."""
+    """The front page: how every environment stands that the user may see."""
 
     template = "console/home.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The front page or, with `?part=now`, the part of it that may differ while it is open."""
+        """The front page; with `?part=now`, only the part that is refreshed while the page is open."""
         seen = tuple(state for state in environment_list() if self.principal.sees([state.key]))
         if request.GET.get("part") == "now":
             keys = "/".join(state.key for state in seen)
@@ -86,7 +90,7 @@ class HomePage(Page):
 
 
 def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
-    """The state of these environments for the template: the same for all users who see just them."""
+    """The template values that say how these environments stand; equal for all users who may see exactly these."""
     keys = [state.key for state in seen]
     statuses, open_incidents = environment_statuses(environments=seen), incident_open_counts()
     standing = standing_counts(environment_keys=keys)
@@ -107,7 +111,7 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
 
 
 def title_of(cards: Sequence[EnvironmentCard], *, unresolved: int) -> str:
-    """One line about what matters most in these environments: never that all is well while anything is not."""
+    """One line about what matters most in these environments. It says that all is well only while everything is."""
     losses, unserved = sum(card.status.losses for card in cards), sum(card.status.unserved for card in cards)
     connected, refusing = sum(card.connected for card in cards), sum(card.refusing for card in cards)
     denied, silent = sum(card.denied for card in cards), sum(card.silent for card in cards)
@@ -142,5 +146,11 @@ def _parts(replicas: tuple[ReplicaView, ...]) -> tuple[Part, ...]:
 
 
 def _unfit(found: Sequence[Unfit]) -> list[Part]:
-    """The findings about running processes whose keys, tables or clock do not fit those of the others."""
+    """What to show of processes whose keys, tables or clock do not fit this installation."""
     return [Part(f"{each.role} {each.where}", works=False, says=f"{each.check}: {each.text}") for each in found]
+
+
+urlpatterns = [
+    path("", HomePage.as_view(), name="home"),
+]
+PLACES = (Place(Section.NOW, 10, "Home", "home", "home", of_environment=False),)

@@ -6,12 +6,16 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import environment_list
 from controlplane.common.errors import ControlPlaneError, InputInvalid
+from controlplane.config.values import any_of
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.selectors import channel_list, notification_list
 from controlplane.notify.services import channel_resume, channel_test
 
@@ -19,15 +23,17 @@ _SIZE: Final = 50
 
 
 class InboxPage(Page):
-    """The page with the notifications of the environments one may see. Channels hold addresses of others, so
-    administrators of all see them.
+    """The page with the notifications of the environments that the user may see. Channels are shown to administrators
+    of all environments only, because they hold addresses of other systems.
     """
 
     template = "inbox/list.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """One page of notifications, from the one behind `before` on."""
+        """One page of notifications: those older than the one whose id is `before` in the URL; without it, the
+        newest.
+        """
         wanted = request.GET.get("environment", "").strip()
         keys = self.principal.sees(state.key for state in environment_list())
         shown = (environment_visible(self.principal, wanted).key,) if wanted else keys
@@ -46,11 +52,12 @@ class InboxPage(Page):
             "keys": keys,
             "administers": administers,
             "channels": channel_list() if administers else (),
+            "ways": any_of([kind.facts.title for kind in ChannelKind]),
         }
         return self.page(context)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Send a sample to a channel, or resume a paused one."""
+        """Send a sample message to a channel, or resume a paused channel."""
         require(self.principal, Role.ADMIN, None)
         try:
             messages.success(request, self._act(request.POST.get("action", ""), _channel(request)))
@@ -71,8 +78,14 @@ class InboxPage(Page):
 
 
 def _channel(request: HttpRequest) -> UUID:
-    """The id of the channel that a form names. Raises InputInvalid."""
+    """The id of the channel that the form names. Raises InputInvalid."""
     try:
         return UUID(request.POST.get("channel", ""))
     except ValueError as error:
         raise InputInvalid("There is no such channel. Nothing was changed.") from error
+
+
+urlpatterns = [
+    path("messages", InboxPage.as_view(), name="inbox"),
+]
+PLACES = (Place(Section.NOW, 30, "Messages", "notes", "inbox", of_environment=False),)

@@ -7,6 +7,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
@@ -18,6 +19,7 @@ from controlplane.console.diffs import first_changed
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
+from controlplane.console.places import Place, Section
 from controlplane.console.posted import reason_of
 from controlplane.console.resources import kind_of
 from controlplane.http.moments import moment_or_age
@@ -72,10 +74,12 @@ _DONE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event on the timeline of an incident: something that was done about it.
+    """Something that was done about an incident, on its timeline.
 
-    `reason` are somebody's words; `because` is why Parley did it; `change`, of `author`, brought it about; `incident`
-    says more.
+    `who`, `reason`: who did it, and why, in their words.
+    `because`: where Parley did it, why.
+    `change`, `author`: the change that caused it, and who made that.
+    `incident`: another incident that tells more.
     """
 
     at: datetime
@@ -95,7 +99,7 @@ class IncidentsPage(Page):
     template = "incidents/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the incidents that fit the filters in the address."""
+        """One page of the incidents that fit the filters in the URL."""
         shown = request.GET.get("state", "")
         shown = shown if shown in _SHOWN else "unresolved"
         text, author, client = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("q", "author", "client"))
@@ -140,10 +144,10 @@ class IncidentsPage(Page):
 
 
 class IncidentPage(Page):
-    """The page of one incident: what clients said, whom it blames and why, what was new, who is affected, and what to
-    do.
+    """The page of one incident.
 
-    Of a loss: who lost what, by which change, and how to undo it.
+    About refusals: what clients said, which resource is the culprit and why, which clients refuse it, and what to do.
+    About a loss: which clients lost what, by which change, and how to undo that.
     """
 
     template = "incidents/incident.html"
@@ -155,7 +159,7 @@ class IncidentPage(Page):
         return self._page(self._visible(incident_id))
 
     def post(self, request: HttpRequest, incident_id: str) -> HttpResponse:
-        """Carry out the action of the form, then redirect to the page."""
+        """Carry out the action that the form names, then redirect to the page."""
         detail = self._visible(incident_id)
         require(self.principal, Role.OPERATOR, detail.incident.environment)
         try:
@@ -165,7 +169,7 @@ class IncidentPage(Page):
         return redirect(request.path)
 
     def _visible(self, incident_id: str) -> IncidentDetail:
-        """The incident with this id. Raises NotFound in the same words whether it is unknown or the user may not see
+        """The incident with this id. Raises NotFound, with one text, where there is none and where the user may not see
         it.
         """
         detail = incident_get(public_id=incident_id)
@@ -176,7 +180,9 @@ class IncidentPage(Page):
         return detail
 
     def _act(self, request: HttpRequest, detail: IncidentDetail) -> str:
-        """Carry out the action of the form; what was done, as a sentence. Raises ControlPlaneError."""
+        """Carry out the action that the form names; returns a sentence that says what was done. Raises
+        ControlPlaneError.
+        """
         action, public_id = request.POST.get("action", ""), detail.incident.id
         if action in _STATES:
             incident_set_state(
@@ -223,7 +229,7 @@ class IncidentPage(Page):
 
 
 def _refusal(detail: IncidentDetail) -> dict[str, object]:
-    """The template values for an incident of refusals, beside those that every incident has."""
+    """The template values that only incidents about refusals have."""
     incident = detail.incident
     difference = incident_difference(detail)
     return {
@@ -244,13 +250,13 @@ def _refusal(detail: IncidentDetail) -> dict[str, object]:
 
 
 def _counts(environment_key: str) -> dict[str, int]:
-    """The number of incidents that each filter of the list shows."""
+    """How many incidents each filter of the list shows, by the filter's word in the URL."""
     by_state = incident_state_counts(environment_keys=[environment_key])
     return {word: sum(by_state[state] for state in states) for word, states in _SHOWN.items()}
 
 
 def _others(detail: IncidentDetail) -> tuple[str, ...]:
-    """The texts of the samples that differ from the first one's, each once."""
+    """The texts of samples that differ from the text of the first sample, each once."""
     texts = dict.fromkeys(sample.text for sample in detail.samples)
     return tuple(texts)[1:]
 
@@ -262,3 +268,10 @@ def _event(event: AuditEvent) -> Event:
         return Event(event.at, event.actor, what, str(told.get("reason", "")), event.request_id)
     links = (str(told.get(key, "")) for key in ("because", "change", "author", "incident"))
     return Event(event.at, event.actor, what, "", event.request_id, *links)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/incidents", IncidentsPage.as_view(), name="incidents"),
+    path("incidents/<str:incident_id>", IncidentPage.as_view(), name="incident"),
+]
+PLACES = (Place(Section.NOW, 20, "Incidents", "alert-triangle", "incidents", also=("incident",)),)

@@ -20,7 +20,9 @@ _naming = threading.Lock()
 
 
 def shared(key: str, make: Callable[[], Made]) -> Made:
-    """The result of `make`, called at most once an interval in this process; whoever asks meanwhile waits for it."""
+    """The result of `make`, which is called at most once in two seconds in this process for each `key`; other callers
+    wait for the result, or get the last one.
+    """
     found = cache.get(key, _ABSENT)
     if found is _ABSENT:
         with _naming:

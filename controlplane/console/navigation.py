@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from django.http import HttpRequest
@@ -10,75 +9,14 @@ from django.urls import reverse
 
 from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.selectors import EnvironmentState, environment_list
+from controlplane.console.places import Place, Reach, Section, places
 
 _REMEMBERED: Final = "environment"
 
 
-class Reach(Enum):
-    """How much somebody must administer for a page to be of use to them."""
-
-    NOTHING = "nothing"
-    SOMETHING = "an environment"
-    EVERYTHING = "all environments"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A page in the navigation. `route` is the name of its path; `also` those of the pages below it."""
-
-    label: str
-    icon: str
-    route: str
-    of_environment: bool = True
-    also: tuple[str, ...] = ()
-    administers: Reach = Reach.NOTHING
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Pages of the navigation under one heading."""
-
-    label: str
-    places: tuple[Place, ...]
-
-
-GROUPS: Final = (
-    Group(
-        "Now",
-        (
-            Place("Home", "home", "home", of_environment=False),
-            Place("Incidents", "alert-triangle", "incidents", also=("incident",)),
-            Place("Messages", "notes", "inbox", of_environment=False),
-            Place("Clients", "plug-connected", "clients", also=("client",)),
-            Place("Explain", "help", "explain", of_environment=False),
-        ),
-    ),
-    Group(
-        "Configuration",
-        (
-            Place("Resources", "stack-2", "resources", also=("resource", "resource-edit", "resource-new", "import")),
-            Place("Access", "shield-lock", "access", also=("access-rule",)),
-            Place("Changes", "git-commit", "changes", also=("change",)),
-            Place("Snapshots", "layers-intersect", "snapshots", also=("snapshot", "compare", "rollback")),
-            Place("Builds", "hammer", "builds"),
-        ),
-    ),
-    Group(
-        "Administration",
-        (
-            Place("Environments", "server", "environments", of_environment=False, also=("environment",)),
-            Place("Tokens", "key", "tokens", of_environment=False, administers=Reach.SOMETHING),
-            Place("Users", "users", "users", of_environment=False, also=("user",), administers=Reach.EVERYTHING),
-            Place("Audit", "history", "audit", of_environment=False),
-            Place("Setup guide", "plug", "setup"),
-        ),
-    ),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link of the navigation, made for one request."""
+    """A link of the navigation, for one request. `current`: it leads to the page that is shown."""
 
     label: str
     icon: str
@@ -88,7 +26,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkGroup:
-    """Links of the navigation under one heading, made for one request."""
+    """Links of the navigation under one heading, for one request."""
 
     label: str
     links: tuple[Link, ...]
@@ -96,7 +34,9 @@ class LinkGroup:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The navigation around the content of a page. `environment` is the one the links lead into."""
+    """The navigation of a page. `environment`: the one into which the links lead; None where the user sees none.
+    `switches`: links to the same page in each environment.
+    """
 
     groups: tuple[LinkGroup, ...]
     environment: EnvironmentState | None
@@ -104,7 +44,9 @@ class Surroundings:
 
 
 def surroundings(request: HttpRequest, principal: Principal, current: EnvironmentState | None) -> Surroundings:
-    """The navigation for one request; the environment that a user was in last is remembered in their session."""
+    """The navigation for one request. `current`: the environment of the page; where that is None, the one the user was
+    in last, which their session remembers.
+    """
     seen = [state for state in environment_list() if state.key in principal.sees([state.key])]
     if current is not None and request.session.get(_REMEMBERED) != current.key:
         request.session[_REMEMBERED] = current.key
@@ -114,21 +56,21 @@ def surroundings(request: HttpRequest, principal: Principal, current: Environmen
     reaches = _reaches(principal, seen)
     groups = tuple(
         LinkGroup(
-            group.label,
+            section.value,
             tuple(
                 _link(place, chosen, route or "")
-                for place in group.places
-                if _leads(place, chosen) and place.administers in reaches
+                for place in places()
+                if place.section is section and _leads(place, chosen) and place.administers in reaches
             ),
         )
-        for group in GROUPS
+        for section in Section
     )
     switches = tuple(_switch(request, state, chosen) for state in seen)
     return Surroundings(tuple(group for group in groups if group.links), chosen, switches)
 
 
 def _reaches(principal: Principal, seen: Sequence[EnvironmentState]) -> set[Reach]:
-    """The degrees of administration that a principal reaches, by the environments they see."""
+    """The degrees of administration that a principal has; `seen` are the environments that they may see."""
     if principal.may(Role.ADMIN, None):
         return set(Reach)
     some = any(principal.may(Role.ADMIN, state.key) for state in seen)
@@ -145,8 +87,8 @@ def _link(place: Place, chosen: EnvironmentState | None, route: str) -> Link:
 
 
 def _switch(request: HttpRequest, state: EnvironmentState, chosen: EnvironmentState | None) -> Link:
-    """The link to the same page in another environment or, where the page is about something that only one environment
-    has, to the resources.
+    """The link that leads to the environment `state`: to the same page there or, where the page is about something that
+    only one environment has, to its resources.
     """
     match = request.resolver_match
     same = match is not None and match.url_name and set(match.kwargs) == {"environment_key"}

@@ -41,12 +41,12 @@ _requests: CountedRequests[PrincipalId | str] = CountedRequests("parley.page-cou
 
 
 class AddressRate(Gate):
-    """Limits page requests by address, as the first step and before anything that takes a thread: it neither waits nor
-    reads.
+    """Middleware that limits how many pages an address may request without a session. Comes before everything that
+    takes a thread: it neither waits nor reads the database.
     """
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer 429 where an address sent too many requests without a session; None to let the request through."""
+        """The answer 429 where an address sent too many requests without a session; None lets the request pass."""
         # A page has a dozen files; what is no file meets the second step.
         if not _is_page(request) or request.path.startswith(settings.STATIC_URL):
             return None
@@ -56,16 +56,20 @@ class AddressRate(Gate):
 
 
 class PersonRate(Gate):
-    """Limits page requests by user, as the second step, once sessions are known. A session of nobody counts as none."""
+    """Middleware that limits how many pages a signed-in user may request. Comes once sessions are known; a session in
+    which nobody is signed in counts for its address.
+    """
 
     async def refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer of `refusal`, found in a thread, because reading whose session it is takes a query."""
+        """The answer that refuses the request, or None to let it pass. Found in a thread, because a query tells whose
+        session it is.
+        """
         if not _is_page(request):
             return None
         return await sync_to_async(self.refusal, thread_sensitive=True)(request)
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer 429 where this user sent too many requests; None to let the request through."""
+        """The answer 429 where this user sent too many requests; None lets the request pass."""
         if not _is_page(request):
             return None
         user = request.user
@@ -76,7 +80,7 @@ class PersonRate(Gate):
 
 
 def _is_page(request: HttpRequest) -> bool:
-    """Whether the request is one for a page that was not counted yet."""
+    """Whether the request is for a page, and was not counted yet."""
     elsewhere = request.path.startswith(_API) or request.path in _PROBES
     return not elsewhere and not _requests.is_counted(request)
 

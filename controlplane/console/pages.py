@@ -30,14 +30,14 @@ THEMES: Final = ("auto", "light", "dark")  # the first is that of the device
 
 
 class Page(View):
-    """The base of all pages that need somebody signed in.
+    """The base class of all pages that need somebody signed in.
 
-    A role in `needs` is needed in the environment of the path, or everywhere when the path has none; None is open to
-    everybody who is signed in, and the page shows each what they may see.
+    `needs`: the role that each HTTP method needs, in the environment of the path or, where the path has none, in all
+    environments. None: everybody who is signed in may use the method, and is shown what they may see.
 
-    A write by which connected clients would lose something has to be accepted: where the content of a page has
-    LossRefused for its `error`, a question is answered instead, which sends the same form again with the number that
-    somebody typed. The services read it from `consent`. `why`: the field in which forms of this page give a reason.
+    Where a write would take something from clients, the page that would tell the error LossRefused asks whether the
+    loss is accepted, instead. The answer is the same form with the number of clients that somebody typed (`consent`).
+    `why`: the name of the form's field for a reason.
     """
 
     template: ClassVar[str]
@@ -48,7 +48,7 @@ class Page(View):
     environment: EnvironmentState | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Call the view's method if the user may; everybody else is asked to sign in or told why not."""
+        """Call the method of the view if the user may; redirect others to sign in, or answer why they may not."""
         principal = user_principal(request.user)
         if principal is None:
             return redirect_to_login(request.get_full_path())
@@ -69,47 +69,49 @@ class Page(View):
 
     @property
     def here(self) -> EnvironmentState:
-        """The environment in the path; only for pages whose path has one."""
+        """The environment that the path names. Only for pages whose path names one."""
         if self.environment is None:
             raise RuntimeError(f"the path of {type(self).__name__} has no environment")
         return self.environment
 
     @property
     def request_id(self) -> str:
-        """The id of this request in log and audit."""
+        """The id of this request in logs and the audit log."""
         return str(get_contextvars().get("request_id", ""))
 
     @property
     def consent(self) -> Consent:
-        """The consent to a loss that the form gives."""
+        """The consent to a loss that the form gives, where the user was asked and answered."""
         return consent_of(self.request.POST, self.why)
 
     @property
     def repeated(self) -> QueryDict:
-        """The fields that the question about a loss sends again: those of the form as it was sent."""
+        """The fields of the form as it was sent, to be repeated by the question about a loss."""
         return self.request.POST
 
     @property
     def asks_again(self) -> str:
-        """The template of the fields that cannot be sent back, so that the question about a loss has to ask for them
-        again; empty for none.
+        """The template of the fields that the question about a loss cannot repeat and has to ask for once more; empty
+        where there are none.
         """
         return ""
 
     @property
     def leave(self) -> str:
-        """The address to which the question about a loss leads a user who does not accept it."""
+        """The URL to which a user goes who does not accept a loss."""
         return self.request.get_full_path()
 
     def may(self, role: Role) -> bool:
-        """Whether the user may act in this role in the page's environment, or everywhere where it has none."""
+        """Whether the user may act in this role in the page's environment or, where the page has none, in all
+        environments.
+        """
         return self.principal.may(role, self.environment.key if self.environment is not None else None)
 
     def page(
         self, context: Mapping[str, object] | None = None, *, template: str = "", status: int = 200
     ) -> HttpResponse:
-        """The page with these template values. Where their `error` is a LossRefused, the question about the loss
-        instead.
+        """The page with these template values or, where their `error` is a LossRefused, the question whether the loss
+        is accepted.
         """
         error = (context or {}).get("error")
         if isinstance(error, LossRefused):
@@ -132,16 +134,16 @@ class Page(View):
         return answer
 
     def part(self, template: str, context: Mapping[str, object]) -> HttpResponse:
-        """A part of a page, rendered for a page that is open."""
+        """A part of a page, for a script that puts it into an open page."""
         answer = render(self.request, template, dict(context))
         answer.headers["Cache-Control"] = "private, no-store"
         return answer
 
     def foreseen(self, dry_run: Callable[[], Loss]) -> HttpResponse:
-        """The answer beside an open form: what connected clients would lose by the write, which was only tried, or what
-        is wrong with it.
+        """For a script beside an open form: what connected clients would lose by the write that `dry_run` tries, or
+        what is wrong with the form.
 
-        htmx puts in what is answered with 200 alone, and this is an answer whatever it says.
+        The status is 200 in any case, because htmx shows no other answer.
         """
         try:
             found: dict[str, object] = {"shown": loss_shown(dry_run(), self.principal)}
@@ -150,11 +152,11 @@ class Page(View):
         return self.part("console/parts/foreseen.html", found)
 
     def refusal(self, error: ControlPlaneError) -> HttpResponse:
-        """The page that tells why a request was refused."""
+        """The page that says why a request was refused."""
         return self.page({"error": error}, template="console/refused.html", status=error.status)
 
 
 def theme_of(request: HttpRequest) -> str:
-    """The theme that the user has chosen; where they have not, the one that follows their device."""
+    """The theme that the user has chosen; without a choice, the one that follows the settings of their device."""
     chosen = request.COOKIES.get(THEME_COOKIE, "")
     return chosen if chosen in THEMES else THEMES[0]

@@ -17,7 +17,12 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class Paged(Generic[Item]):
-    """One page of a list. `count` is the length of the whole list."""
+    """One page of a list.
+
+    `number`: the page's, from 1.
+    `count`: how many items the whole list has.
+    `size`: how many items a page has at most.
+    """
 
     items: Sequence[Item]
     number: int
@@ -25,22 +30,22 @@ class Paged(Generic[Item]):
     size: int = SIZE
 
     def showing(self, items: Sequence[Other]) -> "Paged[Other]":
-        """A copy of the page with these items in place of its own."""
+        """A copy of the page that shows these items instead of its own."""
         return Paged(items, self.number, self.count, self.size)
 
     @property
     def first(self) -> int:
-        """The place of the first item in the whole list, counted from 1; 0 when it is empty."""
+        """The position of the page's first item in the whole list, from 1; 0 when the list is empty."""
         return (self.number - 1) * self.size + 1 if self.items else 0
 
     @property
     def last(self) -> int:
-        """The place of the last item in the whole list, counted from 1."""
+        """The position of the page's last item in the whole list, from 1; 0 when the list is empty."""
         return (self.number - 1) * self.size + len(self.items)
 
     @property
     def pages(self) -> int:
-        """The number of pages of the whole list; an empty list has one."""
+        """How many pages the list has; an empty list has one."""
         return max(1, -(-self.count // self.size))
 
     @property
@@ -55,13 +60,15 @@ class Paged(Generic[Item]):
 
 
 def page_number(request: HttpRequest) -> int:
-    """The number of the page that the address asks for; 1 where it has no number."""
+    """The page number in the URL; 1 where it has none."""
     text = request.GET.get("page", "1")
     return min(max(int(text), 1), _MAX_PAGE) if text.isascii() and text.isdigit() and len(text) < 9 else 1
 
 
 def paged(request: HttpRequest, rows: QuerySet[Row], render: Callable[[Row], Item], *, size: int = SIZE) -> Paged[Item]:
-    """The page of these rows that the request asks for; beyond the end, the last page. Two queries."""
+    """The page of `rows` that the URL asks for, each item made by `render`; a number beyond the end gives the last
+    page. Two queries.
+    """
     count = rows.count()
     number = min(page_number(request), max(1, -(-count // size)))
     start = (number - 1) * size

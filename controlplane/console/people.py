@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.people import (
     Person,
@@ -27,6 +28,7 @@ from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyA
 from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
 from controlplane.console.sign_in import browser_keep, caller_of_request
 
@@ -43,20 +45,20 @@ _MAX_TEXT: Final = 150
 
 @dataclass(frozen=True, slots=True)
 class NewPassword:
-    """A new password, to be shown now and never again."""
+    """A new password, which is shown once, on the page that follows."""
 
     username: str
     password: str
 
 
 class UsersPage(Page):
-    """The page with everybody who may sign in. For administrators of all environments."""
+    """The page with everybody who has an account. For administrators of all environments."""
 
     template = "people/users.html"
     needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
-        """One page of people, or of those whose name contains the text in the address."""
+        """One page of people; only those whose name contains the text in the URL, where it has one."""
         text = request.GET.get("text", "").strip()[:_MAX_TEXT]
         page = paged(request, people_list(text=text), person_of)
         context = {"page": page, "text": text, "given": request.POST, "error": error}
@@ -87,7 +89,9 @@ class UserPage(Page):
         return user_page(self, person_get(user_id=user_id))
 
     def post(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Carry out the action of the form: renew the password, let sign in or not, give or take a role."""
+        """Carry out the action that the form names: give a new password, turn the account on or off, give or take a
+        role.
+        """
         action = request.POST.get("action", "")
         try:
             reason = reason_of(request)
@@ -146,13 +150,13 @@ class UserPage(Page):
 
 
 class AccountPage(Page):
-    """The page of the user's own account: what they may do, and a form to change their password."""
+    """The page of the user's own account: their roles, and a form to change their password."""
 
     template = "people/account.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The page of the own account, with an error if there was one."""
+        """The page of the user's own account; with `error`, what went wrong when the form was sent."""
         person = person_get(user_id=int(request.user.pk or 0))
         context = {
             "person": person,
@@ -194,7 +198,7 @@ def user_page(
     error: ControlPlaneError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page of one person, with the new password or the error of the last action."""
+    """The page of a person. `told`: a new password to show; `error`: what went wrong in the last action."""
     context = {
         "person": person,
         "own": page.principal.id == PrincipalId(PrincipalKind.USER, person.id),
@@ -214,8 +218,8 @@ def _roles() -> list[tuple[str, str]]:
 
 
 def _role_of(request: HttpRequest) -> tuple[Role, str]:
-    """The role and environment that a form names: "*" stands for all environments, which is the empty key. Raises
-    InputInvalid.
+    """The role and the environment's key that the form names; "*" in the form stands for all environments, whose key is
+    empty. Raises InputInvalid.
     """
     word, key = request.POST.get("role", ""), request.POST.get("environment", "")
     roles = {role.value: role for role in Role}
@@ -224,3 +228,22 @@ def _role_of(request: HttpRequest) -> tuple[Role, str]:
     if not key:
         raise InputInvalid("Choose an environment. Nothing was changed.")
     return roles[word], "" if key == "*" else key
+
+
+urlpatterns = [
+    path("users", UsersPage.as_view(), name="users"),
+    path("users/<int:user_id>", UserPage.as_view(), name="user"),
+    path("account", AccountPage.as_view(), name="account"),
+]
+PLACES = (
+    Place(
+        Section.ADMINISTRATION,
+        30,
+        "Users",
+        "users",
+        "users",
+        of_environment=False,
+        also=("user",),
+        administers=Reach.EVERYTHING,
+    ),
+)

@@ -12,7 +12,7 @@ _MAX_DIGITS: Final = 18  # within a 64-bit column
 
 
 def reason_of(request: HttpRequest) -> str:
-    """The reason that a form gives: one line that is not empty. Raises InputInvalid."""
+    """The reason in a form: one line, not empty. Raises InputInvalid."""
     reason = request.POST.get("reason", "").strip()
     if not reason:
         raise InputInvalid("Say why: the reason stands in the audit log and on this page. Nothing was changed.")
@@ -24,7 +24,7 @@ def reason_of(request: HttpRequest) -> str:
 
 
 def number_of(given: QueryDict, field: str) -> int:
-    """The id of a row that a form names. Raises NotFound for what is not a number, for no row has it."""
+    """The row id in this field of a form. Raises NotFound for anything but a number, because no row has such an id."""
     text = given.get(field, "")
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise NotFound("What this is about does not exist. Nothing was changed.")
@@ -32,7 +32,7 @@ def number_of(given: QueryDict, field: str) -> int:
 
 
 def whole_of(given: QueryDict, field: str, *, minimum: int, maximum: int) -> int:
-    """The whole number in a field of a form, within these bounds. Raises InputInvalid."""
+    """The whole number from `minimum` to `maximum` in this field of a form. Raises InputInvalid."""
     text = given.get(field, "").strip()
     if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and minimum <= int(text) <= maximum:
         return int(text)

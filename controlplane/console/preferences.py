@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
@@ -12,8 +13,8 @@ _YEAR_S = 365 * 24 * 3600
 
 @require_POST
 def theme(request: HttpRequest) -> HttpResponse:
-    """Store the chosen theme in a cookie, and redirect to the page where it was chosen. For everybody: the page to sign
-    in has a theme, too.
+    """Store the chosen theme in a cookie, and redirect to the page on which it was chosen. Needs nobody signed in,
+    because the sign-in page has a theme, too.
     """
     back = request.POST.get("next", "/")
     safe = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}, require_https=request.is_secure())
@@ -24,3 +25,8 @@ def theme(request: HttpRequest) -> HttpResponse:
             THEME_COOKIE, chosen, max_age=_YEAR_S, samesite="Lax", secure=request.is_secure(), httponly=True
         )
     return answer
+
+
+urlpatterns = [
+    path("theme", theme, name="theme"),
+]

@@ -8,6 +8,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.contents import contents_of_revisions
@@ -46,7 +47,12 @@ _MAX_CLIENTS: Final = 100  # those that refuse first; the list of clients has al
 
 @dataclass(frozen=True, slots=True)
 class RevisionLine:
-    """A revision in the history, with what it changed. `restorable`: it has content and is not the current one."""
+    """A revision in the history of a resource.
+
+    `to_previous`: the unified difference from the revision before.
+    `to_current`: the unified difference to the newest revision.
+    `restorable`: it has content, and is not the newest.
+    """
 
     number: int
     deleted: bool
@@ -63,25 +69,25 @@ class RevisionLine:
 
     @property
     def changed_label(self) -> str:
-        """The label of the difference from the revision before, for screen readers."""
+        """A label, for screen readers, of the difference from the revision before."""
         return f"What r{self.number} changed"
 
     @property
     def current_label(self) -> str:
-        """The label of the difference to the current revision, for screen readers."""
+        """A label, for screen readers, of the difference to the newest revision."""
         return f"From r{self.number} to the current one"
 
 
 class ResourcePage(Page):
-    """The page of one resource, with tabs. A deleted one has its history only."""
+    """The page of one resource, with tabs. Of a deleted resource only the history is shown."""
 
     template = "resources/detail.html"
     needs = {"GET": Role.VIEWER, "POST": Role.EDITOR}
     why = "message"
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The tab that the address names; for who is about to delete the resource, what that would take from
-        clients.
+        """The tab that the URL names. For a script beside the form to delete the resource: what clients would lose by
+        that.
         """
         kind, name = subject_of(request)
         if request.GET.get("part") == "deletion":
@@ -109,7 +115,7 @@ class ResourcePage(Page):
         return self.page({**context, **show(kind, name)}, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Restore a revision, or delete the resource."""
+        """Restore a revision, or delete the resource, whichever the form names."""
         kind, name = subject_of(request)
         try:
             made = self._written(request, kind, name)
@@ -187,7 +193,7 @@ class ResourcePage(Page):
 
 
 def _content(environment_key: str, kind: ResourceType, name: str) -> ResourceContent | None:
-    """The stored resource; None when it is deleted. Raises NotFound when there never was one."""
+    """The stored resource; None when it is deleted. Raises NotFound where there never was one of this type and name."""
     try:
         return resource_get(environment_key=environment_key, kind=kind, name=name)
     except NotFound:
@@ -213,3 +219,8 @@ def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label:
         )
         for row in rows
     ]
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/resource", ResourcePage.as_view(), name="resource"),
+]

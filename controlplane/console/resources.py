@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.http import urlencode
 
 from controlplane.catalog.selectors import ResourceRow, resource_list, resource_row
@@ -13,6 +13,7 @@ from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.common.errors import NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_resource
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
@@ -24,7 +25,7 @@ _MAX_TEXT: Final = 1_024  # a name
 
 @dataclass(frozen=True, slots=True)
 class ResourceLine:
-    """A resource in the list, with how clients have it."""
+    """A resource in the list. `standing`: how it stands; `coverage`: how many clients have its newest revision."""
 
     row: ResourceRow
     url: str
@@ -38,34 +39,36 @@ class ResourceLine:
 
     @property
     def accepted(self) -> Condition:
-        """The condition `Accepted`: what clients say of the newest revision."""
+        """The condition `Accepted`: what clients say of the newest revision of the resource."""
         return self.status.condition(ConditionType.ACCEPTED)
 
     @property
     def published(self) -> Condition:
-        """The condition `Published`: whether the newest revision is served."""
+        """The condition `Published`: whether the newest revision of the resource is served."""
         return self.status.condition(ConditionType.PUBLISHED)
 
     @property
     def look(self) -> str:
-        """The key of the resource's badge."""
+        """The key in `states.LOOKS` of the badge that shows how the resource stands."""
         return look_of_resource(self.status.status, acknowledged=self.accepted.status is Truth.TRUE)
 
     @property
     def note(self) -> str:
-        """The reason of the status; of a published resource, what clients have not said yet."""
+        """Why the resource has its status or, for a published one that no client acknowledged, what is known of
+        clients; else empty.
+        """
         if self.status.reason or self.accepted.status is Truth.TRUE:
             return self.status.reason
         return "not acknowledged yet" if self.accepted.reason is Reason.UNACKNOWLEDGED else self.accepted.message
 
 
 class ResourcesPage(Page):
-    """The page with the resources of an environment by type and name, with how clients have each."""
+    """The page with the resources of an environment, by type and name, and how many clients have each."""
 
     template = "resources/list.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the resources that fit the filters in the address."""
+        """One page of the resources that fit the filters in the URL."""
         kind = by_word.get(request.GET.get("type", ""))
         name, owner = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("name", "owner"))
         status = _status_of(request)
@@ -88,13 +91,15 @@ class ResourcesPage(Page):
 
 
 def resource_url(environment_key: str, word: str, name: str, route: str = "resource") -> str:
-    """The address of a resource's page. Its name stands in the query, because it may hold anything."""
+    """The URL of a resource's page; `word` is the type's. The name stands in the query, because it may hold any
+    character.
+    """
     return f"{reverse(route, args=[environment_key])}?{urlencode({'type': word, 'name': name})}"
 
 
 def lines_of(environment_key: str, rows: Sequence[ResourceRow]) -> list[ResourceLine]:
-    """The lines of the list for these resources. Of what is not served as it was written, no client runs the newest
-    revision.
+    """The lines of the list for these resources. A line of a resource that is not served as written says that no client
+    has its newest revision.
     """
     versions = {(row.kind.word, row.name): row.version for row in rows}
     standings = standings_of(environment_key=environment_key, keys=versions.keys())
@@ -110,26 +115,41 @@ def lines_of(environment_key: str, rows: Sequence[ResourceRow]) -> list[Resource
 
 
 def line_of(environment_key: str, kind: ResourceType, name: str) -> ResourceLine | None:
-    """One resource as a line of the list; None where there is none, or none any more."""
+    """The line of the list for one resource; None where there is none, or it is deleted."""
     row = resource_list(environment_key=environment_key, kind=kind).filter(name=name).first()
     lines = lines_of(environment_key, [resource_row(row)]) if row is not None else []
     return next(iter(lines), None)
 
 
 def _status_of(request: HttpRequest) -> Status | None:
-    """The status that the address asks for; None where it asks for none."""
+    """The status by which the URL filters; None where it filters by none."""
     text = request.GET.get("status", "")
     return Status(text) if text in set(Status) else None
 
 
 def kind_of(request: HttpRequest) -> ResourceType | None:
-    """The resource type that the address names; None where it names none."""
+    """The resource type that the URL names; None where it names none."""
     return by_word.get(request.GET.get("type", ""))
 
 
 def subject_of(request: HttpRequest) -> tuple[ResourceType, str]:
-    """The type and name of the resource that the address names. Raises NotFound where no resource can be called so."""
+    """The type and name of the resource that the URL names. Raises NotFound where no resource can have them."""
     kind, name = kind_of(request), request.GET.get("name", "")
     if kind is None or name_problem(name):
         raise NotFound("The address names no resource: it ends in ?type=TYPE&name=NAME.")
     return kind, canonical(name)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/resources", ResourcesPage.as_view(), name="resources"),
+]
+PLACES = (
+    Place(
+        Section.CONFIGURATION,
+        10,
+        "Resources",
+        "stack-2",
+        "resources",
+        also=("resource", "resource-edit", "resource-new", "import"),
+    ),
+)

@@ -26,7 +26,9 @@ _SUBJECT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The parts found in a searched text; empty where it has none. `text` is all of it, for a plain search."""
+    """What was found in a searched text: an error code, an environment, a type (`word`), a name, a client; each empty
+    where the text has none. `text`: all of it, for a plain search.
+    """
 
     text: str
     code: str = ""
@@ -37,12 +39,12 @@ class Terms:
 
     @property
     def asks(self) -> bool:
-        """Whether the text is a question that Explain answers: a name of a known type."""
+        """Whether the text names a resource by type and name, so that Explain can answer it."""
         return bool(self.word and self.name)
 
 
 def terms_of(typed: str) -> Terms:
-    """The parts of a text that somebody typed or pasted: code, environment, type, name, client."""
+    """What a text, typed or pasted from a log, says of code, environment, type, name and client."""
     text = typed.strip()[:MAX_CHARS]
     code, node = _CODE.search(text.upper()), _NODE.search(text)
     client = node[1].strip() if node else ""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Role
@@ -32,13 +32,13 @@ _MAX_LOOKED_FOR: Final = 200
 
 
 class SearchPage(Page):
-    """The search page: a single result is opened, several are listed."""
+    """The search page. Where there is one result only, its page is opened."""
 
     template = "console/search.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Redirect to the single result, or list all results of the search."""
+        """Redirect to the only result, or list all results."""
         terms = terms_of(request.GET.get("q", ""))
         keys = self.principal.sees(state.key for state in environment_list())
         if terms.asks:
@@ -59,8 +59,8 @@ class SearchPage(Page):
     def _listed(
         self, terms: Terms, wanted: str, keys: tuple[str, ...], clients: tuple[ClientLine, ...], client_count: int
     ) -> HttpResponse:
-        """The list of results, beside these clients; where there is a change alone whose id begins so, a redirect to
-        it.
+        """The list of results, with these clients; a redirect where the only result is a change whose id begins with
+        `wanted`. `keys`: the environments to search.
         """
         resources = resources_named_like(environment_keys=keys, text=wanted, limit=_LISTED)
         words = statuses_named(names={(each.environment, (each.type, each.name)) for each in resources})
@@ -89,7 +89,9 @@ class SearchPage(Page):
         return self.page(context)
 
     def _called_by_id(self, wanted: str) -> tuple[str, str] | None:
-        """The kind and address of the page of the change or incident with this id, where the user may see it."""
+        """The kind of page ("change" or "incident") and the id, where `wanted` is the id of one that the user may see;
+        None otherwise.
+        """
         try:
             public_id = str(UUID(wanted))
         except ValueError:
@@ -110,7 +112,7 @@ def _of_incident(public_id: str) -> str:
 
 
 def _the_one(clients: tuple[ClientLine, ...], wanted: str) -> ClientLine | None:
-    """The client with exactly this id or node id; None where there are none or several."""
+    """The only client with exactly this id or node id; None where there are none or several."""
     called = [each for each in clients if wanted in (each.client.id, each.client.node_id)]
     return called[0] if len(called) == 1 else None
 
@@ -121,3 +123,8 @@ def _explain_url(terms: Terms, keys: tuple[str, ...]) -> str:
     code = terms.code if not terms.client else ""
     given = {"e": environment, "t": terms.word, "n": terms.name, "c": terms.client, "code": code}
     return f"{reverse('explain')}?{urlencode({key: value for key, value in given.items() if value})}"
+
+
+urlpatterns = [
+    path("search", SearchPage.as_view(), name="search"),
+]

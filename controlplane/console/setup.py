@@ -6,13 +6,13 @@ from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.builder.condition import BUILDS, builder_state
 from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
 from controlplane.clients.bootstraps import (
     NAMED_FILES,
     ClientFiles,
-    Node,
     UnreachableError,
     Variant,
     envoy_bootstrap,
@@ -26,10 +26,10 @@ from controlplane.clients.browsing import Standing, client_page, standing_counts
 from controlplane.clients.selectors import replica_list
 from controlplane.clients.troubles import Troubles, troubles_of
 from controlplane.config.loading import Config
-from controlplane.config.values import AdsAuth
 from controlplane.console.clients import looks_of
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
 from xdscore.codes import shown
 from xdscore.names import name_problem
 from xdscore.server_features import CRITERIA, BootstrapFeature
@@ -46,7 +46,7 @@ _FILES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A step of the guide: whether it is done, and what to do while it is not."""
+    """A line of the setup guide: whether it is done, and a text about how far it is."""
 
     label: str
     done: bool
@@ -59,7 +59,9 @@ class SetupPage(Page):
     template = "setup/guide.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The guide or, for a page that is open, only which of its steps are done."""
+        """The guide; with `?part=ticks`, only the part that is refreshed while the page is open: which lines are
+        done.
+        """
         if request.GET.get("part") == "ticks":
             live = shared(f"setup/{self.here.id}", lambda: _live(self.here))
             return self.part("setup/ticks.html", {**live, "environment": self.here})
@@ -76,12 +78,12 @@ class SetupPage(Page):
             "family": family,
             "node_id": node_id,
             "features": tuple((each.value, why, each.value in features) for each, why in CRITERIA.items()),
-            "files": tuple((name, _FILES[name], path) for name, path in paths.items()),
+            "files": tuple((name, _FILES[name], file) for name, file in paths.items()),
             "variables": grpc_variables(config),
             "bootstrap": text,
             "problem": problem,
             "ads_address": str(config.ads_public_address),
-            "ads_auth": config.ads_auth.value,
+            "auth": config.ads_auth.facts,
         }
         return self.page(context)
 
@@ -122,26 +124,23 @@ def _ticks(environment: EnvironmentState, troubles: Troubles) -> tuple[Tick, ...
 def _bootstrap(
     environment_key: str, family: str, node_id: str, features: list[str], paths: dict[str, str]
 ) -> tuple[str, str]:
-    """The bootstrap file, and the problem with the question; one of both is empty. The features are gRPC's alone;
-    `paths` are of the client's files.
+    """The bootstrap file and an empty text; or an empty text and what is wrong, where none can be made. `features`: of
+    gRPC alone; `paths`: of the client's certificate files.
     """
     if problem := name_problem(node_id):
         return "", f"The node id {problem}."
     allowed = [each.value for each in BootstrapFeature]
     if strange := next((each for each in features if each not in allowed), None):
         return "", f"There is no server feature '{shown(strange)}'. There are: {', '.join(allowed)}."
-    for name, path in paths.items():
-        if problem := path_problem(path):
+    for name, file in paths.items():
+        if problem := path_problem(file):
             return "", f"{_FILES[name]}: the path {problem}."
     config: Config = settings.PARLEY
     files = ClientFiles(**paths)
-    if config.ads_auth is AdsAuth.NONE:
-        try:
-            node = node_for(node_id, environment_key, tuple(state.choice for state in environment_list()))
-        except UnreachableError as error:
-            return "", str(error)
-    else:
-        node = Node(node_id, environment_key)
+    try:
+        node = node_for(config, node_id, environment_key, tuple(state.choice for state in environment_list()))
+    except UnreachableError as error:
+        return "", str(error)
     if family == "envoy":
         tree = envoy_bootstrap(config, node, Variant.SOTW, files=files)
     else:
@@ -150,7 +149,13 @@ def _bootstrap(
 
 
 def _well(content: int, connected: int) -> str:
-    """The words for how many of the connected clients have what they ask for, as far as they say."""
+    """How many of the connected clients have everything they ask for, in words. `content`: how many have."""
     if connected and not content:
         return "none does: each refuses, is silent or is denied"
     return f"{content} of {connected}"
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/setup", SetupPage.as_view(), name="setup"),
+]
+PLACES = (Place(Section.ADMINISTRATION, 50, "Setup guide", "plug", "setup"),)

@@ -3,10 +3,12 @@
 from typing import Any, Final
 
 from django.conf import settings
+from django.contrib.auth import views as auth
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.browsers import KEPT_S, browser_write, cookie_name
@@ -17,10 +19,10 @@ _MAX_NAME_CHARS: Final = 150  # the column
 
 
 class SignInForm(AuthenticationForm):
-    """The form for name and password; attempts are counted. `clean` raises TooManyAttempts."""
+    """The form for name and password, which counts attempts."""
 
     def clean(self) -> dict[str, Any]:
-        """Check the name and password, and keep the user whom they belong to. Raises TooManyAttempts, and
+        """Check the name and password, and remember the user they belong to. Raises TooManyAttempts, and
         ValidationError where they belong to nobody.
         """
         username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
@@ -36,14 +38,14 @@ class SignInForm(AuthenticationForm):
 
 
 class SignInView(LoginView):
-    """The page to sign in by name and password, a few times a minute."""
+    """The page to sign in by name and password."""
 
     template_name = "console/login.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign in, or refuse in words that do not say which of the two was wrong, or say to wait."""
+        """Sign in; or say that name and password do not fit, without saying which is wrong, or how long to wait."""
         try:
             answer: HttpResponse = super().post(request, *args, **kwargs)
         except TooManyAttempts as error:
@@ -55,7 +57,7 @@ class SignInView(LoginView):
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Sign the user in, under a new session key, and let this browser know that they signed in with it."""
+        """Sign the user in, under a new session key, and set the cookie by which this browser is known later."""
         answer = super().form_valid(form)
         user = form.get_user()
         if isinstance(user, User):
@@ -64,8 +66,8 @@ class SignInView(LoginView):
 
 
 def browser_keep(answer: HttpResponse, user: User) -> None:
-    """Set the cookie by which this browser is known as one with which this person signed in, by the password they have
-    now.
+    """Set the cookie by which this browser is known as one with which the user signed in, until they change their
+    password.
     """
     answer.set_cookie(
         cookie_name(),
@@ -78,11 +80,17 @@ def browser_keep(answer: HttpResponse, user: User) -> None:
 
 
 def caller_of_request(request: HttpRequest) -> Caller:
-    """The address, browser cookie and id of a request. What a proxy reports counts only when it is one we were told of:
-    asgi.py has put it here then.
+    """Who sends a request to sign in: address, browser cookie and request id. The address that a proxy reports counts
+    only where the proxy is a trusted one: asgi.py has checked that.
     """
     return Caller(
         address=str(request.META.get("REMOTE_ADDR", "")),
         browser=request.COOKIES.get(cookie_name(), ""),
         request_id=str(get_contextvars().get("request_id", "")),
     )
+
+
+urlpatterns = [
+    path("login", SignInView.as_view(), name="login"),
+    path("logout", auth.LogoutView.as_view(), name="logout"),
+]

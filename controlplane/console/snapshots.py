@@ -7,6 +7,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.builder.models import Build
@@ -21,6 +22,7 @@ from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
+from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_environment
 from controlplane.snapshots.history import addresses_at, addresses_between
 from controlplane.snapshots.models import SnapshotRow
@@ -40,10 +42,12 @@ _MAX_CAUSES: Final = 1_000  # read for a page of snapshots: a build joins the ch
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLine:
-    """A snapshot in the list, with the build that made it, and the changes it was made for, newest first.
+    """A snapshot in the list.
 
-    Of the one that is served, `status` is how its environment stands, `refused` how many clients refuse something of it
-    now, and `denied` how many ask for what they may not read by its rules.
+    `build`: the build that made it; None where that is no longer stored.
+    `causes`: the changes that it was built for, newest first.
+    `current`: it is the one that is served. Only then are there `status` (how the environment stands), `refused` (how
+    many clients refuse something of it) and `denied` (how many ask for something that they may not read).
     """
 
     row: SnapshotRow
@@ -56,7 +60,9 @@ class SnapshotLine:
 
     @property
     def look(self) -> str:
-        """The key of the badge of the environment that serves this snapshot; empty for another snapshot."""
+        """The key in `states.LOOKS` of the badge that shows how the environment stands; empty for a snapshot that is
+        not served.
+        """
         return look_of_environment(self.status.status) if self.status is not None else ""
 
     @property
@@ -116,10 +122,12 @@ class SnapshotPage(Page):
 
 
 class _DifferencesPage(Page, ABC):
-    """The base of pages that compare two states of an environment."""
+    """The base class of pages that compare two states of an environment."""
 
     def _differing(self, before: Mapping[EntryKey, str], after: Mapping[EntryKey, str]) -> Paged[ResourceDifference]:
-        """The differing resources that belong on the page number in the address."""
+        """The page, by its number in the URL, of the resources that differ. A state is given as the address (hash) of
+        each resource's content.
+        """
         number = page_number(self.request)
         count, found = states_differ(
             before, after, environment_key=self.here.key, limit=_DIFFS, offset=(number - 1) * _DIFFS
@@ -128,12 +136,12 @@ class _DifferencesPage(Page, ABC):
 
 
 class ComparePage(_DifferencesPage):
-    """The page that compares two snapshots, or one with what is written now."""
+    """The page that compares two snapshots, or a snapshot with the catalogue as it is now."""
 
     template = "snapshots/compare.html"
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The form to choose two states and, where they are chosen, one page of their differences."""
+        """The form to choose two states and, where the URL has both, one page of their differences."""
         before, after = request.GET.get("from", ""), request.GET.get("to", LIVE)
         context: dict[str, object] = {"before": before, "after": after, "epoch": self.here.epoch}
         if before:
@@ -143,9 +151,8 @@ class ComparePage(_DifferencesPage):
 
 
 class RollbackPage(_DifferencesPage):
-    """The page to roll an environment back to an earlier snapshot: what that would change, a field for the reason, and
-    whether the environment is on hold
-    afterwards.
+    """The page to roll an environment back to an earlier snapshot: what that would change, and a form for the reason
+    and for whether the environment is on hold afterwards.
     """
 
     template = "snapshots/rollback.html"
@@ -153,7 +160,7 @@ class RollbackPage(_DifferencesPage):
     why = "reason"
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The form, with what rolling back would change; with `?part=loss`, what it would take from clients."""
+        """The form and what rolling back would change; with `?part=loss`, only what clients would lose by it."""
         epoch = _epoch(request.GET.get("to", ""))
         if request.GET.get("part") == "loss":
             return self.foreseen(lambda: rollback_plan(environment_key=environment_key, to_epoch=epoch).loss)
@@ -163,7 +170,7 @@ class RollbackPage(_DifferencesPage):
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Roll back, and redirect to the change that does so."""
+        """Roll back, then redirect to the change that did so."""
         reason = request.POST.get("reason", "").strip()
         try:
             if not reason or len(reason) > _MAX_REASON:
@@ -183,7 +190,7 @@ class RollbackPage(_DifferencesPage):
 
 
 class BuildsPage(Page):
-    """The page with the builder's runs: stage by stage, and what is served meanwhile."""
+    """The page with the runs of the builder, stage by stage, and what is served now."""
 
     template = "builds/list.html"
 
@@ -200,7 +207,9 @@ class BuildsPage(Page):
 
 
 def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tuple[Change, ...]]:
-    """The changes that each build was the first to cover, by epoch. One query."""
+    """For each of these builds, by the epoch of its snapshot: the changes that no earlier build had covered. One
+    query.
+    """
     if not builds:
         return {}
     changes = changes_of_generations(
@@ -216,8 +225,8 @@ def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tupl
 
 
 def _now(environment: EnvironmentState) -> tuple[EnvironmentStatus, int, int]:
-    """How the environment stands, how many clients refuse something of what it serves, and how many are denied
-    something.
+    """How the environment stands, how many clients refuse something that it serves, and how many ask for something that
+    they may not read.
     """
     status = environment_statuses(environments=[environment])[environment.key]
     counts = standing_counts(environment_keys=[environment.key])[environment.key]
@@ -231,7 +240,9 @@ def _epoch(text: str) -> int:
 
 
 def _states(environment_key: str, before: str, after: str) -> tuple[Mapping[EntryKey, str], Mapping[EntryKey, str]]:
-    """The two states to compare: two snapshots, of which only what differs is read, or one and what is written now."""
+    """Two states of an environment, each given as the address (hash) of each resource's content. `before` and `after`:
+    epochs, or `live` for the catalogue as it is now. Of two snapshots only what differs is read.
+    """
     if LIVE not in (before, after):
         return addresses_between(environment_key=environment_key, before=_epoch(before), after=_epoch(after))
     old, new = (
@@ -241,3 +252,23 @@ def _states(environment_key: str, before: str, after: str) -> tuple[Mapping[Entr
         for state in (before, after)
     )
     return old, new
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/snapshots", SnapshotsPage.as_view(), name="snapshots"),
+    path("e/<str:environment_key>/snapshots/<int:epoch>", SnapshotPage.as_view(), name="snapshot"),
+    path("e/<str:environment_key>/compare", ComparePage.as_view(), name="compare"),
+    path("e/<str:environment_key>/rollback", RollbackPage.as_view(), name="rollback"),
+    path("e/<str:environment_key>/builds", BuildsPage.as_view(), name="builds"),
+]
+PLACES = (
+    Place(
+        Section.CONFIGURATION,
+        40,
+        "Snapshots",
+        "layers-intersect",
+        "snapshots",
+        also=("snapshot", "compare", "rollback"),
+    ),
+    Place(Section.CONFIGURATION, 50, "Builds", "hammer", "builds"),
+)

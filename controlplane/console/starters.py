@@ -14,15 +14,15 @@ _TRIED: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """A text to start a new resource from, of this type and name."""
+    """An example manifest from which a new resource of this type can be made, with the name in it."""
 
     word: str
     name: str
     text: str
 
     def free(self, taken: Callable[[Sequence[str]], Collection[str]]) -> str:
-        """The text with the first of the names `pay`, `pay-2`, `pay-3`, … that is not taken. `taken`: a function that
-        says which of some names are.
+        """The text with the first of the names `pay`, `pay-2`, `pay-3`, … that is free. `taken`: returns those of some
+        names that are taken.
         """
         field = by_word[self.word].name_field
         start = 1

@@ -13,7 +13,7 @@ from controlplane.status.values import Status
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The tone, icon and label of a badge. `tone` is one of good, warn, bad, busy and quiet."""
+    """How a badge looks: its tone (good, warn, bad, busy or quiet), its icon and its word."""
 
     tone: str
     icon: str
@@ -135,23 +135,25 @@ _CHANGES: Final = {Outcome.WAITING: "saved"}
 
 
 def look_of_environment(headline: Headline) -> str:
-    """The key in `LOOKS` for how an environment stands."""
+    """The key in `LOOKS` of the badge for an environment that stands so."""
     return _ENVIRONMENTS.get(headline, headline.value)
 
 
 def look_of_resource(status: Status, *, acknowledged: bool = False) -> str:
-    """The key in `LOOKS` for how a resource stands; `acknowledged`: a client runs its newest revision."""
+    """The key in `LOOKS` of the badge for a resource with this status. `acknowledged`: a client acknowledged its newest
+    revision.
+    """
     if status is Status.PUBLISHED and acknowledged:
         return "served_proven"
     return _RESOURCES.get(status, status.value)
 
 
 def look_of_change(status: Outcome | Progress) -> str:
-    """The key in `LOOKS` for how a change stands."""
+    """The key in `LOOKS` of the badge for a change with this status."""
     return _CHANGES[status] if isinstance(status, Outcome) and status in _CHANGES else status.value
 
 
 def look_of(state: str) -> Look:
-    """The look for a key; a key that is not in the table is its own label."""
+    """How the badge for a key of `LOOKS` looks; a key that is not in the table is shown as a word."""
     found = LOOKS.get(state)
     return found if found is not None else Look(*_UNKNOWN, state.replace("_", " "))

@@ -8,9 +8,7 @@ _NOW_S: Final = 5
 
 
 def relative(value: datetime, now: datetime) -> str:
-    """The distance of a time from now in words, such as "3 minutes ago". static/console/console.js says it in the same
-    words.
-    """
+    """How far a time is from `now`, in words such as "3 minutes ago". static/console/console.js uses the same words."""
     seconds = (now - value).total_seconds()
     past, distance = seconds >= 0, abs(seconds)
     if distance < _NOW_S:

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import path
 from django.utils import timezone
 from django.utils.timezone import make_aware
 
@@ -30,6 +31,7 @@ from controlplane.catalog.token_rights import (
 from controlplane.common.errors import ControlPlaneError, Forbidden, InputInvalid
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
+from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
 from xdscore.environment_choice import EnvironmentChoice
 
@@ -46,8 +48,12 @@ _STATES: Final = {"good": "that are good", "ended": "that have ended"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A token in the list. `name` is its name or subject; `mark` the part of it that may be shown; `state` the key of
-    its badge; `owner` says whose it is, and is empty of a data plane's.
+    """A token in the list.
+
+    `name`: its name or, for a data plane's, the identity that it proves.
+    `mark`: its first characters, which are no secret.
+    `state`: the key in `states.LOOKS` of its badge.
+    `owner`: whose it is, in words; empty for a data plane's.
     """
 
     id: int
@@ -64,13 +70,15 @@ class Line:
 
     @property
     def ends(self) -> bool:
-        """Whether the token can still be revoked."""
+        """Whether the token can still be revoked: it is neither revoked nor expired."""
         return self.state not in ("revoked", "expired")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A new token with its plaintext, to be shown now and never again, and what there is to know about its use."""
+    """A new token with its plaintext, which is shown once. `warnings`: sentences about what else a client needs to use
+    it.
+    """
 
     name: str
     text: str
@@ -78,19 +86,19 @@ class Made:
 
 
 class TokensPage(Page):
-    """The page with the tokens that somebody administers: `?kind=api` or `client`; of who administers nothing, their
-    own.
+    """The page with tokens, of the API or (`?kind=client`) of data planes: those that the user administers; for users
+    who administer nothing, their own.
     """
 
     template = "people/tokens.html"
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The page with the tokens of the kind in the address."""
+        """The page with the tokens of the kind that the URL names."""
         return self._page(request)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Create a token and show it, or revoke one."""
+        """Create a token and show it once, or revoke a token."""
         acts = {"make-api": self._make_api, "make-client": self._make_client}
         ends = {"end-api": self._end_api, "end-client": self._end_client}
         action = request.POST.get("action", "")
@@ -238,16 +246,14 @@ def _client_line(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> 
 
 
 def _owner_of(token: ApiToken) -> str:
-    """The words for whose a token is."""
+    """Whose a token is, in words."""
     if token.owner is not None:
         return f"of {token.owner.get_username()}"
     return "of the installation" if token.kind == TokenKind.INSTALLATION else "of a service"
 
 
 def _kind_of(given: QueryDict) -> TokenKind:
-    """The kind of the token to create: a person's own, unless the form says that it is a service's. Raises
-    InputInvalid.
-    """
+    """The kind of token to create: a service's where the form says so, else a personal one. Raises InputInvalid."""
     chosen = given.get("kind", TokenKind.PERSONAL.value)
     if chosen not in (TokenKind.PERSONAL, TokenKind.SERVICE):
         raise InputInvalid("Say whether the token is yours or a service's. Nothing was changed.")
@@ -264,7 +270,7 @@ def _state_of(expires_at: datetime | None, revoked_at: datetime | None) -> str:
 
 
 def _scopes_of(given: QueryDict) -> tuple[Scope, ...]:
-    """The scopes of the token to create, one from each row of the form that chooses a role; "*" stands for all
+    """The scopes of the token to create: one from each row of the form in which a role is chosen; "*" stands for all
     environments. Raises InputInvalid.
     """
     roles = {role.value: role for role in Role}
@@ -276,8 +282,8 @@ def _scopes_of(given: QueryDict) -> tuple[Scope, ...]:
 
 
 def _end_of(given: QueryDict) -> datetime | None:
-    """The time at which the token expires: the last moment of a day, so many days from now, or never (None). Raises
-    InputInvalid.
+    """When the token to create expires: at the end of the day that the form names, or after so many days; None: never.
+    Raises InputInvalid.
     """
     if day := given.get("until", "").strip():
         try:
@@ -290,3 +296,11 @@ def _end_of(given: QueryDict) -> datetime | None:
     if days not in _DAYS:
         raise InputInvalid("Say how long the token is good. Nothing was changed.")
     return timezone.now() + timedelta(days=_DAYS[days])
+
+
+urlpatterns = [
+    path("tokens", TokensPage.as_view(), name="tokens"),
+]
+PLACES = (
+    Place(Section.ADMINISTRATION, 20, "Tokens", "key", "tokens", of_environment=False, administers=Reach.SOMETHING),
+)

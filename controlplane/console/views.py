@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 from controlplane.builder.selectors import held_with_code
 from controlplane.catalog.selectors import environment_list
@@ -25,13 +26,13 @@ _PLACE: Final = re.compile(r"\{\w+\}")
 
 
 class CodePage(Page):
-    """The page that explains an error code, to which every shown code leads, and so does a search for it."""
+    """The page that explains an error code, such as XDS1021. Codes shown on other pages link to it."""
 
     template = "console/code.html"
     needs = {"GET": None}
 
     def get(self, request: HttpRequest, code: str) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The meaning of the code, and where it applies in the environments that the user may see."""
+        """What the code means, and where it was found in the environments that the user may see."""
         row = CATALOGUE.get(code)
         if row is None:
             raise NotFound(f"There is no code '{shown(code)}'.")
@@ -57,3 +58,8 @@ class CodePage(Page):
             lines, count = client_page(environment_keys=keys, clients=troubles.denied, limit=_LISTED, troubles=troubles)
             context |= {"clients": looks_of(lines), "client_count": count}
         return self.page(context)
+
+
+urlpatterns = [
+    path("codes/<str:code>", CodePage.as_view(), name="code"),
+]

@@ -250,4 +250,4 @@ def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackVie
         suspects=found.suspects,
         evidence=found.evidence,
     )
-    return Refusal(found.text, found.at, served in blamed.guilty, now_of(found, name))
+    return Refusal(found.text, found.at, served in blamed.culprits, now_of(found, name))

@@ -183,7 +183,7 @@ class Ladder:
     """The explanation of why a client has, or does not have, a name. `sentence` is that of the rung that decided;
     `code` is what clients are told, if anything.
 
-    `headline` says more than the has, where a no would hide that the client has an earlier revision.
+    `headline` says more than `has`, where a no would hide that the client has an earlier revision.
     """
 
     has: Has

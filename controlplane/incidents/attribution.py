@@ -40,17 +40,17 @@ NamedVersion = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The result of attributing a NACK. `guilty`: each of these is to blame by itself.
+    """The result of attributing a NACK. `culprits`: each of these is to blame by itself.
 
-    `suspects`: where nobody is guilty, one of these is, or nobody knows (empty).
+    `suspects`: where nobody is the culprit, one of these is, or nobody knows (empty).
     """
 
     confidence: Confidence
-    guilty: tuple[NamedVersion, ...] = ()
+    culprits: tuple[NamedVersion, ...] = ()
     suspects: tuple[NamedVersion, ...] = ()
 
 
-# What makes a single suspect guilty, whatever the text says.
+# What makes a single suspect the culprit, whatever the text says.
 _PROOFS = {Evidence.ISOLATED: Confidence.ISOLATED, Evidence.ONLY_CHANGE: Confidence.ONLY_CHANGE}
 
 
@@ -71,14 +71,14 @@ def blame(
     held = set(resources)
     suspected = tuple(content for content in dict.fromkeys(suspects) if content in held)
     if len(suspected) == 1 and evidence in _PROOFS:
-        return Blame(_PROOFS[evidence], guilty=suspected)
+        return Blame(_PROOFS[evidence], culprits=suspected)
     named = set(_named(type_url, text, resources))
-    guilty = tuple(content for content in suspected if content in named)
-    if guilty:
-        return Blame(Confidence.NAMED_IN_TEXT, guilty=guilty)
+    culprits = tuple(content for content in suspected if content in named)
+    if culprits:
+        return Blame(Confidence.NAMED_IN_TEXT, culprits=culprits)
     if len(suspected) == 1:
         # Several were new to this client, and of those only this one was not proven by others.
-        return Blame(Confidence.ONE_OF, guilty=suspected)
+        return Blame(Confidence.ONE_OF, culprits=suspected)
     if suspected:
         return Blame(Confidence.ONE_OF, suspects=suspected)
     return Blame(Confidence.UNKNOWN)

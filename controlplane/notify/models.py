@@ -7,15 +7,8 @@ from django.db import models
 from django.utils import timezone
 
 from controlplane.notify.catalogue import Severity
+from controlplane.notify.channel_kinds import ChannelKind
 from xdscore.shares import ACCOUNTABLE_CHARS
-
-
-class ChannelKind(StrEnum):
-    """The form in which notifications are sent to a channel."""
-
-    WEBHOOK = "webhook"
-    SLACK = "slack"
-    MAIL = "mail"
 
 
 class DeliveryState(StrEnum):

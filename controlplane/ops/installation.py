@@ -20,7 +20,6 @@ from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.config.home import Home, private_create, private_replace
 from controlplane.config.loading import Config
-from controlplane.config.values import AdsAuth
 
 CLIENT_SUBJECT: Final = "client"
 """The subject of the token in `client.token`: the identity of every data plane that shows it."""
@@ -50,7 +49,7 @@ def installation_prepare(*, config: Config, home: Home) -> Prepared:
     if _token_ensure(home.admin_token, lambda known: admin_token_ensure(known=known)):
         files.append(home.admin_token)
     # Without one nobody could connect, and gRPC's clients want it in a file (gRFC A97).
-    if config.ads_auth is AdsAuth.TOKEN and _token_ensure(
+    if config.ads_auth.facts.tokens and _token_ensure(
         home.client_token, lambda known: client_token_ensure(known=known, subject=CLIENT_SUBJECT)
     ):
         files.append(home.client_token)

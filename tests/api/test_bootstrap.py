@@ -11,8 +11,9 @@ from google.protobuf import json_format
 from pytest_django.fixtures import Settings
 
 from controlplane.config.loading import Config, Tls
-from controlplane.config.values import Address, AdsAuth
+from controlplane.config.values import Address
 from tests.api.conftest import Caller, assert_problem
+from xdscore.auth_modes import AuthMode
 from xdscore.schema.types_registry import new_message
 
 
@@ -139,7 +140,7 @@ def test_both__tls_with_client_certificates__say_so(api: Caller, settings: Setti
     tls = Tls(Path("c"), Path("k"), Path("ca"))
     config(
         settings,
-        ads_auth=AdsAuth.MTLS,
+        ads_auth=AuthMode.MTLS,
         ads_tls=tls,
         ads_address=Address("::", 18000),
         public_url="https://cp.example",
@@ -159,7 +160,7 @@ def test_both__tls_with_client_certificates__say_so(api: Caller, settings: Setti
 def test_both__announced_address__is_the_one_they_name(api: Caller, settings: Settings) -> None:
     tls = Tls(Path("c"), Path("k"), Path("ca"))
     announced = Address("ads.example", 443)
-    config(settings, ads_auth=AdsAuth.MTLS, ads_tls=tls, ads_address=Address("::", 18000), ads_announced=announced)
+    config(settings, ads_auth=AuthMode.MTLS, ads_tls=tls, ads_address=Address("::", 18000), ads_announced=announced)
 
     grpc = api.get("bootstrap/grpc?node_id=pay-1&environment=prod").json
     envoy = api.get("bootstrap/envoy?node_id=pay-1&environment=prod").json
@@ -195,7 +196,7 @@ def test_both__paths_of_the_clients_files__stand_in_place_of_the_usual_ones(
     api: Caller, settings: Settings, family: str
 ) -> None:
     tls = Tls(Path("c"), Path("k"), Path("ca"))
-    config(settings, ads_auth=AdsAuth.MTLS, ads_tls=tls)
+    config(settings, ads_auth=AuthMode.MTLS, ads_tls=tls)
 
     usual = api.get(f"bootstrap/{family}?node_id=pay-1&environment=prod").json
     asked = api.get(f"bootstrap/{family}?node_id=pay-1&environment=prod&{PATHS_QUERY}").json
@@ -211,7 +212,7 @@ def test_both__paths_of_the_clients_files__stand_in_place_of_the_usual_ones(
 def test_both__path_that_no_file_can_have__422_that_names_the_parameter(
     api: Caller, settings: Settings, name: str, path: str
 ) -> None:
-    config(settings, ads_auth=AdsAuth.MTLS, ads_tls=Tls(Path("c"), Path("k"), Path("ca")))
+    config(settings, ads_auth=AuthMode.MTLS, ads_tls=Tls(Path("c"), Path("k"), Path("ca")))
 
     for family in ("grpc", "envoy"):
         answer = api.get(f"bootstrap/{family}?node_id=pay-1&environment=prod&{name}={path}")
@@ -224,7 +225,7 @@ def test_both__path_that_no_file_can_have__422_that_names_the_parameter(
 
 def test_both__path_that_the_file_would_not_name__422_with_those_it_names(api: Caller, settings: Settings) -> None:
     plain = api.get(f"bootstrap/grpc?node_id=pay-1&{PATHS_QUERY}")
-    config(settings, ads_auth=AdsAuth.TOKEN, ads_tls=Tls(Path("c"), Path("k"), None))
+    config(settings, ads_auth=AuthMode.TOKEN, ads_tls=Tls(Path("c"), Path("k"), None))
     by_token = api.get(f"bootstrap/envoy?node_id=pay-1&{PATHS_QUERY}")
 
     for answer, refused, named in (
@@ -243,7 +244,7 @@ def test_envoy__tls__knows_the_server_by_its_address_or_name(
     api: Caller, settings: Settings, host: str, kind: str, sni: str | None
 ) -> None:
     tls = Tls(Path("c"), Path("k"), Path("ca"))
-    config(settings, ads_auth=AdsAuth.MTLS, ads_tls=tls, ads_address=Address(host, 18000))
+    config(settings, ads_auth=AuthMode.MTLS, ads_tls=tls, ads_address=Address(host, 18000))
 
     envoy = api.get("bootstrap/envoy?node_id=pay-1&environment=prod").json
 

@@ -16,7 +16,8 @@ from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create
 from controlplane.config.values import WebhookAllow
 from controlplane.database.aliases import READER
-from controlplane.notify.models import Channel, ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel
 from controlplane.notify.services import channel_create, channels
 from controlplane.notify.services.channels import NewChannel
 from tests.api.conftest import Caller, assert_problem, limited

@@ -19,7 +19,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
-from controlplane.api.examples import EXAMPLES
+from controlplane.api.examples import examples
 from controlplane.api.views.schema import schema
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
@@ -278,7 +278,7 @@ def requests_of_owner(known: dict[str, list[str]]) -> Iterator[tuple[str, str, o
             template = known["token_id"][-1] if "client-tokens" in path else known["token_id"][0]
             filled = path.replace("{token_id}", template)
             filled = re.sub(r"{(\w+)}", lambda part: fitting[part[1]][0], filled)
-            body = EXAMPLES.get(operations[verb]["operationId"]) if verb == "post" else None
+            body = examples().get(operations[verb]["operationId"]) if verb == "post" else None
             if operations[verb]["operationId"] == "client_token_create":
                 body = {"subject": f"{CANARY}-new", "environment": "default"}
             yield verb.upper(), filled.removeprefix("/api/v1/"), body

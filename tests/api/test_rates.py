@@ -19,6 +19,7 @@ from controlplane.catalog.services import change_apply, environment_default_ensu
 from controlplane.catalog.values import Put
 from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from tests.api.conftest import Caller, assert_problem, caller, limited
+from tests.support.clocks import StandingClock
 from tests.support.manifests import cluster, parsed
 
 Later = Callable[[float], None]
@@ -27,14 +28,9 @@ Later = Callable[[float], None]
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     """Time stands still until a test lets it pass."""
-    now = 1000.0
-
-    def passes(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    monkeypatch.setattr(rates._requests, "clock", lambda: now)
-    return passes
+    clock = StandingClock()
+    monkeypatch.setattr(rates._requests, "clock", clock)
+    return clock.passes
 
 
 def test_token__more_than_its_burst__429_that_names_the_limits_and_when_to_come_again(

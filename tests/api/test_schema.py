@@ -9,7 +9,7 @@ from drf_spectacular.renderers import OpenApiYamlRenderer
 from drf_spectacular.validation import validate_schema
 
 from controlplane.api import urls
-from controlplane.api.examples import EXAMPLES
+from controlplane.api.examples import examples
 from controlplane.api.views.schema import schema
 from tests.api.conftest import Caller, assert_problem
 from tests.support.stack import ROOT
@@ -58,38 +58,38 @@ def test_schema__every_body__has_an_example_of_its_shape() -> None:
                 named.add(operation["operationId"])
                 shape = {**content["schema"], "components": components}
                 jsonschema.Draft202012Validator(shape).validate(content["example"])
-    assert named == EXAMPLES.keys()
+    assert named == examples().keys()
 
 
 def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
     here = "environments/default"
     sent = {
-        "environment_create": api.post("environments", EXAMPLES["environment_create"]),
-        "environment_update": api.patch(here, EXAMPLES["environment_update"]),
-        "validate": api.post("validate", EXAMPLES["validate"]),
-        "apply": api.post(f"{here}/apply", EXAMPLES["apply"]),
-        "resource_put": api.put(f"{here}/resources/cluster/pay", EXAMPLES["resource_put"]),
-        "client_group_create": api.post(f"{here}/client-groups", EXAMPLES["client_group_create"]),
-        "client_group_replace": api.put(f"{here}/client-groups/payments", EXAMPLES["client_group_replace"]),
-        "client_group_update": api.patch(f"{here}/client-groups/payments", EXAMPLES["client_group_update"]),
-        "rule_create": api.post(f"{here}/rules", EXAMPLES["rule_create"]),
-        "access_test": api.post(f"{here}/access/test", EXAMPLES["access_test"]),
-        "access_case_create": api.post(f"{here}/access/cases", EXAMPLES["access_case_create"]),
-        "channel_create": api.post("channels", EXAMPLES["channel_create"]),
-        "token_create": api.post("tokens", EXAMPLES["token_create"]),
-        "client_token_create": api.post("client-tokens", EXAMPLES["client_token_create"]),
+        "environment_create": api.post("environments", examples()["environment_create"]),
+        "environment_update": api.patch(here, examples()["environment_update"]),
+        "validate": api.post("validate", examples()["validate"]),
+        "apply": api.post(f"{here}/apply", examples()["apply"]),
+        "resource_put": api.put(f"{here}/resources/cluster/pay", examples()["resource_put"]),
+        "client_group_create": api.post(f"{here}/client-groups", examples()["client_group_create"]),
+        "client_group_replace": api.put(f"{here}/client-groups/payments", examples()["client_group_replace"]),
+        "client_group_update": api.patch(f"{here}/client-groups/payments", examples()["client_group_update"]),
+        "rule_create": api.post(f"{here}/rules", examples()["rule_create"]),
+        "access_test": api.post(f"{here}/access/test", examples()["access_test"]),
+        "access_case_create": api.post(f"{here}/access/cases", examples()["access_case_create"]),
+        "channel_create": api.post("channels", examples()["channel_create"]),
+        "token_create": api.post("tokens", examples()["token_create"]),
+        "client_token_create": api.post("client-tokens", examples()["client_token_create"]),
     }
     rule = f"{here}/rules/{sent['rule_create'].json['id']}"
-    sent["rule_replace"] = api.put(rule, EXAMPLES["rule_replace"])
+    sent["rule_replace"] = api.put(rule, examples()["rule_replace"])
     case = f"{here}/access/cases/{sent['access_case_create'].json['id']}"
     sent["access_case_delete"] = api.delete(case)  # which the next one would break
-    sent["rule_update"] = api.patch(rule, EXAMPLES["rule_update"])
-    sent["change_undo"] = api.post(f"changes/{sent['rule_update'].json['change']}/undo", EXAMPLES["change_undo"])
+    sent["rule_update"] = api.patch(rule, examples()["rule_update"])
+    sent["change_undo"] = api.post(f"changes/{sent['rule_update'].json['change']}/undo", examples()["change_undo"])
 
     assert {name: answer.content for name, answer in sent.items() if answer.status >= 300} == {}
     assert sent["access_test"].json["results"][0]["ok"]
     # These need a fleet: test_facts.py, test_history.py and test_words.py send bodies of the same shapes.
-    assert EXAMPLES.keys() - sent.keys() == {
+    assert examples().keys() - sent.keys() == {
         "environment_rollback",
         "incident_update",
         "incident_quarantine",

@@ -19,6 +19,7 @@ from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.api import strangers
 from tests.api.conftest import Caller, assert_problem, caller, limited
+from tests.support.clocks import StandingClock
 
 USERS: Any = get_user_model()
 Later = Callable[[float], None]
@@ -27,14 +28,9 @@ Later = Callable[[float], None]
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     """Time stands still until a test lets it pass."""
-    now = 1000.0
-
-    def passes(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    monkeypatch.setattr(strangers._requests, "clock", lambda: now)
-    return passes
+    clock = StandingClock()
+    monkeypatch.setattr(strangers._requests, "clock", clock)
+    return clock.passes
 
 
 @pytest.fixture(autouse=True)

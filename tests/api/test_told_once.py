@@ -12,7 +12,7 @@ import pytest
 from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import ADMIN_SCOPES, Role
 from controlplane.accounts.token_text import token_digest
-from controlplane.api.examples import EXAMPLES
+from controlplane.api.examples import examples
 from controlplane.api.replay import _address
 from controlplane.api.urls import urlpatterns
 from controlplane.api.views.base import ApiView, Needs
@@ -80,7 +80,7 @@ def test_kept_answers__of_every_example_that_can_be_posted__hold_no_stored_secre
     told, statuses = [], {}
     for path, operations in schema()["paths"].items():
         name = operations.get("post", {}).get("operationId", "")
-        body = EXAMPLES.get(name)
+        body = examples().get(name)
         if body is None or name in ("change_undo", "client_report"):
             continue
         answer = api.post(path.removeprefix(PREFIX).replace("{environment_key}", "default"), body, Idempotency_Key=name)
@@ -143,9 +143,9 @@ def test_claim__of_what_is_no_principal__is_refused(claimed: Any) -> None:
 
 def test_secret__that_is_told__names_no_cache_on_its_way(api: Caller) -> None:
     posts: list[Callable[[], Any]] = [
-        lambda: api.post("tokens", EXAMPLES["token_create"]),
-        lambda: api.post("client-tokens", EXAMPLES["client_token_create"]),
-        lambda: api.post("channels", EXAMPLES["channel_create"]),
+        lambda: api.post("tokens", examples()["token_create"]),
+        lambda: api.post("client-tokens", examples()["client_token_create"]),
+        lambda: api.post("channels", examples()["channel_create"]),
     ]
     assert [(each.status, each.headers["Cache-Control"]) for each in (post() for post in posts)] == [
         (201, "no-store")

@@ -17,7 +17,7 @@ from tests.support.stack import ROOT, Parley, running_up
 from tests.support.waiting import eventually
 
 # A start, a real Envoy and some twenty runs of xdsctl, one after the other.
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("ci-examples")]
 
 SCRIPT = ROOT / "deploy" / "ci" / "rollout.sh"
 WORKFLOW = ROOT / "deploy" / "ci" / "github-workflow.yml"

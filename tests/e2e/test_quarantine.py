@@ -11,7 +11,7 @@ from tests.support.envoy import envoy
 from tests.support.stack import Parley, running_up
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.slow, pytest.mark.xdist_group("quarantine")]
 
 CLUSTERS = 50
 

@@ -143,6 +143,8 @@ def test_move__from_sqlite_to_postgresql_with_clients_connected__they_notice_not
             eventually(lambda: proxy.get(front), lambda body: body == "blue", within_s=20)
             assert client.call("xds:///echo").text == "parley:hello"
             eventually(lambda: parley.call("GET", "/incidents").body["results"], within_s=20)
+            # What clients acknowledge is proven some moments later.
+            eventually(lambda: remembered(parley)["revisions"][0]["proven"], within_s=20)
             known, events = remembered(parley), audit(parley)
             same, versions = served(port, proxy), pushed_clusters(port)
             failed = stack.enter_context(calling(proxy, front, client))

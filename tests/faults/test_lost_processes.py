@@ -16,7 +16,7 @@ from tests.support.stack import Parley, running_apart, running_up
 from tests.support.valkey import Valkey, valkey
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("lost-processes")]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 
-from adsserver.config import AdsConfig
+from adsserver.config import AdsConfig, TlsFiles
 from adsserver.engine.events import Fact, Respond
 from adsserver.metrics import Metrics
 from adsserver.ports import ClientToken, Directory, StreamInfo
@@ -23,6 +23,7 @@ from controlplane.accounts.token_text import client_token_text, token_digest
 from tests.support.access_tables import EVERYTHING_FOR_ALL
 from tests.support.ads_fleet import MemoryFleet
 from xdscore.access import AccessTable
+from xdscore.auth_modes import AuthMode
 from xdscore.environment_choice import EnvironmentChoice
 from xdscore.resource_types import ResourceType, by_url
 from xdscore.snapshot import (
@@ -202,3 +203,15 @@ async def running(
         yield Running(server, f"127.0.0.1:{port}", facts, fleet, catalogue, registry)
     finally:
         await server.stop(spread_s=0, limit_s=1)
+
+
+@asynccontextmanager
+async def running_mtls(files: TlsFiles) -> AsyncIterator[Running]:
+    """A server with an empty directory that serves clients of the trust domain `td.example`, by their certificates."""
+    async with running(mtls(files)) as started:
+        started.publish()
+        yield started
+
+
+def mtls(files: TlsFiles) -> AdsConfig:
+    return config(auth=AuthMode.MTLS, tls=files, trust_domains=frozenset({"td.example"}))

@@ -1,8 +1,22 @@
-"""A wrong clock for processes of a test: see `shifted_clock/sitecustomize.py`."""
+"""A clock that a test moves; and a wrong one for processes of a test: see `shifted_clock/sitecustomize.py`."""
 
 from pathlib import Path
 
 _CODE = Path(__file__).parent / "shifted_clock"
+
+
+class StandingClock:
+    """Says the same time, in seconds, until a test lets some pass."""
+
+    def __init__(self) -> None:
+        self._now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self._now_s
+
+    def passes(self, seconds: float) -> None:
+        """From now on it is so much later."""
+        self._now_s += seconds
 
 
 class WrongClock:

@@ -2,25 +2,33 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from controlplane.config.home import Home
+from controlplane.config.loading import load
+from controlplane.ops.supervisor.prepared import prepared_note
 from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
+# What a preparation writes into a home depends on these.
+PREPARED_BY = frozenset({"DATABASE_URL", "PARLEY_ADMIN_PASSWORD", "PARLEY_ADS_AUTH", "PARLEY_ENCRYPTION_KEYS"})
 WORKER_STATUS, BEAT_STATUS = "PARLEY_WORKER_METRICS_ADDRESS", "PARLEY_BEAT_METRICS_ADDRESS"
 
 
@@ -153,6 +161,7 @@ def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Answer:
 def running_up(home: Path, extra: Mapping[str, str] | None = None) -> Iterator[Parley]:
     """Run `manage.py up`, ready, until the block ends; then stop it by SIGTERM, which must end it well."""
     parley, environment = _place(home, ads=1, extra=extra)
+    prepare_by_copy(home, environment)
     with _process(environment, "up", [sys.executable, "manage.py", "up"], home) as supervisor:
         parley.processes["up"] = supervisor
         _await_ready(parley)
@@ -177,6 +186,8 @@ def running_apart(
     """
     parley, environment = _place(home, ads=ads, extra=extra)
     parley.environment = environment
+    if code == ROOT:
+        prepare_by_copy(home, environment)
     subprocess.run([sys.executable, "manage.py", "prepare"], cwd=code, env=environment, check=True, timeout=60)
     web = ["-m", "uvicorn", "controlplane.asgi:application", "--port", str(parley.web_port)]
     beating = ["-m", "celery", "--app", "controlplane.celery", "beat", "--schedule", str(home / "beat.schedule")]
@@ -207,7 +218,12 @@ def running_apart(
         for name in first:
             if name.startswith(("web", "ads")):
                 parley.ready(name)
-        yield parley
+        try:
+            yield parley
+        finally:
+            # All at once: a worker alone takes seconds.
+            for process in parley.processes.values():
+                _ask_to_end(process)
 
 
 @contextmanager
@@ -256,14 +272,37 @@ def _process(
         try:
             yield process
         finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.terminate()
+            _ask_to_end(process)
             try:
                 process.wait(30)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise AssertionError(f"{name} did not stop; see {log}") from None
+
+
+def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
+    """Send it SIGTERM, be it frozen; nothing when it has ended."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+
+
+def prepare_by_copy(home: Path, environment: Mapping[str, str]) -> None:
+    """Make `home`, where there is none, a copy of one that was prepared. What is started in it then finds its tables,
+    for which it would need seconds: this is a second start. First ones are the subject of tests/e2e/test_up.py.
+    """
+    if not home.exists() and not environment.keys() & PREPARED_BY:
+        shutil.copytree(Path(_prepared_directory().name) / "home", home)
+        prepared_note(load(environment, directory=ROOT), Home(home))
+
+
+@cache
+def _prepared_directory() -> "tempfile.TemporaryDirectory[str]":
+    """Holds `home`, which `manage.py prepare` made as any first start would; removed when this process ends."""
+    directory = tempfile.TemporaryDirectory(prefix="parley-prepared-")
+    _, environment = _place(Path(directory.name) / "home", ads=1, extra=None)
+    subprocess.run([sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environment, check=True, timeout=60)
+    return directory
 
 
 def _await_ready(parley: Parley) -> None:

@@ -12,12 +12,12 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import Role
 from controlplane.config.loading import Config, Tls
-from controlplane.config.values import AdsAuth
 from controlplane.database.aliases import READER
 from controlplane.journal.services import audit_record
 from tests.services.incidents.fleet import Fleet
 from tests.support.principals import somebody
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+from xdscore.auth_modes import AuthMode
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -105,9 +105,9 @@ def test_setup__feature_that_is_none__says_which_there_are(admin: Client) -> Non
     assert_harmless(shown)
 
 
-@pytest.mark.parametrize(("auth", "named"), [(AdsAuth.NONE, False), (AdsAuth.TOKEN, True)])
+@pytest.mark.parametrize(("auth", "named"), [(AuthMode.NONE, False), (AuthMode.TOKEN, True)])
 def test_setup__token_in_the_file__names_the_variable_without_which_grpc_sends_none(
-    admin: Client, settings: Settings, auth: AdsAuth, named: bool
+    admin: Client, settings: Settings, auth: AuthMode, named: bool
 ) -> None:
     parley: Config = settings.PARLEY
     tls = Tls(Path("c"), Path("k"), Path("ca")) if named else None
@@ -123,7 +123,7 @@ def test_setup__paths_of_the_clients_files__are_asked_for_where_the_file_names_t
     admin: Client, settings: Settings
 ) -> None:
     plain = page(admin, "/e/default/setup?family=envoy&node_id=pay-1")
-    settings.PARLEY = replace(settings.PARLEY, ads_auth=AdsAuth.MTLS, ads_tls=Tls(Path("c"), Path("k"), Path("ca")))
+    settings.PARLEY = replace(settings.PARLEY, ads_auth=AuthMode.MTLS, ads_tls=Tls(Path("c"), Path("k"), Path("ca")))
 
     asked = page(admin, "/e/default/setup?family=envoy&node_id=pay-1&private_key_file=/run/pay.key&certificate_file=")
     wrong = page(admin, "/e/default/setup?family=grpc&node_id=pay-1&ca_certificate_file=/run/")

@@ -37,7 +37,8 @@ from controlplane.explain.words import word_take
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine
 from controlplane.logs.setup import logging_config
-from controlplane.notify.models import Channel, ChannelKind, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel, Notification
 from controlplane.notify.services import channel_create
 from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.expanding import notifications_expand

@@ -10,7 +10,8 @@ from django.utils import timezone
 from controlplane.accounts.principal import Role
 from controlplane.database.aliases import READER
 from controlplane.notify.catalogue import Severity
-from controlplane.notify.models import Channel, ChannelKind, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel, Notification
 from tests.services.incidents.fleet import Fleet
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from bench import console_fleet
-from bench.console_pages import PAGES, WITHOUT_DATA, addresses, subject_now
+from bench.console_pages import QUESTIONS, WITHOUT_DATA, addresses, pages, subject_now
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
@@ -43,8 +43,11 @@ def twice(browser: Client, address: str) -> int:
     return cost(browser, address)
 
 
-def test_table_of_pages__each_path_of_the_console__is_in_it() -> None:
-    assert {each.name for each in urlpatterns} == PAGES.keys() | WITHOUT_DATA
+def test_pages__each_path_of_the_console__is_asked_for() -> None:
+    names = {each.name for each in urlpatterns}
+
+    assert names == pages().keys() | WITHOUT_DATA
+    assert names >= QUESTIONS.keys()
 
 
 @pytest.mark.slow

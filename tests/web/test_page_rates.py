@@ -20,6 +20,7 @@ from controlplane.console import page_rates
 from controlplane.console.page_rates import PersonRate
 from controlplane.urls import urlpatterns
 from tests.api.conftest import limited
+from tests.support.clocks import StandingClock
 from tests.web.conftest import USERS
 from xdscore.limits import Limits
 
@@ -31,14 +32,9 @@ Later = Callable[[float], None]
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     """Time stands still until a test lets it pass."""
-    now = 1000.0
-
-    def passes(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    monkeypatch.setattr(page_rates._requests, "clock", lambda: now)
-    return passes
+    clock = StandingClock()
+    monkeypatch.setattr(page_rates._requests, "clock", clock)
+    return clock.passes
 
 
 @pytest.fixture(autouse=True)

@@ -33,13 +33,13 @@ def is_collection(kind: ResourceType, name: str) -> bool:
 
 
 class Collection(Entry):
-    """The entry of a collection. `members` are the names of resources in it that the server sent or reported an error
-    for, and did not remove.
+    """The cache entry of a collection.
 
-    `unheard`: members that the server may have removed without saying so, because it answers anew: after a new SotW
-    stream where absence says nothing (D1), or after an error of the whole collection. Members that it has not mentioned
-    at the time `sweep_s` are gone. The time begins with the first member it does mention: a server that says nothing at
-    all may have nothing new to say.
+    members: the names of resources in it that the server sent or reported an error for, and did not remove.
+    unheard: the members that the server may have removed without saying so, because it answers anew: after a new SotW
+      stream where absence says nothing (D1), or after an error of the whole collection.
+    sweep_s: when unheard members are given up, in seconds on the engine's clock. The wait begins with the first member
+      that the server does mention: a server that says nothing at all may have nothing new to say. Until then infinite.
     """
 
     __slots__ = ("_glob", "members", "sweep_s", "unheard")
@@ -57,32 +57,36 @@ class Collection(Entry):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether the collection is "*", every resource of its type; errors are not reported for members of a wildcard
-        as such (TP3).
+        """Whether the collection is "*", every resource of its type. A server reports no errors of members of a
+        wildcard (TP3).
         """
         return self._glob is None
 
     @property
     def is_refused(self) -> bool:
-        """Whether the server says that this client has no such collection; its members then follow A88."""
+        """Whether the server reported that the collection does not exist for this client or may not be read. What then
+        becomes of its members is decided by A88.
+        """
         return self.state is CacheState.RECEIVED_ERROR and self.error.is_data_error
 
     @property
     def shown(self) -> bool:
-        """Whether the collection itself is shown in the cache: while it was not answered or is in error. Otherwise its
-        members say everything.
+        """Whether the collection itself is listed among cache entries: while the server has not answered for it, or it
+        is in error. Otherwise its members are listed alone.
         """
         return self.state is not CacheState.ACKED
 
     # What the server says.
 
     def answered(self, now: float) -> None:
-        """Note that the server answered for the collection, which may be empty."""
+        """Note that the server answered for the collection, which may be empty. `now` is the engine's time in
+        seconds.
+        """
         if self.state is not CacheState.ACKED:
             self.received(_ANSWERED, now)
 
     def enter(self, entry: Entry, policy: Policy, now: float) -> None:
-        """Make an entry a member, because the server sent it or reported an error for it. That ends an error of the
+        """Make an entry a member, because the server sent it or reported an error for it. This ends an error of the
         collection as a whole.
         """
         name = entry.key.name
@@ -94,7 +98,9 @@ class Collection(Entry):
         self.answered(now)
 
     def lose(self, entry: Entry, reason: Status) -> Iterator[Gone]:
-        """Remove an entry from the members; yields news for every watch of the collection that was told of it."""
+        """Remove an entry from the members, if it is one; yields the news for every watch of the collection that had
+        been told of it.
+        """
         name = entry.key.name
         if name not in self.members:
             return
@@ -105,7 +111,9 @@ class Collection(Entry):
                 yield Gone(watch, name, reason)
 
     def errored(self, error: Status, version: str, policy: Policy, now: float) -> None:
-        """Note an error of the whole collection. An empty collection has nothing that could stay in use."""
+        """Note an error of the whole collection, reported in a response with this version. Members stay in use; a
+        collection without members counts as never answered.
+        """
         super().errored(error, version, policy, now)
         if not self.members:
             self.resource = ABSENT
@@ -113,7 +121,7 @@ class Collection(Entry):
             self.doubt()
 
     def doubt(self) -> None:
-        """Treat every member as unheard: those that the server does not mention when it answers again are gone."""
+        """Treat every member as unheard: a member that the server does not mention when it answers again is gone."""
         self.unheard, self.sweep_s = set(self.members), inf
 
     def snapshot(self) -> CacheEntry:

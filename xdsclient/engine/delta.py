@@ -18,10 +18,11 @@ class DeltaType(TypeStream):
     __slots__ = ()
 
     def compose(self, server: int, *, prove: bool) -> DeltaRequest:
-        """The next delta request, which counts as written. Names may change in the request that answers a response
+        """Make the next delta request and treat it as sent. Names may change in the request that answers a response
         (protocol.md B5).
 
-        `prove`: leave a version out so that a server without news still has a resource to send.
+        `server`: the index of the server it goes to. `prove`: leave one version out, so that a server without news
+        still has a resource to send.
         """
         # B5: a nonce would make it an answer.
         answer = self._next_answer("")
@@ -40,13 +41,14 @@ class DeltaType(TypeStream):
         return DeltaRequest(self.kind, subscribe, unsubscribe, versions, answer.nonce, answer.nack)
 
     def _held(self, server: int) -> dict[str, str]:
-        """The versions that a new stream lists as held, so that the server need not send them again. Resources in error
-        are not listed, because the server stays silent about a version the client says it has, and the error would
-        outlast its cause (protocol.md F11a).
+        """The versions by name that the first request of a stream to this server lists, so that the server need not
+        send those resources again. Resources in error are not listed: the server would stay silent about them, and the
+        error would outlast its cause (protocol.md F11a).
 
         A member of a collection is always listed, because the server must say if it is gone (E5): without a usable
-        version, it is listed under one that no resource has. No member of a collection that was not answered yet is
-        listed: a server with no news of its members may say nothing of the collection either (C6).
+        version, it is listed under one that no resource has. No member of a collection is listed before the server
+        answered for that collection: a server with no news of its members may say nothing of the collection either
+        (C6).
         """
         versions = {}
         unanswered = [each for each in self.collections.values() if not isinstance(each.resource, Resource)]
@@ -61,8 +63,8 @@ class DeltaType(TypeStream):
         return versions
 
     def _says_all(self, subscribe: tuple[str, ...], versions: Mapping[str, str]) -> bool:
-        """Whether a server without news may stay silent after this subscription: it may not about a wildcard (E6), nor
-        about resources it must send.
+        """Whether the server may leave this subscription unanswered if it has no news, because the client lists a
+        version of everything. It must answer for a wildcard (E6), and send what the client lists no usable version of.
         """
         held = (
             any(map(self.collections[name].contains, versions)) if name in self.collections else name in versions
@@ -71,8 +73,8 @@ class DeltaType(TypeStream):
         return WILDCARD not in subscribe and _NO_VERSION not in versions.values() and all(held)
 
     def _absent(self, response: Response, taken: Taken) -> list[Entry]:
-        """The entries of the removed names. A removed name does not exist, whether it was ever there or not: delta
-        needs no timer (TP3, Abstract).
+        """The entries of the names that the response removes. A removed name does not exist, whether it was ever there
+        or not, so delta needs no timer for it (TP3, Abstract).
         """
         absent: dict[str, Entry] = {}
         for name in response.removed:
@@ -87,4 +89,6 @@ class DeltaType(TypeStream):
         return list(absent.values())
 
     def _accepted(self, response: Response, taken: Taken) -> None:
-        """Nothing to remember: in delta, versions belong to resources and not to responses."""
+        """Remember a response for later requests. Nothing to do here: in delta, versions belong to resources and not to
+        responses.
+        """

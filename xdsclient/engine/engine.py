@@ -49,8 +49,11 @@ _LONGEST_WAIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """The settings of an engine. `servers`: the features of each server, in the order in which they are tried.
-    `data_error_handling`: the guard GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING of A88.
+    """The settings of an engine.
+
+    servers: the features of each server, in the order in which servers are tried.
+    variant: which of the two variants of the protocol it speaks.
+    data_error_handling: whether the client follows A88 (its guard, GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING).
     """
 
     servers: tuple[AbstractSet[ServerFeature], ...] = (frozenset(),)
@@ -67,8 +70,8 @@ class _Link(Enum):
 
 
 class Engine:
-    """The client's side of the protocol, without I/O. Every event has an answer in every state, and an event that does
-    not fit changes nothing.
+    """The client's side of the protocol, without I/O. Every event has an effect, possibly none, in every state; an
+    event that does not fit the state changes nothing.
     """
 
     def __init__(self, settings: EngineSettings, kinds: Iterable[ResourceType]) -> None:
@@ -90,13 +93,13 @@ class Engine:
     # The shell's side.
 
     def handle(self, event: Event, now: float) -> tuple[Effect, ...]:
-        """Take an event in and return the effects to carry out now. `now` is in seconds on a clock that only goes
-        forward.
+        """Take an event in and return the effects that the caller carries out now. `now` is in seconds on a clock that
+        only goes forward.
         """
         return tuple(self._handle(event, now))
 
     def request(self) -> Request | None:
-        """The next request to write, which counts as written; None when there is none."""
+        """The next request to write, which the engine then treats as sent; None when there is none."""
         if self._link is not _Link.OPEN:
             return None
         for part in self._types.values():
@@ -106,12 +109,14 @@ class Engine:
         return None
 
     def deadline(self) -> float:
-        """The time at which to send a Tick; inf when no timer runs."""
+        """The time at which the caller must send a Tick, in seconds on the clock of `handle`; inf when no timer
+        runs.
+        """
         return min((part.deadline() for part in self._types.values()), default=inf)
 
     def entries(self) -> Mapping[ResourceKey, CacheEntry]:
-        """Every watched resource at one moment. Of a collection its members, and the collection itself only while it
-        was not answered or is in error.
+        """Every watched resource at one moment. The members of a collection are included; the collection itself only
+        while the server has not answered for it, or it is in error.
         """
         return {
             entry.key: entry.snapshot()
@@ -232,8 +237,8 @@ class Engine:
                 yield from self._fail(text)
 
     def _attempt_failed(self, text: str) -> Iterator[Effect]:
-        """Go on after a stream that brought no response, or an attempt that brought no stream: with the next server, or
-        after a wait (A57).
+        """Go on after a stream that brought no response, or after no stream could be opened: try the next server, or
+        wait and begin with the first again (A57). `text` says what failed.
         """
         yield from self._connectivity(up=False)
         if self._has_alternative():
@@ -262,8 +267,8 @@ class Engine:
             part.closed()
 
     def _has_alternative(self) -> bool:
-        """Whether to try the next server: there is one, and a watched resource is missing. Cached resources are used on
-        without it (A71).
+        """Whether to try the next server: there is one, and a watched resource is not cached. While all are cached,
+        they are used on without another server (A71).
         """
         more = self._server + 1 < len(self._policies)
         return more and any(part.lacks_something for part in self._types.values())
@@ -272,7 +277,9 @@ class Engine:
         return min(_FIRST_WAIT_S * _WAIT_FACTOR ** (self._failures - 1), _LONGEST_WAIT_S)
 
     def _fail(self, text: str) -> Iterator[Effect]:
-        """Give every resource a transient error (A88, "Handling Transient Errors")."""
+        """Give every resource a transient error with this text (A88, "Handling Transient Errors"), and yield the news
+        for watchers.
+        """
         self._outage = Status(StatusCode.UNAVAILABLE, text)
         for part in self._types.values():
             for entry in part.entries.values():

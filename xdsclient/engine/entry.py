@@ -74,7 +74,7 @@ class Entry:
 
     @property
     def watched(self) -> bool:
-        """Whether there is any watch for this resource, by its name or by a collection."""
+        """Whether any watch covers this resource, by its name or as a member of a collection."""
         return bool(self._watches)
 
     @property
@@ -84,17 +84,21 @@ class Entry:
 
     @property
     def asked_for(self) -> bool:
-        """Whether there is a watch for this very name, so that requests must contain it."""
+        """Whether a watch is for this very name, not for a collection that it belongs to, so that requests must contain
+        the name.
+        """
         return bool(self._by_name)
 
     def join(self, watch: int, *, by_name: bool) -> None:
-        """Add a watch; adding it again changes nothing. `by_name`: it watches this very name and not a collection."""
+        """Add a watch, by its number; adding it again changes nothing. `by_name`: it watches this very name and not a
+        collection.
+        """
         self._watches.setdefault(watch, _Told())
         if by_name:
             self._by_name.add(watch)
 
     def leave(self, watch: int) -> bool:
-        """Remove a watch; return whether it had been told anything."""
+        """Remove a watch, by its number; return whether it had been told anything."""
         self._by_name.discard(watch)
         told = self._watches.pop(watch, None)
         return told is not None and not isinstance(told.news, Absent)
@@ -102,16 +106,16 @@ class Entry:
     # The timer.
 
     def asked(self, policy: Policy, now: float) -> None:
-        """Start the timer, because a request with this name was written. The timer runs only while nothing is known
-        (A88: it fires only without a cached resource; TP3: an error is remembered until a new one or the resource
-        comes).
+        """Start the timer that waits for the server's word, because a request with this name was written at the time
+        `now`. It runs only while nothing is known (A88: it fires only without a cached resource; TP3: an error is
+        remembered until a new one or the resource comes).
         """
         if self.state is CacheState.REQUESTED and self.deadline_s == inf:
             self.deadline_s = now + policy.timer_s
 
     def expire(self, policy: Policy, now: float) -> bool:
-        """Take the resource for missing if its timer is over; return whether it was (A88, "Changes to Resource Timer
-        Behavior").
+        """If the timer is over by now, note that the resource is missing (A88, "Changes to Resource Timer Behavior");
+        return whether it was over.
         """
         if self.deadline_s > now:
             return False
@@ -121,7 +125,9 @@ class Entry:
     # What the server says.
 
     def received(self, resource: Resource, now: float) -> None:
-        """Take a valid resource, which ends any error (TP3; also when the content is what it was: protocol.md F11)."""
+        """Take a valid resource into use. It ends any error, even when the content is the one in use (TP3, protocol.md
+        F11).
+        """
         self.deadline_s = inf
         if isinstance(self.resource, Resource) and self.resource.raw == resource.raw:
             # The value watchers hold stays the one in use.
@@ -132,23 +138,22 @@ class Entry:
         self._outage = OK
 
     def refused(self, text: str, version: str, raw: bytes, policy: Policy, now: float) -> None:
-        """Note that the client refused an update: a data error (A88, "Handling Data Errors"). The update replaces
-        nothing that is cached (A46).
+        """Note that the client refused the update `raw` because of `text`: a data error (A88, "Handling Data Errors").
+        A cached resource stays unless `policy` drops it (A46).
         """
         self._drop_if(policy.drops_on_data_error)
         self._fail(CacheState.NACKED, Status(StatusCode.INVALID_ARGUMENT, f"{INVALID}: {text}"), version, now)
         self._rejected = raw
 
     def deleted(self, version: str, policy: Policy, now: float) -> None:
-        """Note that the server removed the resource: a data error (A88)."""
+        """Note that the server removed the resource, in a response with this version: a data error (A88)."""
         self._drop_if(policy.drops_on_deletion)
         self._fail(CacheState.DOES_NOT_EXIST, REMOVED, version, now)
 
     def errored(self, error: Status, version: str, policy: Policy, now: float) -> None:
-        """Note the server's error for the resource: the four steps of A88, "Support for Errors Provided by the xDS
-        server".
-
-        Steps 1 (timer) and 2 (state and error) are `_fail`, 3 is the drop, 4 is what `tell` makes of the result.
+        """Note the server's error for the resource, from a response with this version, by the four steps of A88,
+        "Support for Errors Provided by the xDS server": the timer stops, state and error change, `policy` decides
+        whether a cached resource is dropped, and `tell` then has news for the watches.
         """
         self._drop_if(error.is_data_error and policy.drops_on_data_error)
         self._fail(CacheState.RECEIVED_ERROR, error, version, now)
@@ -156,13 +161,13 @@ class Entry:
     # What becomes of the stream.
 
     def lost(self, outage: Status) -> None:
-        """Note that the server cannot be reached: a transient error of every resource, which leaves the state as it was
-        (A88).
+        """Note that the server cannot be reached, as `outage` says: a transient error, which leaves the entry's state
+        as it was (A88).
         """
         self._outage = outage
 
     def regained(self) -> None:
-        """Note that the server can be reached again; an error from before the outage shows again."""
+        """Note that the server can be reached again; an error from before the outage is shown again."""
         self._outage = OK
 
     def _drop_if(self, drops: bool) -> None:
@@ -178,10 +183,10 @@ class Entry:
     # What is seen of it.
 
     def tell(self) -> Iterator[Deliver | Ambient]:
-        """The news that each watch has not been told yet.
+        """Yield the news that each watch has not been told yet.
 
-        With a resource every error is ambient, without one it is the news (A88, "Handling Data Errors" and "Handling
-        Transient Errors"). Of two errors the newer one shows.
+        When there is a resource, an error is told as ambient; when there is none, as the news itself (A88, "Handling
+        Data Errors" and "Handling Transient Errors"). Of two errors the newer one is told.
         """
         error = self.error if self._outage.ok else self._outage
         cached = isinstance(self.resource, Resource)

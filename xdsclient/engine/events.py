@@ -31,7 +31,9 @@ class Nack:
 
 @dataclass(frozen=True, slots=True)
 class SotwRequest:
-    """A DiscoveryRequest. `names` is the full list; `version` the last one accepted from this server."""
+    """A DiscoveryRequest. `names` is the full list. `version` is the last one that the client accepted from this
+    server. `nack`: None in an ACK and in a request that only changes names.
+    """
 
     kind: ResourceType
     names: tuple[str, ...]
@@ -42,7 +44,9 @@ class SotwRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeltaRequest:
-    """A DeltaDiscoveryRequest. `initial_versions` are the versions that a new stream lists as held, by name."""
+    """A DeltaDiscoveryRequest. `initial_versions`: the versions of what the client has, by name, in the first request
+    of a stream. `nack`: None in an ACK and in a request that only changes names.
+    """
 
     kind: ResourceType
     subscribe: tuple[str, ...] = ()
@@ -60,7 +64,9 @@ Request = SotwRequest | DeltaRequest
 
 @dataclass(frozen=True, slots=True)
 class Valid:
-    """A resource that can be used. `version` is delta's own, or the response's in SotW."""
+    """A resource that can be used. `version`: the resource's own in delta, the response's in SotW. `raw`: its
+    serialised message.
+    """
 
     name: str
     version: str
@@ -70,7 +76,7 @@ class Valid:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A resource that cannot be used, and why. `name` is empty when it could not be read."""
+    """A resource that cannot be used; `text` says why. `name` is empty when it could not be read."""
 
     name: str
     version: str
@@ -87,7 +93,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class ReportedError:
-    """One entry of `resource_errors`, as it came: the name may be empty and the status OK, which makes it malformed."""
+    """One entry of a response's `resource_errors`, as it came. An empty name or an OK status makes it malformed."""
 
     name: str
     status: Status
@@ -98,7 +104,7 @@ class ReportedError:
 
 @dataclass(frozen=True, slots=True)
 class WatchStarted:
-    """A watch begins: of a resource or, when `name` is that of a collection, of its members.
+    """The client begins a watch: of a resource or, when `name` is that of a collection, of its members.
 
     `watch` is a number never used before; `name` is canonical (protocol.md H1).
     """
@@ -110,7 +116,7 @@ class WatchStarted:
 
 @dataclass(frozen=True, slots=True)
 class WatchStopped:
-    """A watch ends: it is told nothing more."""
+    """The client ended a watch; it must be told nothing more."""
 
     watch: int
 
@@ -122,14 +128,16 @@ class StreamOpened:
 
 @dataclass(frozen=True, slots=True)
 class RequestWritten:
-    """A request left the client; the timers of the names in it start now (A57)."""
+    """A request left the client: the timers that wait for the names in it start now (A57)."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A DiscoveryResponse or DeltaDiscoveryResponse. `removed` is used by delta only."""
+    """A DiscoveryResponse or DeltaDiscoveryResponse, with each resource read. `removed`: names that the server removed,
+    in delta only.
+    """
 
     type_url: str
     version: str
@@ -148,8 +156,8 @@ class StreamClosed:
 
 @dataclass(frozen=True, slots=True)
 class ChannelFailed:
-    """The channel to the server reports TRANSIENT_FAILURE. Before `StreamOpened` it ends the attempt that `Connect`
-    asked for; after it, the stream goes on until `StreamClosed`.
+    """The channel to the server reports TRANSIENT_FAILURE. When no stream was opened yet, the attempt to open one is
+    over; an open stream goes on until `StreamClosed`.
     """
 
     status: Status
@@ -157,7 +165,7 @@ class ChannelFailed:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time passed: `Engine.deadline` is reached."""
+    """The time that `Engine.deadline` returned is reached."""
 
 
 Event = WatchStarted | WatchStopped | StreamOpened | RequestWritten | Response | StreamClosed | ChannelFailed | Tick
@@ -168,9 +176,9 @@ Event = WatchStarted | WatchStopped | StreamOpened | RequestWritten | Response |
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a stream to the server at this place of the list, after so many seconds.
+    """Open a stream to the server with this index in the list, after `after_s` seconds.
 
-    Add chance to the wait: clients that lost one server together should not come back together.
+    Vary the wait at random: clients that lost one server together should not come back together.
     """
 
     server: int
@@ -184,10 +192,11 @@ class Disconnect:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Tell a watch: a new version of a resource, or why there is none and it must stop using what it had.
+    """Tell a watch a new version of a resource, or a Status: there is no resource, and the watcher must stop using what
+    it had.
 
-    `name` is what it watches or, for the watch of a collection, a member; under the collection's own name the news is
-    of the whole: a Resource without content says that the server answered.
+    `name` is what the watch is for or, for the watch of a collection, a member. Under the collection's own name the
+    news is of the collection as a whole: a Resource without content says that the server answered.
     """
 
     watch: int
@@ -197,7 +206,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Ambient:
-    """Tell a watch of an error that leaves the resource of this name in use; OK clears the last one."""
+    """Tell a watch of an error that leaves the resource of this name in use; a status that is OK ends the last one."""
 
     watch: int
     name: str
@@ -224,7 +233,9 @@ class Updates:
 
 @dataclass(frozen=True, slots=True)
 class Connectivity:
-    """The client gained or lost a working stream to this server (A78, `grpc.xds_client.connected`)."""
+    """The client gained (`up`) or lost a working stream to the server with this index (A78,
+    `grpc.xds_client.connected`).
+    """
 
     server: int
     up: bool
@@ -232,7 +243,7 @@ class Connectivity:
 
 @dataclass(frozen=True, slots=True)
 class Violated:
-    """The server broke a rule of the protocol; the message that broke it had no other effect."""
+    """The server broke a rule of the protocol, such as "B7"; the message that broke it had no other effect."""
 
     rule: str
     detail: str

@@ -12,7 +12,13 @@ TRANSIENT_TIMER_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How a client treats the errors, removals and silence of one server."""
+    """How a client treats the errors, removals and silence of one server (A88).
+
+    reads_resource_errors: whether `resource_errors` of responses are read.
+    drops_on_data_error, drops_on_deletion: whether a cached resource is dropped for a data error, for a deletion.
+    timer_s: the seconds that the server may be silent about a name.
+    timer_state, timer_error: the state and error of the name after that.
+    """
 
     reads_resource_errors: bool
     drops_on_data_error: bool
@@ -25,9 +31,9 @@ class Policy:
 def policy_of(features: AbstractSet[ServerFeature], *, data_error_handling: bool) -> Policy:
     """The policy for a server with these features.
 
-    `data_error_handling` is the guard GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING: without it neither `resource_errors`
-    nor the two new features are read, and a deletion ends the use of a resource (A88, "Temporary environment variable
-    protection") unless A53's feature forbids it.
+    `data_error_handling` is A88's guard, GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING. When it is off, neither
+    `resource_errors` nor A88's two features are read, and a deletion drops the resource (A88, "Temporary environment
+    variable protection") unless the server has A53's feature `ignore_resource_deletion`.
     """
     if not data_error_handling:
         keeps_deleted = ServerFeature.IGNORE_RESOURCE_DELETION in features

@@ -31,16 +31,17 @@ class SotwType(TypeStream):
         self._leave_out: frozenset[str] = frozenset()
 
     def closed(self) -> None:
-        """End the stream of this type. A new stream sends every member again and says nothing of members that are gone,
-        except in a full state, where absence says it (protocol.md B9, D1). So members are taken for unheard.
+        """Note that the stream ended. A new one brings every member of a collection again and says nothing of members
+        that are gone, so members are treated as unheard; not in LDS and CDS, where leaving a name out removes it
+        (protocol.md B9, D1).
         """
         super().closed()
         for collection in self.collections.values() if not self.kind.full_state else ():
             collection.doubt()
 
     def compose(self, server: int, *, prove: bool) -> SotwRequest:  # noqa: ARG002 - B9: a first request is always answered
-        """The next SotW request, which counts as written. A first request is always answered, so that `prove` changes
-        nothing.
+        """Make the next SotW request and treat it as sent. `server`: the index of the server it goes to. `prove`
+        changes nothing: a server always answers the first request of a stream.
         """
         answer = self._next_answer(self._nonce)
         version = self._version if server == self._version_server else ""
@@ -57,12 +58,12 @@ class SotwType(TypeStream):
         return SotwRequest(self.kind, names, answer.nonce, version, answer.nack)
 
     def _absent(self, response: Response, taken: Taken) -> list[Entry]:  # noqa: ARG002
-        """The entries that the response deletes by leaving them out, which it does in LDS and CDS (protocol.md D1, A88:
-        "LDS or CDS resource deletion").
+        """The entries that the response deletes by leaving them out, which it can in LDS and CDS (protocol.md D1, A88:
+        "LDS or CDS resource deletion"); none in other types.
 
-        Only what is cached can be deleted: a name asked for just now may be missing because the server had not read
-        that request yet, which is what the timer is for. What is in error stays so (TP3: remembered until a new error
-        or the resource comes, "this includes LDS and CDS").
+        Only a cached resource can be deleted: a name that was just subscribed to may be missing because the server had
+        not read that request yet, and its timer decides. An entry in error stays in error (TP3: remembered until a new
+        error or the resource comes, "this includes LDS and CDS").
         """
         if not self.kind.full_state or taken.blind:
             return []
@@ -80,5 +81,7 @@ class SotwType(TypeStream):
         self._dropped.clear()
 
     def _lost(self, dropped: Iterable[str]) -> Iterable[str]:
-        """The names dropped and asked for again, where the server may never have seen that they were dropped."""
+        """The names among `dropped` that the client subscribes to again, and of which the server may never have seen
+        that it had left them out.
+        """
         return (name for name in dropped if self._waits_for(name))

@@ -14,7 +14,7 @@ _MAX_NACK_CHARS = 4000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The ACK or NACK that is due for the response with this nonce."""
+    """The ACK or NACK for the response with this nonce; an ACK where `nack` is None."""
 
     nonce: str
     nack: Nack | None
@@ -22,10 +22,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Taken:
-    """The effects of one response. `problems` are in the order they were found, in C-core's wording (clients.md section
-    4).
+    """What one response did. `server`, `policy` and `now` say from which server (its index), by which policy and at
+    what time it was taken in.
 
-    Watches are told of the entries in `touched`, then of members that are gone, then of collections as a whole.
+    valid, invalid: the numbers of resources that can be used, and that cannot.
+    problems: in the order they were found, in C-core's wording (clients.md section 4).
+    touched, gone, collections: what watches are told of, in this order: entries, members that are gone, collections as
+      a whole.
     """
 
     server: int

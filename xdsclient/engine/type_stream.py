@@ -19,9 +19,10 @@ from xdscore.resource_types import ResourceType
 
 
 class TypeStream(ABC):
-    """One resource type of a client: its entries by name, and what was sent and received for it on the current stream.
+    """One resource type of a client: its entries by name, and what was sent and received for the type on the current
+    stream.
 
-    `collections` are the entries that stand for any number of resources.
+    `collections` are those of the entries that stand for a collection.
     """
 
     __slots__ = ("_answers", "_asked", "_dirty", "_nonce", "_sent", "collections", "entries", "kind")
@@ -34,7 +35,9 @@ class TypeStream(ABC):
         self._reset()
 
     def _reset(self) -> None:
-        """Forget the state of the stream, because none of it outlasts the stream (protocol.md A4)."""
+        """Forget what was sent and received on the stream that ended; nothing of it counts on a new one (protocol.md
+        A4).
+        """
         self._answers.clear()
         self._nonce = ""
         # The names the server was told on this stream, and whether it was told any.
@@ -56,7 +59,7 @@ class TypeStream(ABC):
     # Watches.
 
     def join(self, name: str, watch: int, now: float) -> Entry:
-        """Add a watch of a name, which may be that of a collection; return the entry of the name."""
+        """Add a watch, by its number, for a name, which may be that of a collection; return the entry of the name."""
         entry = self.entries.get(name) or self._new(name, now)
         entry.join(watch, by_name=True)
         for member in self._members_of(entry):
@@ -77,7 +80,7 @@ class TypeStream(ABC):
         return collection
 
     def with_members(self, entry: Entry) -> list[Entry]:
-        """The entry in a list; for a collection, behind the entries of its members."""
+        """The entry alone in a list; for a collection, the entries of its members and then its own."""
         return [*self._members_of(entry), entry]
 
     def _members_of(self, entry: Entry) -> list[Entry]:
@@ -85,8 +88,8 @@ class TypeStream(ABC):
         return [self.entries[name] for name in names if name in self.entries]
 
     def leave(self, entry: Entry, watch: int) -> None:
-        """End a watch of an entry. The entry is kept until the server is told, so that a new watch before that finds
-        it: the server would not answer for it again.
+        """End a watch, by its number, of an entry. The entry is kept until the server is told that the name is dropped,
+        so that a watch that begins before then finds it: the server would not send it again.
         """
         entry.leave(watch)
         for member in self._members_of(entry):
@@ -98,15 +101,17 @@ class TypeStream(ABC):
             self._forget_if_free(each)
 
     def _forget_if_free(self, entry: Entry) -> None:
-        """Forget the entry, unless it is watched, or the server still counts it among the names the client subscribes
-        to.
+        """Forget the entry, unless it is watched or a member of a collection, or the last request written still
+        subscribes to its name.
         """
         known = self.entries.get(entry.key.name) is entry
         if known and not (entry.watched or self._is_asked_for(entry) or self._is_member(entry)):
             self._forget(entry.key.name)
 
     def _is_asked_for(self, entry: Entry) -> bool:
-        """Whether the client subscribes to the entry by its own name, as far as the server was told."""
+        """Whether the name of the entry itself is subscribed to: by a watch now, or in the last request that was
+        written.
+        """
         return entry.asked_for or entry.key.name in self._sent
 
     def _is_member(self, entry: Entry) -> bool:
@@ -121,31 +126,40 @@ class TypeStream(ABC):
             self._forget(name)
 
     def _wanted(self) -> Iterable[str]:
-        """The names to subscribe to; members come with their collection."""
+        """The names that requests should subscribe to; a member that is watched only through its collection needs
+        none.
+        """
         return (name for name, entry in self.entries.items() if entry.asked_for)
 
     # Requests.
 
     @property
     def due(self) -> bool:
-        """Whether there is a request to write. A first one without names would mean "everything" (protocol.md C2)."""
+        """Whether there is a request to write. A first request without names is never due: it would mean "everything"
+        (protocol.md C2).
+        """
         return bool(self._answers) or (self._dirty and (self._asked or any(self._wanted())))
 
     @abstractmethod
     def compose(self, server: int, *, prove: bool) -> Request:
-        """The next request, from what is current now; it counts as written.
+        """Make the next request from the present state and treat it as sent. `server`: the index of the server it goes
+        to.
 
-        `prove`: let the server have something to answer even if it has no news.
+        `prove`: ask so that the server has something to answer even if it has no news.
         """
 
     def _next_answer(self, otherwise: str) -> Answer:
-        """The answer that is due; when none is due, an answer without a NACK under the nonce `otherwise`."""
+        """The oldest ACK or NACK that was not sent yet; when there is none, an answer without a NACK under the nonce
+        `otherwise`.
+        """
         return self._answers.popleft() if self._answers else Answer(otherwise, None)
 
     # Responses.
 
     def take(self, response: Response, server: int, policy: Policy, now: float) -> Taken:
-        """Take a response in and remember to answer it. Valid resources are used whatever the others are (A46)."""
+        """Take in a response of the server with this index, and keep its ACK or NACK for the next request. Valid
+        resources are used whatever is wrong with others (A46).
+        """
         taken = Taken(server, policy, now)
         for index, item in enumerate(response.resources):
             self._take_resource(index, item, taken)
@@ -172,11 +186,15 @@ class TypeStream(ABC):
 
     @abstractmethod
     def _absent(self, response: Response, taken: Taken) -> list[Entry]:
-        """The entries that the response says are gone, including those it has an error for."""
+        """The entries that the response says are gone; an entry is included even where the response also has an error
+        for it.
+        """
 
     @abstractmethod
     def _accepted(self, response: Response, taken: Taken) -> None:
-        """Note what must be remembered of a response; `taken.problems` says whether it is acceptable as a whole."""
+        """Remember what later requests need of a response. The response was acceptable as a whole if `taken.problems`
+        is empty.
+        """
 
     def _take_resource(self, index: int, item: Valid | Invalid | Heartbeat, taken: Taken) -> None:
         if item.name and item.name in taken.seen:
@@ -204,8 +222,8 @@ class TypeStream(ABC):
             taken.touched[item.name] = entry
 
     def _mentioned(self, name: str, taken: Taken) -> Entry | None:
-        """The entry of a resource that the server sent, which may be a new member of a collection; None when nobody
-        watches it.
+        """The entry of a name that the server sent a resource for, which becomes a member of the collections it belongs
+        to; None when nobody watches it.
         """
         entry = self.entries.get(name)
         if isinstance(entry, Collection):
@@ -218,7 +236,9 @@ class TypeStream(ABC):
         return [each for each in self.collections.values() if name and each.watched and each.contains(name)]
 
     def _enter(self, name: str, collections: Iterable[Collection], taken: Taken) -> Entry | None:
-        """Make a resource a member of these collections; return its entry, which may be new."""
+        """Make a name a member of these collections; return its entry, which may be new; None when it has none and no
+        collection is given.
+        """
         entry = self.entries.get(name)
         for collection in collections:
             if entry is None:
@@ -232,8 +252,8 @@ class TypeStream(ABC):
         taken.collections[collection.key.name] = collection
 
     def _take_error(self, name: str, error: Status, version: str, taken: Taken) -> None:
-        """Take one entry of `resource_errors`: the error of a name, of a member, or of a collection as a
-        whole (TP3).
+        """Take in one entry of `resource_errors`: an error of a name, of a member, or of a collection as a whole (TP3).
+        `version` is that of the response.
         """
         entry = self.entries.get(name)
         if isinstance(entry, Collection):
@@ -255,8 +275,8 @@ class TypeStream(ABC):
             self._lose(entry, error, taken.gone)
 
     def _leave_wildcard(self, entry: Entry, taken: Taken) -> None:
-        """Remove an entry that is gone and in error from wildcard collections, if it is also subscribed to by its name
-        or by a glob, to which the error belongs.
+        """Remove an entry that the response both leaves out and has an error for from wildcard collections, if it is
+        also subscribed to by its name or by a glob: the error is then about that subscription.
         """
         wildcard, others = [], self._is_asked_for(entry)
         for collection in self.collections.values():
@@ -270,13 +290,15 @@ class TypeStream(ABC):
     def _lose(
         self, entry: Entry, reason: Status, gone: list[Gone], collections: Iterable[Collection] | None = None
     ) -> None:
-        """Remove an entry from these collections, or from all when none are given, and add the news to `gone`."""
+        """Remove an entry from these collections (None: from all), and add the news for their watches to `gone`."""
         for collection in list(self.collections.values() if collections is None else collections):
             gone.extend(collection.lose(entry, reason))
         self._forget_if_free(entry)
 
     def _removed(self, entry: Entry, version: str, taken: Taken) -> None:
-        """Note that the server removed a resource (A88: deletion), or a whole collection, which is then empty (TP1)."""
+        """Note that the server removed a resource (A88: deletion), or a whole collection, which is then empty (TP1).
+        `version` is that of the response.
+        """
         if isinstance(entry, Collection):
             for member in self._members_of(entry):
                 self._lose(member, REMOVED, taken.gone, (entry,))
@@ -290,7 +312,9 @@ class TypeStream(ABC):
         self._lose(entry, REMOVED, taken.gone, let_go)
 
     def _sound_errors(self, response: Response, taken: Taken) -> dict[str, Status]:
-        """The errors by name, the last of each. A malformed one is a problem of the response (clients.md section 1)."""
+        """The errors that the response reports, by name; the last one where there are several. A malformed one is added
+        to the problems of the response (clients.md section 1). None are read from a server whose policy says so.
+        """
         if not taken.policy.reads_resource_errors:
             return {}
         errors: dict[str, Status] = {}
@@ -313,12 +337,12 @@ class TypeStream(ABC):
                 entry.asked(policy, now)
 
     def expire(self, policy: Policy, now: float) -> Iterator[Entry]:
-        """Take resources whose timer is over for missing; yields their entries."""
+        """Note as missing the resources whose timer is over; yields their entries."""
         return (entry for entry in self.entries.values() if entry.expire(policy, now))
 
     def sweep(self, now: float) -> list[Gone]:
-        """Remove the members that the server did not mention in time after it began to answer for their collection
-        again; returns the news.
+        """Remove the members that the server did not mention in time after it began to answer anew for their
+        collection; returns the news for watches.
         """
         gone: list[Gone] = []
         for collection in [each for each in self.collections.values() if each.sweep_s <= now]:
@@ -329,7 +353,7 @@ class TypeStream(ABC):
         return gone
 
     def deadline(self) -> float:
-        """The time at which the next timer fires; inf when none runs."""
+        """The time at which the next timer fires, on the engine's clock; inf when none runs."""
         timers = [entry.deadline_s for entry in self.entries.values()]
         return min([*timers, *(collection.sweep_s for collection in self.collections.values())], default=inf)
 

@@ -7,7 +7,7 @@ from xdscore.resource_types import ResourceType
 
 
 class StatusCode(IntEnum):
-    """The codes of google.rpc.Code."""
+    """The codes of gRPC statuses (google.rpc.Code)."""
 
     OK = 0
     CANCELLED = 1
@@ -46,7 +46,9 @@ class Status:
 
     @property
     def is_data_error(self) -> bool:
-        """Whether a client may drop its copy for it (TP3, "Protocol Behavior"; A88, "xDS Error Handling")."""
+        """Whether the status is a data error, for which a client may drop a resource it has (TP3, "Protocol Behavior";
+        A88, "xDS Error Handling"). Otherwise the error is transient.
+        """
         return self.code in _DATA_ERRORS
 
     def __str__(self) -> str:
@@ -99,15 +101,18 @@ _LABELS = {
 
 
 def cache_state_label(state: CacheState, *, cached: bool) -> str:
-    """The value of the label `grpc.xds.cache_state` of A78 and A88."""
+    """The value of the metric label `grpc.xds.cache_state` (A78, A88) for an entry in this state; `cached`: whether it
+    has a resource.
+    """
     return _LABELS[state][cached]
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One accepted version of a resource. `raw` is its serialised message; equal bytes are the same content.
+    """One accepted version of a resource. `value` is what watchers get; `raw` its serialised message, and equal bytes
+    are the same content.
 
-    `server` is the place of its server in the list: a version means something only to the server it came from.
+    `server` is the index of the server it came from in the list: a version means something only to that server.
     """
 
     version: str
@@ -128,9 +133,11 @@ class ResourceKey:
 class CacheEntry:
     """One resource as the client knows it, at one moment.
 
-    `resource` is the version in use, if any; `error` the most recent error, OK where there is none; `error_version` the
-    version of the response that brought it, empty where no response did; `rejected` the bytes the client refused.
-    `updated_s` is when the state was reached, on the caller's clock.
+    resource: the version in use, if any.
+    error: the most recent error; OK where there is none.
+    error_version: the version of the response that brought the error; empty where no response did.
+    rejected: the bytes that the client refused last; empty where it refused none.
+    updated_s: when the state was reached, in seconds on the caller's clock.
     """
 
     key: ResourceKey
@@ -143,5 +150,5 @@ class CacheEntry:
 
     @property
     def label(self) -> str:
-        """The entry's value of the label `grpc.xds.cache_state`."""
+        """The value of the metric label `grpc.xds.cache_state` for this entry."""
         return cache_state_label(self.state, cached=isinstance(self.resource, Resource))

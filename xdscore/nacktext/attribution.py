@@ -12,7 +12,7 @@ from xdscore.nacktext.reading import Nack, Reader
 
 
 class Dialect(StrEnum):
-    """The grammar a text is written in. A text that any client could have written is UNKNOWN."""
+    """The grammar that a NACK's text is written in, by client family. UNKNOWN: any client could have written it."""
 
     GRPC_CORE = "grpc-core"
     GRPC_GO = "grpc-go"
@@ -25,14 +25,14 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Whom a NACK blames.
+    """The resources of a response that a NACK's text blames.
 
-    `names`: the blamed resources in order of appearance, without repeats; each was in the response; never `""`.
-    `indexes`: the blamed places of the response, counted from 0, in order of appearance, without repeats. A client that
-    says an index blames that place; one that says a name blames every place that holds it. A resource without a name is
-    found only here.
-    `complete`: False when the text was cut, or when part of it names nobody in the response. It speaks of the text:
-    Envoy stops at the first resource it cannot decode, so that a complete text is no acquittal of the others.
+    names: their names, in order of appearance, without repeats; each was in the response; never `""`.
+    indexes: their places in the response, counted from 0, in order of appearance, without repeats. A text that says an
+      index blames that place; one that says a name blames every place that holds it. A resource without a name is found
+      only here.
+    complete: False when the text was cut, or when part of it blames nothing in the response. It is about the text
+      alone: Envoy stops at the first resource it cannot decode, so a complete text does not clear the others.
     """
 
     names: tuple[str, ...]
@@ -43,7 +43,7 @@ class Attribution:
 
 # The order matters. Rust's texts start with a name, which may look like any other dialect. Of the two clients that
 # share a header, C-core is recognised by what it says, Node by the rest. `unknown`, the last, recognises every text.
-_READERS: tuple[tuple[Dialect, Reader], ...] = (
+READERS: tuple[tuple[Dialect, Reader], ...] = (
     (Dialect.GRPC_RUST, grpc_rust),
     (Dialect.GRPC_CORE, grpc_core),
     (Dialect.GRPC_NODE, grpc_node),
@@ -55,17 +55,18 @@ _READERS: tuple[tuple[Dialect, Reader], ...] = (
 
 
 def attribute(message: str, *, type_url: str, names: Sequence[str]) -> Attribution:
-    """Whom `message`, the `error_detail.message` of a NACK, blames among `names`, from its text alone.
+    """The resources that `message`, the `error_detail.message` of a NACK, blames among `names`, judged by its text
+    alone.
 
-    `names` are the resource names of the NACKed response in order: repeats are possible, `""` stands for a resource
+    `names` are the resource names of the NACKed response in order: repeats are possible, and `""` stands for a resource
     that has no name because it cannot be decoded. `type_url` is the type of the response. Never raises, whatever the
     text.
 
-    A response with a single resource leaves only that one to blame: it is blamed even when the text names nobody, and
-    `complete` is False because the text did not say it (clients.md section 4, design consequences). Not so where the
-    text is about an error entry (xRFC TP3), which blames no resource, or was cut before it says that it is not.
+    The only resource of a response is blamed even when the text names nothing; `complete` is then False (clients.md
+    section 4, design consequences). Not so where the text is about an entry of `resource_errors` (xRFC TP3), which is
+    no resource, or was cut before it says what it is about.
 
-    A text may have been cut anywhere, with a mark or without: what is left blames nobody whom the whole text does not.
+    A text may have been cut anywhere, with a mark or without: what is left blames nothing that the whole text does not.
     """
     nack = Nack.of(message, type_url=type_url, names=names)
     dialect, reader = _dialect_of(nack)
@@ -85,4 +86,4 @@ def attribute(message: str, *, type_url: str, names: Sequence[str]) -> Attributi
 def _dialect_of(nack: Nack) -> tuple[Dialect, Reader]:
     if grpc_rust.may_stop_inside_name(nack):
         return Dialect.UNKNOWN, unknown
-    return next((dialect, reader) for dialect, reader in _READERS if reader.recognises(nack))
+    return next((dialect, reader) for dialect, reader in READERS if reader.recognises(nack))

@@ -45,12 +45,12 @@ def recognises(nack: Nack) -> bool:
 
 
 def read(nack: Nack) -> Reading:
-    """The resources that the text blames, read by the reader of its form."""
+    """The resources that the text blames, found by the reader for its form."""
     return _form(nack)(nack)
 
 
 def _form(nack: Nack) -> Callable[[Nack], Reading]:
-    """The reader for the form of the text, which depends on how the client failed."""
+    """The function that reads texts of this form. Envoy's texts differ by what failed."""
     text = nack.text
     forms: tuple[tuple[bool, Callable[[Nack], Reading]], ...] = (
         (text.startswith(_CLUSTERS), _clusters),
@@ -78,8 +78,8 @@ def _listeners(nack: Nack) -> Reading:
 
 
 def _on_demand_cluster(nack: Nack) -> Reading:
-    """Read `Error adding/updating cluster NAME - NAME: TEXT`, which is about a cluster that was asked for by its xdstp
-    name.
+    """Read `Error adding/updating cluster NAME - NAME: TEXT`, which Envoy writes of a cluster that it asked for by its
+    xdstp name.
     """
     start = len(_ON_DEMAND_CLUSTER)
     if nack.by_name.stops_inside(nack.text, start, _BEHIND_ON_DEMAND):
@@ -88,8 +88,8 @@ def _on_demand_cluster(nack: Nack) -> Reading:
 
 
 def _duplicate(nack: Nack) -> Reading:
-    """Read `duplicate name NAME found among added/updated resources`, and its variant about the union with removed
-    ones.
+    """Read `duplicate name NAME found among added/updated resources`, and the variant of it that also speaks of removed
+    resources.
     """
     end = next(end for end in _DUPLICATE_ENDS if nack.text.endswith(end))
     if nack.by_name.stops_inside(nack.text, len(_DUPLICATE), end):
@@ -100,8 +100,8 @@ def _duplicate(nack: Nack) -> Reading:
 def _route_domains(nack: Nack) -> Reading:
     """Read `Only unique values for domains are permitted. Duplicate entry of domain DOMAIN in route NAME`.
 
-    NAME ends the text, and may start another name. A text without Envoy's mark of a cut is taken for whole here: Envoy
-    marks what it cuts, and these texts are far too short to be cut.
+    NAME ends the text, and may be the beginning of another name. A text without Envoy's mark of a cut is taken to be
+    whole: Envoy marks what it cuts, and these texts are far too short to be cut.
     """
     position = nack.text.find(_IN_ROUTE, max(0, len(nack.text) - nack.by_name.longest - len(_IN_ROUTE)))
     while position >= 0 and not nack.cut:

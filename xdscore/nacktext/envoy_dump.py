@@ -39,20 +39,21 @@ _WHOLE_WITH = {
 
 
 def is_of_resource(nack: Nack) -> bool:
-    """Whether the text is about a broken rule of a field, and dumps the message that holds it.
+    """Whether the text says that a rule of a field was broken, and contains a dump (protobuf text format) of the
+    message with that field.
 
-    Envoy puts the dump first, and before 1.26 or so put it last.
+    Envoy puts the dump first; before 1.26 or so it put it last.
     """
     return nack.text.startswith((MARK, _BROKEN_RULE))
 
 
 def is_of_response(nack: Nack) -> bool:
-    """Whether the text is about a resource of another type, and dumps the response."""
+    """Whether the text says that a resource is of another type, and contains a dump of the whole response."""
     return _MISMATCH.match(nack.text) is not None
 
 
 def is_line(text: str, start: int) -> bool:
-    """Whether a field of the outermost message of a dump stands at `start`, which starts a line."""
+    """Whether the line that begins at `start` is a field of the outermost message of a dump."""
     return _LINE.match(text, start) is not None
 
 
@@ -71,7 +72,7 @@ def read_resource(nack: Nack) -> Reading:
 
 
 def read_response(nack: Nack) -> Reading:
-    """Blame the first resource of the type that the text complains about: Envoy stopped there."""
+    """Blame the first resource in the dump that is of the type which the text complains about: Envoy stops there."""
     mismatch = _MISMATCH.match(nack.text)
     types = _types_of_resources(nack.text)
     if mismatch is None or mismatch["type"] not in types[: len(nack.names)]:
@@ -80,9 +81,7 @@ def read_response(nack: Nack) -> Reading:
 
 
 def _is_whole(nack: Nack) -> bool:
-    """Whether the dump shows a whole resource and not a part of one: then the broken rule is a rule of the resource's
-    type.
-    """
+    """Whether the dump shows a whole resource and not a part of one, which follows from the type of the broken rule."""
     rule = 0 if nack.text.startswith(_BROKEN_RULE) else nack.text.rfind(AFTER_DUMP)
     if rule < 0:
         return nack.cut and nack.type_url in _WHOLE_WITH and _WHOLE_WITH[nack.type_url] in nack.text
@@ -91,9 +90,9 @@ def _is_whole(nack: Nack) -> bool:
 
 
 def _types_of_resources(text: str) -> list[str]:
-    """The type URL of each resource in the dump of a response, in order; empty for one that does not say it.
+    """The type URL of each resource in the dump of a response, in order; empty for a resource without one.
 
-    A wrapper counts as a type of its own: Envoy does not compare what is inside.
+    A Resource wrapper counts as a type of its own: Envoy does not compare the type inside.
     """
     types: list[str] = []
     for line in text.split("\n"):

@@ -25,7 +25,9 @@ _NODE_WRONG_TYPE = re.compile(r'incorrect resource type "[^"\n]{0,256}" \(should
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether the first entry of the text names a resource, or continues in a way that only C-core does."""
+    """Whether the first entry of the text names a resource of the response, or goes on in a way that only gRPC C-core
+    does.
+    """
     first = numbered.first_entry(nack)
     if not first.found or _NODE_WRONG_TYPE.match(nack.text, first.body):
         return False
@@ -38,5 +40,5 @@ def read(nack: Nack) -> Reading:
 
 
 def _fits(nack: Nack, entry: Entry) -> bool:
-    """Whether the text behind an entry's index is what C-core says of the resource there."""
+    """Whether what follows the index of an entry is what C-core writes about the resource at that index."""
     return entry.about_errors or entry.name != "" or _NAMELESS.match(nack.text, entry.body) is not None

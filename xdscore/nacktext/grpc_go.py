@@ -21,7 +21,7 @@ def recognises(nack: Nack) -> bool:
 
 
 def read(nack: Nack) -> Reading:
-    """The resources that the entries blame, and for top level errors the resources without a name."""
+    """The resources that the entries blame; for top level errors, which name none, the resources without a name."""
     header = _HEADER.match(nack.text)
     if header is None:
         return NOBODY
@@ -50,10 +50,10 @@ def read(nack: Nack) -> Reading:
 
 
 def _behind_top_level_errors(nack: Nack, errors: int) -> tuple[int, ...]:
-    """The places of the resources without a name, where top level errors account for them: each such resource adds one,
-    and other resources may add more.
+    """The indexes of the resources without a name, if they can have caused this number of top level errors: each causes
+    one, and other resources may cause more.
 
-    Fewer errors than such resources would mean that the text answers another response.
+    Empty when there are fewer errors than such resources: the text is then about another response.
     """
     unnamed = nack.unnamed()
     return unnamed if len(unnamed) <= errors else ()

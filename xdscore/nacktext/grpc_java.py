@@ -24,7 +24,7 @@ _TERMINATORS = {
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether the text starts as an entry of grpc-java does."""
+    """Whether the text starts as grpc-java's do."""
     return _HEAD.match(nack.text) is not None
 
 

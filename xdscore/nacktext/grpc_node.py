@@ -10,7 +10,7 @@ from xdscore.nacktext.reading import Nack, Reading
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether the text starts with a numbered entry."""
+    """Whether the text starts with a numbered entry, `resource index N:`, after grpc-node's header."""
     return numbered.first_entry(nack).found
 
 
@@ -20,5 +20,7 @@ def read(nack: Nack) -> Reading:
 
 
 def _fits(_nack: Nack, entry: Entry) -> bool:
-    """Always true: in grpc-node any text may follow an index, and no entry is about an error entry."""
+    """Whether what follows an entry's index can be grpc-node's. True for any text, except in an entry about
+    `resource_errors`, which grpc-node does not write.
+    """
     return not entry.about_errors

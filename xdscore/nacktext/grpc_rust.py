@@ -14,9 +14,10 @@ _TOP = "top level errors: "
 
 
 def recognises(nack: Nack) -> bool:
-    """Whether the text starts with a name of the response and the words of grpc-rust, or as only this client starts.
+    """Whether the text starts with a name of the response and the words of grpc-rust, or in a way in which only this
+    client starts.
 
-    It must be asked before the others: a name may start as their texts do.
+    Ask it before the other families: a name may start as their texts do.
     """
     return _starts_with_entry(nack) or _starts_without_name(nack)
 
@@ -24,13 +25,15 @@ def recognises(nack: Nack) -> bool:
 def may_stop_inside_name(nack: Nack) -> bool:
     """Whether the text may come from grpc-rust and have been cut inside its first name.
 
-    Such a text may look like any other dialect, but all of it is a part of a name.
+    Such a text may look like that of any other family, but all of it is a part of a name.
     """
     return nack.by_name.stops_inside(nack.text, 0, _BEHIND_NAME)
 
 
 def read(nack: Nack) -> Reading:
-    """The resources that the entries blame. The text does not say which resources caused the top level errors."""
+    """The resources that the entries blame. Top level errors blame none, because the text does not say which resources
+    they are about.
+    """
     if _starts_with_entry(nack):
         return NamedList(nack, _LIST).read(0)
     return NamedList(nack, _LIST).read_behind_text(0)

@@ -12,7 +12,9 @@ _LAST_CODE_POINT = 0x10FFFF
 
 
 def unquoted(literal: str) -> str:
-    """The string that the inside of a literal stands for. Bytes that are no UTF-8 become U+FFFD, and so no name."""
+    """The string that a quoted literal of Go or protobuf stands for, given without its quotes. Bytes that are no UTF-8
+    become U+FFFD.
+    """
     if "\\" not in literal:
         return literal
     parts: list[bytes] = []

@@ -17,10 +17,10 @@ _AROUND_MENTION = "'\" "
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a dialect writes a list of names and texts.
+    """How a client family writes a list of names and texts.
 
     `separator` stands between entries, `behind_name` between a name and its text. `end` is what a whole list ends with;
-    empty where nothing tells.
+    empty where the end cannot be told.
     """
 
     separator: str
@@ -29,7 +29,7 @@ class Form:
 
 
 class NamedList:
-    """A reader of one list of names and texts, written in the given form."""
+    """Reads the list of names and texts in one NACK, written in the given form."""
 
     def __init__(self, nack: Nack, form: Form) -> None:
         self._nack = nack
@@ -45,7 +45,7 @@ class NamedList:
         self._complete = not nack.cut and nack.text.endswith(form.end)
 
     def read(self, start: int) -> Reading:
-        """The resources blamed by the list whose first entry is at `start`."""
+        """The resources blamed by the list whose first entry begins at `start`, an offset in the text."""
         position = self._entry_at(start)
         # The first entry stands behind the header: if nobody of the response is there, somebody else is.
         elsewhere = position == start
@@ -53,14 +53,14 @@ class NamedList:
         return Reading(slots, self._complete and not elsewhere, elsewhere)
 
     def read_behind_text(self, start: int) -> Reading:
-        """The resources blamed by the list whose first entry follows the next separator after `start`, where other text
-        stands.
+        """The resources blamed by the list whose first entry follows the next separator after `start`; before that
+        stands other text.
         """
         return Reading(self._walk(start), complete=False)
 
     def _walk(self, position: int) -> tuple[int, ...]:
-        """Read the entries from `position` to the end of the list; return the places blamed by all
-        entries read so far.
+        """Read the entries from `position` to the end of the list; return the indexes of the resources that all entries
+        read so far blame.
         """
         text, separator = self._nack.text, self._form.separator
         in_dump = False
@@ -79,7 +79,9 @@ class NamedList:
         return self._blamed.slots
 
     def _entry_at(self, position: int) -> int:
-        """Read the entry at `position`, if there is one; return where to go on."""
+        """Read the entry at `position`, an offset in the text; return where to go on, which is `position` itself when
+        no entry stands there.
+        """
         by_name, text, behind_name = self._nack.by_name, self._nack.text, self._form.behind_name
         if by_name.stops_inside(text, position, behind_name):
             self._complete = False
@@ -98,7 +100,7 @@ class NamedList:
         return position + len(name)
 
     def _is_in_dump(self, start: int) -> bool:
-        """Whether the separator at `start`, behind the mark of a dump, still belongs to the dump."""
+        """Whether the separator at `start` is part of a dump of a message whose beginning was read before."""
         text = self._nack.text
         if self._form.separator == "\n":
             return envoy_dump.is_line(text, start + 1)
@@ -106,10 +108,11 @@ class NamedList:
         return not text.endswith("\n", 0, start)
 
     def _is_mention(self, start: int, end: int) -> bool:
-        """Whether the token `text[start:end]` is inside a mention of the last name: the name between quotes or blanks.
+        """Whether `text[start:end]`, which looks like a separator, belongs to the last entry's name, repeated between
+        quotes or blanks.
 
-        Clients repeat the name of the resource they complain about, and a name may contain what separates entries. One
-        that is nothing else says nothing: a separator between two quotes is far more often just that.
+        Clients repeat the name of the resource they complain about, and a name may contain what separates entries. A
+        name that consists of a separator alone is never taken for repeated.
         """
         text, name = self._nack.text, self._name
         if text[start:end] not in name or text[start:end] == name:
@@ -122,8 +125,8 @@ class NamedList:
         return opening in _AROUND_MENTION and (after == len(text) or text[after] == opening)
 
     def _start_of_unfinished_mention(self) -> int:
-        """The position from which the end of the text may be part of a mention of the last name; the text's length when
-        it is not.
+        """The offset from which the end of the text may be the beginning of the last entry's name, repeated and then
+        cut; the text's length when it is not.
         """
         if self._unfinished_mention < 0:
             text, name = self._nack.text, self._name

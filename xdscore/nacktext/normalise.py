@@ -19,8 +19,8 @@ ALGORITHM = 1
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """A named pattern for text that varies between reports of one fault. `stands_for` replaces what it matches; KEPT
-    leaves it as it is.
+    """A named regular expression for text that varies between reports of one fault. `stands_for` replaces what it
+    matches; KEPT leaves that as it is.
     """
 
     name: str
@@ -89,7 +89,8 @@ _STANDS_FOR = {pattern.name: pattern.stands_for for pattern in _PATTERNS}
 
 
 def normalise(message: str) -> str:
-    """`message` on one line, without what varies between reports of one fault; see the table of patterns.
+    """`message` on one line, with everything that varies between reports of one fault replaced (by the table of
+    patterns in this module).
 
     Field paths, types and names of filters are kept. At most MAX_TEXT_CHARS of the message are read.
     """

@@ -24,12 +24,15 @@ _CUT_INDEX = re.compile(r"[0-9]{0,9}:?")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One numbered entry.
+    """One entry `resource index N: …` of a NACK's text. `body`, `end_of_name`: offsets in the text.
 
-    `slot`: the index it says. `body`: where its text starts, behind the index. `name`: the name of the resource there,
-    if `body` starts with it. `about_errors`: it is about an error entry and blames no resource. `end_of_name`: where
-    the search for the next entry may start, for nothing inside a name counts. `stops_inside_name`: the text ends before
-    the name that it began has ended.
+    found: whether there is an entry at all.
+    about_errors: whether it is about an entry of `resource_errors`, and so blames no resource.
+    slot: the index that it says.
+    body: where its text starts, behind the index.
+    name: the name of the resource at that index, if `body` starts with it.
+    end_of_name: where to look for the next entry from; nothing inside a name counts.
+    stops_inside_name: whether the text ends inside the name.
     """
 
     found: bool
@@ -42,9 +45,9 @@ class Entry:
 
 
 def stops_before_subject(nack: Nack) -> bool:
-    """Whether a list was cut so early that it may be about an error entry as well as about a resource.
+    """Whether the text was cut so early that it may be about an entry of `resource_errors` as well as about a resource.
 
-    Such a text blames nobody, not even the only resource of the response. An empty one is such a text.
+    Such a text, also an empty one, blames nothing, not even the only resource of the response.
     """
     if nack.text.startswith(_ERRORS_OPENING):
         return _CUT_INDEX.fullmatch(nack.text, len(_ERRORS_OPENING)) is not None
@@ -52,15 +55,15 @@ def stops_before_subject(nack: Nack) -> bool:
 
 
 def first_entry(nack: Nack) -> Entry:
-    """The entry right behind the header; not `found` when the text is no such list."""
+    """The entry right behind the header; one that is not `found` when the text has another beginning."""
     return _entry_at(nack, len(_HEADER)) if nack.text.startswith(_HEADER) else Entry(found=False)
 
 
 def read(nack: Nack, fits: Callable[[Nack, Entry], bool]) -> Reading:
-    """The resources that a numbered list blames. `fits` says whether the dialect can have written an entry like this
-    one.
+    """The resources that a numbered list blames. `fits` says whether the client family can have written an entry like
+    this one.
 
-    The first entry stands behind the header, where no name or text can have forged it: there, any text may follow.
+    The first entry is not checked by `fits`: it stands behind the header, where no name or text can have forged it.
     """
     entry = first_entry(nack)
     if not entry.found:
@@ -84,7 +87,10 @@ def read(nack: Nack, fits: Callable[[Nack, Entry], bool]) -> Reading:
 @dataclass(slots=True)
 class _Walk:
     """How far the client had gone through the response when it wrote an entry: first through the resources in order,
-    then through the error entries.
+    then through `resource_errors`.
+
+    slots: the indexes blamed so far.
+    elsewhere: whether an entry blames something that is no resource of the response.
     """
 
     resources: int
@@ -93,8 +99,8 @@ class _Walk:
     in_errors: bool = False
 
     def take(self, entry: Entry) -> bool:
-        """Note what `entry` blames and return True, if a client that wrote the entries before it can
-        have written it.
+        """If a client that wrote the entries before can have written this one, note what it blames and return True;
+        else return False.
         """
         if entry.about_errors:
             self.in_errors = self.elsewhere = True

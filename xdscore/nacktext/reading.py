@@ -36,11 +36,11 @@ _MAX_ALTERNATIVES = 256
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader found in the text of a NACK.
+    """What was found in the text of a NACK.
 
-    `slots`: the places of the response that the text blames, in order of appearance, without repeats. `complete`: the
-    text was whole, and each of its parts blames a resource of the response or is not about one. `elsewhere`: the text
-    blames something outside the response, so that nobody is guilty by elimination.
+    slots: the indexes of the resources that the text blames, in order of appearance, without repeats.
+    complete: the text was whole, and each of its parts blames a resource of the response or is not about one.
+    elsewhere: the text blames something outside the response, so that no resource is the culprit by elimination.
     """
 
     slots: tuple[int, ...]
@@ -52,7 +52,7 @@ NOBODY = Reading(slots=(), complete=False)
 
 
 class Names:
-    """The names of one response, found by their spelling or at a place in a text."""
+    """The resource names of one response, found by their spelling or at a place in a text."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._slots: dict[str, list[int]] = {}
@@ -69,17 +69,19 @@ class Names:
         self._probes = 0
 
     def slots(self, name: str) -> tuple[int, ...]:
-        """The places that hold `name`, ascending; empty when it was not in the response."""
+        """The indexes of the resources with this name, ascending; empty when it was not in the response."""
         return tuple(self._slots.get(name, ()))
 
     def slot_after(self, name: str, last: int) -> int:
-        """The first place after `last` that holds `name`; -1 when there is none."""
+        """The first index after `last` of a resource with this name; -1 when there is none."""
         slots = self._slots.get(name, [])
         following = bisect_right(slots, last)
         return slots[following] if following < len(slots) else -1
 
     def beginning(self, terminator: str) -> str:
-        """A pattern that refuses most places where no given name with `terminator` behind it stands, and no other."""
+        """A regular expression for the first characters of the names, each with `terminator` behind it. It matches
+        wherever a name stands, and at few other places.
+        """
         columns = zip(*((name + terminator)[:_BEGINNING_CHARS] for name in self._slots), strict=False)
         distinct = [sorted(set(column)) for column in columns]
         return "".join(
@@ -89,13 +91,14 @@ class Names:
 
     @property
     def exhausted(self) -> bool:
-        """Whether a text made `longest_at` give up; it finds nothing from then on."""
+        """Whether `longest_at` has given up on these names, after too many tries; from then on it finds nothing."""
         return self._probes > MAX_NAME_PROBES
 
     def longest_at(self, text: str, position: int, terminator: str) -> str:
-        """The longest given name that stands in `text` at `position`, followed by `terminator`; empty when none does.
+        """The longest name of the response that stands in `text` at `position`, followed by `terminator`; empty when
+        none does.
 
-        A name is not taken where the text may have been cut inside a longer one; no text says that it is whole.
+        Empty also where the text may have been cut inside a longer name, because a text does not say that it is whole.
         """
         if self.exhausted or text.find(terminator, position, position + self.longest + len(terminator)) < 0:
             return ""
@@ -114,9 +117,9 @@ class Names:
         return ""
 
     def stops_inside(self, text: str, position: int, terminator: str) -> bool:
-        """Whether `text` ends before a given name that may start at `position` has ended, with its `terminator`.
+        """Whether a name may start at `position` whose end, with its `terminator`, is behind the end of `text`.
 
-        The rest of the text then blames nobody: all of it may be part of that name.
+        The rest of the text then blames nothing: all of it may be part of that name.
         """
         rest = len(text) - position
         if rest < 0 or rest >= self.longest + len(terminator):
@@ -133,13 +136,17 @@ class Names:
         )
 
     def _in_order(self) -> list[str]:
-        """The names of the response, sorted once they are first asked for; most texts are read without."""
+        """The names of the response, sorted when first asked for, because most texts can be read without sorting
+        them.
+        """
         if not self._ordered:
             self._order()
         return self._ordered
 
     def _order(self) -> None:
-        """Sort the names, and note for each the place of the longest other name that starts it (-1 for none)."""
+        """Sort the names, and note for each the index, in that order, of the longest other name that it starts with
+        (-1: none).
+        """
         self._ordered = sorted(self._slots)
         open_starts: list[int] = []
         for place, name in enumerate(self._ordered):
@@ -151,9 +158,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Nack:
-    """What every reader is given: the text without the mark of a cut, whether it surely was cut, and its response.
+    """What every reader of texts is given: the text without the mark of a cut, whether it had such a mark, and the type
+    and names of its response.
 
-    Who cuts a text need not say so: where a text ends inside what may be a name, no reader may take it for whole.
+    A text may be cut without a mark: where it ends inside what may be a name, no reader may take it to be whole.
     """
 
     text: str
@@ -164,35 +172,37 @@ class Nack:
 
     @classmethod
     def of(cls, message: str, *, type_url: str, names: Sequence[str]) -> Self:
-        """A NACK with this message, of which at most MAX_TEXT_CHARS are read."""
+        """A NACK with this message, of which no more than MAX_TEXT_CHARS are read."""
         text, marked = _without_mark(message[:MAX_TEXT_CHARS])
         given = tuple(names)
         return cls(text, marked or len(message) > MAX_TEXT_CHARS, type_url, given, Names(given))
 
     def blame(self, name: str) -> Reading:
-        """The reading of a text that says exactly one name."""
+        """The reading of a text that names this resource and no other."""
         slots = self.by_name.slots(name)
         return Reading(slots, complete=bool(slots) and not self.cut, elsewhere=not slots)
 
     def blame_unnamed(self) -> Reading:
-        """The reading of a text about a resource without a name: the only one there is, else nobody."""
+        """The reading of a text about a resource without a name: it blames the only such resource; with several, or
+        none, nothing.
+        """
         unnamed = self.unnamed()
         return Reading(unnamed, complete=not self.cut) if len(unnamed) == 1 else NOBODY
 
     def unnamed(self) -> tuple[int, ...]:
-        """The places of resources that have no name."""
+        """The indexes of the resources that have no name."""
         return tuple(slot for slot, name in enumerate(self.names) if name == "")
 
     def only_resource(self) -> tuple[int, ...]:
-        """Every place of the response when all hold one and the same resource, else none."""
+        """The indexes of the response when all its resources are one and the same; else empty."""
         alone = len(self.names) == 1 or (len(set(self.names)) == 1 and self.names[0] != "")
         return tuple(range(len(self.names))) if alone else ()
 
 
 def _without_mark(text: str) -> tuple[str, bool]:
-    """`text` without the mark of a cut, and whether it had one.
+    """`text` without the mark that it was cut, and whether it had one.
 
-    Who cuts a marked text again leaves a part of its mark, and may mark it once more.
+    A marked text may be cut again, inside the mark, and marked once more.
     """
     kept = text
     for _ in range(2):
@@ -209,17 +219,17 @@ def _without_mark(text: str) -> tuple[str, bool]:
 
 
 class Reader(Protocol):
-    """The module that reads one dialect."""
+    """The module that reads the NACK texts of one client family."""
 
     def recognises(self, nack: Nack, /) -> bool:
-        """Whether the text is written in this dialect."""
+        """Whether the text is written as this family writes."""
 
     def read(self, nack: Nack, /) -> Reading:
-        """The resources that the text blames; asked only where the dialect is recognised."""
+        """The resources that the text blames; called only after `recognises` returned True."""
 
 
 class Blamed:
-    """A collector of blamed places, in order of appearance, without repeats."""
+    """Collects the indexes of blamed resources, in order of appearance, without repeats."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -227,7 +237,7 @@ class Blamed:
         self._slots: dict[int, None] = {}
 
     def by_name(self, name: str) -> bool:
-        """Blame every place that holds `name`; return whether there is one."""
+        """Blame every resource with this name; return whether there is one."""
         slots = () if name in self._said else self._names.slots(name)
         self._slots.update(dict.fromkeys(slots))
         if slots:
@@ -235,10 +245,10 @@ class Blamed:
         return name in self._said
 
     def by_slots(self, slots: Sequence[int]) -> None:
-        """Blame the resources at these places of the response."""
+        """Blame the resources with these indexes in the response."""
         self._slots.update(dict.fromkeys(slots))
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """All places blamed so far, in order of appearance."""
+        """The indexes of the resources blamed so far, in order of appearance."""
         return tuple(self._slots)

@@ -4,7 +4,7 @@ from xdscore.nacktext.reading import NOBODY, Nack, Reading
 
 
 def recognises(_nack: Nack) -> bool:
-    """Always true: this dialect takes every text that no other one recognised."""
+    """Whether the text can be read by this reader. Always True: it takes what no other reader recognised."""
     return True
 
 

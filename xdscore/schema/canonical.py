@@ -10,7 +10,8 @@ from xdscore.schema.walk import AnyMessage, children, unpack
 
 
 def canonical(any_bytes: bytes) -> bytes:
-    """The deterministic bytes of a stored google.protobuf.Any, and of every Any inside it, by this process.
+    """The bytes of a stored google.protobuf.Any as this process's protobuf serialises it deterministically, with every
+    Any inside it.
 
     Raises DecodeError when the bytes are no Any. What is inside an Any of an unknown type stays as it is.
     """
@@ -20,7 +21,7 @@ def canonical(any_bytes: bytes) -> bytes:
 
 
 def _settle(message: AnyMessage) -> None:
-    """Put every Any below `message` into canonical form, innermost first."""
+    """Serialise every Any below `message` deterministically, innermost first."""
     if message.DESCRIPTOR.full_name == ANY:
         inner = unpack(message)
         if inner is not None:

@@ -44,13 +44,13 @@ _CURVES = frozenset({"secp256r1", "secp384r1", "secp521r1"})
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When the certificates of a field end; of several, the one that ends first."""
+    """The time at which the certificates of a field expire; of several, the first."""
 
     field: str
     end: datetime
 
     def finding(self, now: datetime) -> Finding | None:
-        """The finding that the certificates have ended or end soon, as of `now`; None when they do neither."""
+        """The finding that the certificates have expired or soon will, as of `now`; None when neither is so."""
         if self.end >= now + SOON:
             return None
         code = CERTIFICATE_EXPIRED if self.end <= now else CERTIFICATE_EXPIRING
@@ -61,7 +61,7 @@ Found = Iterator[tuple[Path, Finding | Expiry]]
 
 
 def certificates_in(message: AnyMessage, path: Path) -> Found:
-    """What is wrong with the certificates and keys that `message` itself holds, and when each of them ends."""
+    """The findings about certificates and keys that `message` itself holds, and when each of them expires."""
     name = message.DESCRIPTOR.full_name
     if name == _CERTIFICATE:
         yield from _pair(message, path)
@@ -96,7 +96,9 @@ def _pair(message: AnyMessage, path: Path) -> Found:
 def _chain(
     message: AnyMessage, field: str, path: Path
 ) -> tuple[list[x509.Certificate], list[tuple[Path, Finding | Expiry]]]:
-    """The certificates of a field, and the findings and expiries of them; none where the field is not given inline."""
+    """The certificates that a field of `message` holds, and the findings and expiries of them; none where the field is
+    not given inline.
+    """
     text = _inline(message, field)
     if text is None:
         return [], []
@@ -138,8 +140,8 @@ def _expiry(chain: list[x509.Certificate], field: str) -> Expiry:
 
 
 def _inline(message: AnyMessage, field: str) -> bytes | None:
-    """The content of a DataSource that is given in the manifest itself; None when it lies elsewhere, or
-    is not given.
+    """The content of a DataSource if it is given in the manifest itself; None when it is in a file or elsewhere, or not
+    given.
     """
     if not message.HasField(field):
         return None
@@ -154,7 +156,7 @@ def _inline(message: AnyMessage, field: str) -> bytes | None:
 
 
 def _key(text: bytes, password: bytes | None) -> PrivateKeyTypes:
-    """The private key in a PEM text. A password that is not needed is ignored, as proxies do. Raises what
+    """The private key in a PEM text. A password for a key without one is ignored, as proxies do. Raises what
     `load_pem_private_key` raises.
     """
     try:

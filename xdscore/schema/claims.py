@@ -13,8 +13,8 @@ from xdscore.schema.walk import AnyMessage
 
 
 def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
-    """The claims of the resource `name`: what no other resource may have at the same time, such as an address or a
-    domain. Sorted; each a line of words that people understand. Most resources have none.
+    """What no other resource may have at the same time as the resource `name`, such as an address or a domain: sorted,
+    each a line of words that people understand. Most resources have none.
 
     Domains are claimed only where they can meet those of another resource: in a route configuration that takes virtual
     hosts on demand, and in those virtual hosts, which are named ROUTE/HOST (VHDS).
@@ -34,8 +34,8 @@ def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
 
 
 def domains_given_twice(message: AnyMessage) -> Iterator[tuple[Path, str, Path]]:
-    """(place, domain, first place) of each domain that a route configuration has a second time; Envoy compares domains
-    in lower case and refuses the whole resource.
+    """Each domain that a route configuration has a second time, as (its place, the domain, the place of the first).
+    Envoy compares domains in lower case and refuses the whole resource.
     """
     if message.DESCRIPTOR.full_name != ROUTE.message:
         return

@@ -20,7 +20,9 @@ MAX_SUGGESTIONS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A word that may be written at the cursor. `kind` is field, value or type; `detail` says what a field holds."""
+    """A word that may be written at the cursor. `kind` is "field", "value" or "type"; `detail` says what a field
+    holds.
+    """
 
     label: str
     kind: str
@@ -29,16 +31,16 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The suggestions for the last `word` that was typed, which they replace."""
+    """The suggestions that may replace `word`, which was typed last."""
 
     word: str
     suggestions: tuple[Suggestion, ...]
 
 
 def completion_of(before: str, *, type_url: str = "") -> Completion | None:
-    """The completion at the end of this text, which is all that stands before the cursor; None where none can be given.
+    """The suggestions at the end of `before`, the text that stands before the cursor; None where there are none.
 
-    `type_url`: the type of the resource where the text does not say so itself.
+    `type_url`: the type of the resource, for a text that does not say it itself.
     """
     place = place_of(before)
     if place is None:
@@ -52,8 +54,8 @@ def completion_of(before: str, *, type_url: str = "") -> Completion | None:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """The message whose fields a mapping holds (None: of an unknown type) or, by `of_map`, the field that describes the
-    values of a map.
+    """What a mapping of the manifest holds: the fields of `message` (None: of an unknown type) or, if `of_map` is set,
+    values of a map, each as that field describes.
     """
 
     message: Descriptor | None
@@ -92,7 +94,9 @@ def _values(place: Place, type_url: str) -> Iterator[Suggestion]:
 
 
 def _where(levels: tuple[Level, ...], type_url: str) -> _Where | None:
-    """What the innermost of these nested mappings holds; None where a key on the way is not known."""
+    """What the innermost of these nested mappings holds; None where one of their keys is unknown. `type_url` is for a
+    text that does not say its type.
+    """
     where = _Where(_named(levels[0].type_url or type_url))
     for level in levels[1:]:
         field = _field(where, level.key)
@@ -165,7 +169,7 @@ def _resource_urls() -> tuple[str, ...]:
 
 @cache
 def _urls() -> tuple[str, ...]:
-    """The type URLs of all messages of the API's present version that may stand in an Any."""
+    """The type URLs of all messages that may stand in an Any, without those of retired versions of the API."""
     names = [
         name
         for name, message in descriptors().items()

@@ -34,7 +34,7 @@ RESPONSE_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One resource found in a document: its tree, and its path in that document."""
+    """One resource found in a document: its tree, and its path in the document."""
 
     tree: dict[str, Tree]
     path: Path
@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding about a container, at this path in it."""
+    """A finding about a file that holds several resources, at this path in it."""
 
     finding: Finding
     path: Path
@@ -52,7 +52,9 @@ Found = Iterator[Part | Remark]
 
 
 def parts_of(tree: Tree) -> Found:
-    """Every resource of a document, in the document's order. A list may hold whole containers: a folder as one body."""
+    """Every resource of a document, in its order. A list may hold whole dumps and bootstraps, as when a folder is sent
+    as one body.
+    """
     if isinstance(tree, list):
         for index, item in enumerate(tree):
             found = _container(item) if isinstance(item, dict) else _one(item, ())
@@ -94,7 +96,9 @@ def _one(item: Tree, path: Path) -> Found:
 
 
 def _list(tree: dict[str, Tree], key: str, path: Path) -> Iterator[tuple[Tree, Path] | Remark]:
-    """The items of the list under `key`, in either spelling; none when there is no such key."""
+    """The items of the list under `key`, spelled with underscores or in lowerCamelCase; none when there is no such
+    key.
+    """
     for spelling in (key, camel(key)):
         value = tree.get(spelling)
         if value is None:
@@ -132,8 +136,8 @@ def _static_resources(resources: dict[str, Tree], path: Path) -> Found:
 
 
 def _response(tree: dict[str, Tree]) -> Found:
-    """The resources of a discovery response. A SotW response holds Anys; a delta response holds wrappers without
-    `@type`, whose versions are the old server's.
+    """The resources of a discovery response. A SotW response holds Anys; a delta response holds Resource wrappers, to
+    which `@type` is added and whose versions, given by another server, are left out.
     """
     for entry in _list(tree, "resources", ()):
         if isinstance(entry, Remark):
@@ -207,7 +211,9 @@ def _scopes(section: dict[str, Tree], path: Path) -> Found:
 
 
 def _inner(entries: Iterator[tuple[Tree, Path] | Remark], inside: tuple[str, ...]) -> Found:
-    """The Any at `inside` of each entry. An entry without it (a listener still warming or refused) is left out."""
+    """The Any that each entry has under the keys `inside`. An entry without it (a listener still warming or refused) is
+    left out.
+    """
     for entry in entries:
         if isinstance(entry, Remark):
             yield entry
@@ -227,7 +233,7 @@ _FILLED_IN: dict[str, tuple[Tree, ...]] = {"health_status": ("HEALTHY",), "load_
 
 
 def _as_written(part: Part | Remark) -> Part | Remark:
-    """A part of a dump without the defaults that Envoy filled into endpoints; anything else as it is."""
+    """A resource of a dump without the defaults that Envoy filled into endpoints; anything else as it is."""
     if isinstance(part, Remark):
         return part
     tree = {key: value for key, value in part.tree.items() if (key, value) != ("policy", _FILLED_IN_POLICY)}

@@ -16,8 +16,8 @@ from xdscore.schema.walk import AnyMessage
 
 
 def content_of(message: AnyMessage, *, complete: bool) -> Iterator[tuple[Path, Finding | Expiry]]:
-    """Every finding about the content that holds at any time, and when certificates end, each with its path. Without
-    `complete` some of what was written is missing in `message`, so relations between fields are not judged.
+    """Every finding about the content that holds at any time, and when certificates expire, each with its path.
+    `complete`: `message` has all that was written; otherwise relations between fields are not judged.
     """
     dangers = DangerSearch()
     for path, each in everything_in(message):

@@ -14,7 +14,7 @@ from xdscore.schema.codes import LINK_LOCAL, LOCAL_FILE, LOCAL_PIPE, LOOPBACK, L
 
 
 class Stance(Enum):
-    """What happens to a resource with dangerous content of some kind."""
+    """How an environment treats a resource with dangerous content of some kind."""
 
     REFUSE = "refuse"
     WARN = "warn"
@@ -23,7 +23,12 @@ class Stance(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ContentPolicy:
-    """The stance of an environment on each kind of dangerous content."""
+    """How an environment treats each kind of dangerous content.
+
+    lua, modules: code that a proxy runs: Lua, and Wasm or loaded libraries.
+    files, pipes, variables: files, sockets and environment variables of the proxy's machine.
+    loopback, link_local: addresses of that machine itself, and of what a cloud has beside each machine.
+    """
 
     lua: Stance = Stance.REFUSE
     modules: Stance = Stance.REFUSE
@@ -62,8 +67,8 @@ _SEVERITIES = {Stance.REFUSE: Severity.ERROR, Stance.WARN: Severity.WARNING}
 
 
 def graded(findings: Iterable[Finding], policy: ContentPolicy) -> tuple[Finding, ...]:
-    """The findings, with those about dangerous content given the severity that `policy` says; those about content it
-    allows are left out. Grading twice changes nothing.
+    """The findings, with the severity that `policy` says for those about dangerous content; what the policy allows is
+    left out. Applied to its own result, it changes nothing.
     """
     return tuple(_graded(findings, policy))
 
@@ -80,8 +85,8 @@ def _graded(findings: Iterable[Finding], policy: ContentPolicy) -> Iterable[Find
 
 
 def policy_of(stances: dict[str, str]) -> ContentPolicy:
-    """The policy of these stored stances, by kind of content; kinds without a stance are refused. Raises ValueError for
-    an unknown stance.
+    """The policy with these stances, stored by kind of content; kinds without a stance are refused. Raises ValueError
+    for an unknown stance.
     """
     return ContentPolicy(**{kind: Stance(stances[kind]) for kind in KINDS if kind in stances})
 

@@ -49,7 +49,9 @@ _DEFAULTS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """Bounds on one resource (reliability.md (e)). protobuf itself reads at most 100 levels."""
+    """Bounds on one resource (reliability.md (e)): its bytes, and how deep messages and Anys may nest. protobuf itself
+    reads at most 100 levels.
+    """
 
     max_bytes: int = _DEFAULTS.resource_bytes
     max_message_depth: int = _DEFAULTS.message_depth
@@ -58,7 +60,7 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The depth of a walk: how many levels of messages it is below the last Any, and how many Anys it is in."""
+    """How deep a walk through a message is: levels of messages below the innermost Any, and Anys around it."""
 
     messages: int = 1
     anys: int = 0
@@ -68,9 +70,10 @@ class Depth:
 class Conversion:
     """One conversion of a JSON tree into a message.
 
-    `findings` come in the order of the tree, each with its path; past `MAX_FINDINGS` they are only counted in
-    `unshown`. `blamed` are paths whose absence from the message is explained by a finding, e.g. the field that an
-    unknown field was probably meant to be.
+    findings: what is wrong, in the order of the tree, each with its path.
+    unshown: the number of findings beyond `MAX_FINDINGS`, which are only counted.
+    blamed: paths that are missing in the message and already explained by a finding, e.g. the field that an unknown
+      field was probably meant to be.
     """
 
     limits: ResourceLimits = ResourceLimits()
@@ -81,7 +84,9 @@ class Conversion:
     def fill(
         self, message: AnyMessage, tree: Mapping[str, object], path: Path, depth: Depth, *, in_any: bool = False
     ) -> None:
-        """Set every field of `message` that `tree` gives."""
+        """Set every field of `message` that `tree` gives, and add findings where that is impossible. `in_any`: the key
+        `@type` is no field.
+        """
         fields = shape_of(message.DESCRIPTOR).fields
         given: dict[str, str] = {}
         for key, value in tree.items():
@@ -103,7 +108,9 @@ class Conversion:
             self._field(message, shape, value, (*path, key), depth)
 
     def pack(self, message: AnyMessage, tree: Mapping[str, object], path: Path, depth: Depth) -> None:
-        """Set an Any from its JSON. The inner message is serialised with its maps in the order of their keys."""
+        """Set the Any `message` from its JSON. The message inside is serialised with its maps in the order of their
+        keys.
+        """
         if not tree:
             return
         url = tree.get("@type")
@@ -127,7 +134,7 @@ class Conversion:
         message.type_url = url
 
     def say(self, code: Code, path: Path, *, hint: str = "", **values: object) -> None:
-        """Add a finding of this code at `path`."""
+        """Add a finding of this code at `path`, with `values` put into its texts."""
         self._note(code, path, values, hint)
 
     def _note(self, code: Code, path: Path, values: Mapping[str, object], hint: str) -> None:
@@ -157,7 +164,9 @@ class Conversion:
         return descriptor
 
     def _special_in_any(self, message: AnyMessage, tree: Mapping[str, object], path: Path, depth: Depth) -> None:
-        """Set the message of an Any whose type has a JSON form of its own, which stands under `value`."""
+        """Set the message inside an Any whose type has a JSON form of its own, such as Duration; that form stands under
+        the key `value`.
+        """
         for key in tree:
             if key not in ("@type", "value"):
                 self._say_unknown(message.DESCRIPTOR, str(key), path)
@@ -224,7 +233,9 @@ class Conversion:
                 self._say_refused(refused, place)
 
     def _message(self, message: AnyMessage, value: object, path: Path, depth: Depth) -> None:
-        """Set a message from its JSON, in the form its type has."""
+        """Set a message from its JSON: an object of fields, or the form that its type has for itself, such as
+        Duration.
+        """
         descriptor = message.DESCRIPTOR
         room = self.limits.max_message_depth - depth.messages
         if room < 0:

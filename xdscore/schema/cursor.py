@@ -21,8 +21,8 @@ _WORD: Final = re.compile(r"""["']?([\w@./-]*)$""")
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A mapping that encloses the cursor: the key under which it stands (empty for the outermost; in a list, the key of
-    the list), its `@type`, and its keys so far.
+    """A mapping around the cursor: the key under which it stands (empty for the outermost; in a list, the key of the
+    list), its `@type`, and the keys it has so far.
     """
 
     key: str
@@ -32,8 +32,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the cursor is in a document. `levels` are the mappings around it, from the outermost to the innermost.
-    `word` is the part of a key that was typed or, where `value_of` names a key, of the value of that key.
+    """What is being typed at the cursor: `word` is the beginning of a key or, if `value_of` names a key, of the value
+    of that key. `levels` are the mappings around it, from the outermost to the innermost.
     """
 
     levels: tuple[Level, ...]
@@ -42,20 +42,22 @@ class Place:
 
 
 def place_of(before: str) -> Place | None:
-    """The place at the end of this text, which is all that stands before the cursor; None where there is none."""
+    """What is being typed at the end of `before`, the text that stands before the cursor; None where nothing can be
+    suggested.
+    """
     return _json_place(before) if before.lstrip()[:1] in ("{", "[") else _yaml_place(before)
 
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping whose end was not read yet."""
+    """A mapping that has begun and not ended where reading stands."""
 
     key: str = ""
     type_url: str = ""
     keys: set[str] = field(default_factory=set)
 
     def add(self, key: str, value: str) -> None:
-        """Note a key of the mapping with its value, as far as the value stands on the same line."""
+        """Note a key of the mapping with its value; empty when the value does not stand on the same line."""
         self.keys.add(key)
         if key == TYPE_KEY:
             self.type_url = value
@@ -81,7 +83,9 @@ def _yaml_place(before: str) -> Place | None:
 
 
 def _yaml_levels(above: list[str], dashes: str, column: int) -> tuple[Level, ...] | None:
-    """The mappings around `column`, read from the last line above upwards."""
+    """The mappings around the cursor, read from the last of the lines above it upwards; None when they nest too deeply.
+    `column` is where the cursor's key begins, `dashes` what stands before it on its line.
+    """
     found = [_Open()]
     mapping, item = column, dashes.find("-")  # where its keys stand; where the dash of its list item does, or -1
     for line in reversed(above):
@@ -115,8 +119,12 @@ _JSON_TOKEN: Final = re.compile(r'"(?P<string>(?:[^"\\\n]|\\.)*)(?P<closed>"?)|(
 
 @dataclass(slots=True)
 class _Json:
-    """The lists and mappings of a JSON text that are open where reading stands. `stack` has None for a list; `under` is
-    the key each bracket stands under.
+    """The lists and mappings of a JSON text that have begun and not ended where reading stands.
+
+    stack: the mappings, from the outermost to the innermost, with None in the place of a list.
+    under: for each of them, the key under which it stands.
+    key: the key read last.
+    valued: whether a value comes next, not a key.
     """
 
     stack: list[_Open | None] = field(default_factory=list)
@@ -156,7 +164,7 @@ class _Json:
 
 
 def _json_place(before: str) -> Place | None:
-    """The place of the cursor in a JSON text; None outside of a string, because only strings are suggested."""
+    """What is being typed at the end of a JSON text; None outside of a string, because nothing else is suggested."""
     open_now = _Json()
     for token in _JSON_TOKEN.finditer(before):
         if token["sign"]:

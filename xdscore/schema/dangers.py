@@ -77,7 +77,9 @@ NO_DESTINATIONS = frozenset(
 
 
 class DangerSearch:
-    """One search of a resource for dangerous content, parent messages first."""
+    """One search through a resource for dangerous content. `look` must be called for a message before the messages
+    inside it.
+    """
 
     def __init__(self) -> None:
         self._code: list[tuple[Path, Code]] = []
@@ -105,8 +107,8 @@ class DangerSearch:
             yield from _target(message.target_uri, (*path, "target_uri"))
 
     def _code_in(self, name: str, path: Path) -> Iterator[tuple[Path, Finding]]:
-        """The finding that a message runs code, once, at the outermost message: a Wasm filter holds a Wasm plugin that
-        holds a Wasm machine.
+        """The finding that a message of this type runs code. Given once, at the outermost such message: a Wasm filter
+        holds a Wasm plugin, which holds a Wasm machine.
         """
         for package, code in _CODE_PACKAGES:
             if package in name and not any(

@@ -42,8 +42,8 @@ _ADDRESS_SCHEMES: Final = ("dns", "ipv4", "ipv6")
 
 
 def is_loopback(text: str) -> bool:
-    """Whether an address or name means the machine itself: 127/8, ::1, the unspecified addresses (which connect to
-    it), localhost and its other names in hosts files, in every spelling.
+    """Whether an address or name means the machine itself, in any spelling: 127/8, ::1, the unspecified addresses
+    (which connect to it), localhost and its other names in hosts files.
     """
     host = _host(text)
     if host in _LOOPBACK_NAMES or host.endswith(".localhost"):  # RFC 6761 section 6.3
@@ -52,8 +52,8 @@ def is_loopback(text: str) -> bool:
 
 
 def is_link_local(text: str) -> bool:
-    """Whether an address or name means a link-local address or a metadata service of a cloud, in every spelling. Such a
-    service answers whoever asks from the machine, often with credentials.
+    """Whether an address or name means a link-local address or a cloud's metadata service, in any spelling. Such a
+    service answers everybody on the machine, often with credentials.
     """
     host = _host(text)
     return host in _METADATA_NAMES or any(
@@ -63,7 +63,7 @@ def is_link_local(text: str) -> bool:
 
 def hosts_of_target(uri: str) -> tuple[str, ...] | None:
     """The hosts of a gRPC target: `scheme:authority/name`, `host:port`, addresses with commas between them; None for
-    the path of a socket (gRPC Name Resolution). A query and a fragment say nothing of where it leads, and are left out.
+    the path of a socket (gRPC Name Resolution). Query and fragment are ignored.
     """
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower()
@@ -75,7 +75,7 @@ def hosts_of_target(uri: str) -> tuple[str, ...] | None:
 
 
 def _path(uri: str) -> str:
-    """A URI up to its query or fragment (RFC 3986 section 3)."""
+    """A URI without its query and fragment (RFC 3986 section 3)."""
     return uri.partition("#")[0].partition("?")[0]
 
 
@@ -91,7 +91,9 @@ def _host(text: str) -> str:
 
 
 def _addresses(host: str) -> Iterator[Address]:
-    """The addresses that a host stands for: its own, and the IPv4 address that an IPv6 address carries."""
+    """The IP addresses that a host is spelled as: itself, and the IPv4 address that an IPv6 address carries; none for a
+    name.
+    """
     address = _address(host)
     if address is None:
         return

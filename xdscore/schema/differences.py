@@ -26,15 +26,18 @@ class FieldDifference:
 
 
 def field_differences(before: Tree, after: Tree) -> tuple[FieldDifference, ...]:
-    """Every value that differs, outermost first; an added or removed member is one difference, not one per leaf.
+    """Every value that differs, outermost first. A member that was added or removed is one difference, whatever it
+    holds.
 
-    Items of lists are compared by what they are called where all have a `name`, else by their place.
+    Items of lists are compared by their `name` where all have one, else by their place.
     """
     return tuple(_differences(before, after, ()))
 
 
 def unified_text(label: str, before: Tree, after: Tree) -> str:
-    """The unified diff of two trees as YAML; None is a side on which the resource is not there. Empty if equal."""
+    """The unified diff of two trees as YAML, with `label` as the file's name; None: the resource does not exist on that
+    side. Empty if they are equal.
+    """
     old, new = _lines(before), _lines(after)
     left = f"a/{label}" if before is not None else "/dev/null"
     right = f"b/{label}" if after is not None else "/dev/null"

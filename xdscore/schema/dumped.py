@@ -26,8 +26,8 @@ _DIGEST_BYTES = 8
 
 
 def any_of_dump(tree: Mapping[str, Tree]) -> bytes | None:
-    """The canonical bytes of a resource that stands in a dump as JSON; None where it cannot be read whole: of a later
-    version of the API, or with an extension that is not known here.
+    """The canonical bytes of a resource that stands in a data plane's dump as JSON; None when it has a part that is not
+    known here (a field of a later API, an extension).
     """
     if not isinstance(tree.get("@type"), str):
         return None
@@ -41,21 +41,21 @@ def any_of_dump(tree: Mapping[str, Tree]) -> bytes | None:
 
 
 def name_in(kind: ResourceType, tree: Mapping[str, Tree]) -> str:
-    """The name of a resource in a dump, by the tree of its content."""
+    """The name of a resource in a data plane's dump, read from its content."""
     return str(tree.get(kind.name_field, ""))
 
 
 def version_of_content(any_bytes: bytes) -> str:
-    """The version that Parley gives this content; empty where it holds secrets or was redacted, for versions of secrets
-    are keyed, and a hash of one could be guessed at.
+    """The version that Parley gives this content. Empty where it holds secrets or was redacted: versions of secrets are
+    keyed, because an unkeyed hash would let somebody guess at them.
     """
     settled = canonical(any_bytes)
     return "" if holds_secrets(settled) else content_version(content_hash(settled))
 
 
 def endpoints_digest(any_bytes: bytes) -> str:
-    """A digest of the hosts of a ClusterLoadAssignment and their priorities: NO_HOSTS without any; empty for anything
-    else.
+    """A digest of the hosts in a ClusterLoadAssignment and their priorities; NO_HOSTS when it has none, empty for any
+    other message.
     """
     packed = AnyProto.FromString(any_bytes)
     assignment = unpack(packed) if packed.type_url == ENDPOINT.url else None
@@ -82,7 +82,7 @@ def _hosts(assignment: AnyMessage) -> Iterator[str]:
 
 
 def _plain(address: str) -> str:
-    """An IP address in the usual spelling; Envoy's dumps shorten IPv6 addresses differently."""
+    """An IP address in the usual spelling; Envoy's dumps shorten IPv6 addresses in another way."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -18,14 +18,16 @@ _Members = dict[PathPart, tuple[int, int]]
 
 
 class JsonIndex:
-    """An index of the places of all values in one text that is known to be JSON without duplicate keys."""
+    """Finds where values stand in one text that is known to be JSON without duplicate keys."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._members: dict[int, _Members] = {}
 
     def locate(self, path: Path) -> tuple[int, int]:
-        """Line and column of the value at `path`, as `positions.Locate` defines it."""
+        """Line and column, counted from 1, of the value at `path`; of the nearest value around it when there is
+        none.
+        """
         value = self._after_space(0)
         stands = value
         for part in path:
@@ -41,7 +43,9 @@ class JsonIndex:
         return line_starts(self._text)
 
     def _members_of(self, start: int) -> _Members:
-        """Key or index -> (where it stands, where its value starts) of what starts at `start`; empty for a scalar."""
+        """The members of the object or items of the list that begins at `start`: by key or index, where each stands and
+        where its value begins. Empty for any other value.
+        """
         if start not in self._members:
             opening = self._text[start]
             self._members[start] = self._indexed(start, opening == "{") if opening in "{[" else {}

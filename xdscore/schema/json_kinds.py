@@ -6,7 +6,7 @@ _MAX_SHOWN = 1e40
 
 
 def kind_of(value: object) -> str:
-    """What kind of JSON value `value` is, with its article, e.g. "a string"; numbers and booleans as they are: short,
+    """How a sentence calls the JSON value, e.g. "a string". A number or boolean is given as it is, because it is short
     and no secret.
     """
     if isinstance(value, bool):

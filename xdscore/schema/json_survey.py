@@ -21,8 +21,8 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|[^\s\[\]{}:,"]+', re.DOT
 
 
 def survey(text: str) -> tuple[Finding, ...]:
-    """The findings about a text that the standard parser accepts as JSON and Parley refuses, at most MAX_TEXT_FINDINGS
-    of them.
+    """The findings about a text that the standard parser accepts as JSON and Parley refuses; MAX_TEXT_FINDINGS at
+    most.
     """
     scan = _Scan(line_starts(text))
     for match in _TOKEN.finditer(text):
@@ -34,7 +34,9 @@ def survey(text: str) -> tuple[Finding, ...]:
 
 @dataclass(slots=True)
 class _Level:
-    """A list or object that the scan is in. `key` is the member or index whose value comes next."""
+    """A list or object that encloses the place where the scan is. `key` is the member or index whose value comes next;
+    `seen` says where each key stood first.
+    """
 
     is_object: bool
     key: PathPart = 0
@@ -69,7 +71,7 @@ class _Scan:
             self._found(DUPLICATE_KEY, offset, key=key, first=place_in(self.starts, first)[0])
 
     def _leave(self) -> None:
-        """Note that a value is complete: the next one belongs to the next key or index."""
+        """Note that a value has ended: what comes next belongs to the next key or index."""
         if not self.levels:
             return
         level = self.levels[-1]

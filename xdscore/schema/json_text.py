@@ -20,11 +20,13 @@ _ODD_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 class _SuspectError(Exception):
-    """The standard parser met a value that it accepts and Parley refuses; the survey finds out what and where."""
+    """The standard parser met a value that it accepts and Parley refuses. What and where it is, `json_survey` finds
+    out.
+    """
 
 
 def read_json(text: str, limits: ManifestLimits) -> TextRead:
-    """The document in a JSON text, or the findings about it."""
+    """The document in a JSON text; without it, and with findings, when the text cannot be used."""
     problem = _size_problem(text, limits)
     if problem is not None:
         return TextRead((), (problem,))
@@ -82,8 +84,8 @@ def _syntax_finding(error: json.JSONDecodeError, text: str) -> Finding:
 
 
 def _size_problem(text: str, limits: ManifestLimits) -> Finding | None:
-    """The finding that a text nests too deeply or holds too many values, or None. Judged before any value is made,
-    because the parser recurses and empty lists cost 30 times their text.
+    """The finding that a text nests too deeply or holds too many values; None when it does neither. Decided before the
+    text is parsed, because the parser recurses and empty lists cost 30 times their text.
     """
     values = text.count(",") + text.count("[") + text.count("{")
     brackets = text.count("[") + text.count("{")

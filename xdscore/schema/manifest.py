@@ -23,9 +23,10 @@ DEFAULT_LIMITS = ManifestLimits()
 class Manifest:
     """One resource as somebody wrote it.
 
-    `tree` is the protobuf JSON of an `Any`; `path` is where it stands in the body (for several YAML documents the first
-    part is the document's number); `positions` answers for the document, whose own place in the body is the first
-    `skip` parts of `path`.
+    tree: the protobuf JSON of an `Any`.
+    path: where it stands in the body; for several YAML documents the first part is the document's number.
+    positions: the lines and columns of its document.
+    skip: how many parts of `path` lead to the document, and do not count in `positions`.
     """
 
     tree: dict[str, Tree]
@@ -39,14 +40,14 @@ class Manifest:
         return pointer_of(self.path)
 
     def located(self, finding: Finding, path: Path) -> Finding:
-        """`finding`, moved from `path` inside this manifest to its place in the body."""
+        """A copy of `finding`, which is about `path` inside this manifest, with its place in the body."""
         whole = self.path + path
         line, column = self.positions.at(whole[self.skip :])
         return replace(finding, pointer=pointer_of(whole), line=line, column=column)
 
 
 def read_text(body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS) -> TextRead:
-    """The documents of a body as plain trees with positions, or all findings about the text; never both."""
+    """The documents of a body as plain trees with positions; no document when the findings have an error."""
     text = decode(body, media, limits)
     if isinstance(text, Finding):
         return TextRead((), (text,))
@@ -56,7 +57,7 @@ def read_text(body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS
 def read_manifests(
     body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Every manifest of a body, and the findings about the body. No manifest is returned beside an error."""
+    """Every manifest of a body, and the findings about the body; no manifest when the findings have an error."""
     read = read_text(body, media, limits)
     if read.findings:
         return (), read.findings
@@ -73,8 +74,8 @@ def read_manifests(
 def manifests_of(
     document: Document, pointer: str = "", limits: ManifestLimits = DEFAULT_LIMITS
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests at `pointer` of a document, e.g. `/resources` of an apply body, and the findings, placed in the
-    document.
+    """The manifests below the JSON pointer `pointer` in a document, e.g. `/resources` of an apply body, and the
+    findings, with their places in the document.
     """
     tree = document.tree
     path = path_of(pointer, tree)

@@ -22,7 +22,9 @@ _MARKED_FILES = "envoy/"
 
 
 def notices_of(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
-    """Deprecations and the like about `message` and the fields set in it, but not about the messages inside it."""
+    """Findings that `message`, or a field set in it, is deprecated, refused by default or work in progress; not about
+    the messages inside it.
+    """
     descriptor = message.DESCRIPTOR
     yield from ((path, finding) for finding in _of_type(descriptor))
     said, watched = _of_fields(descriptor)
@@ -61,8 +63,8 @@ _Fields = tuple[dict[int, tuple[Finding, ...]], dict[int, dict[int, Finding]]]
 
 @cache
 def _of_fields(descriptor: Descriptor) -> _Fields:
-    """The notices for the fields of a message, by field number; and those for enum values, by field
-    number and value.
+    """The notices about the fields of a message by field number, and those about enum values by field number and
+    value.
     """
     said: dict[int, tuple[Finding, ...]] = {}
     watched: dict[int, dict[int, Finding]] = {}

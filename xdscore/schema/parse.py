@@ -51,7 +51,9 @@ DEFAULT_RESOURCE_LIMITS = ResourceLimits()
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The type and name of the manifest that the address of a request tells; empty where it tells none."""
+    """The type and name that a manifest must have because the address of the request says so; empty where it does
+    not.
+    """
 
     type_word: str = ""
     name: str = ""
@@ -64,11 +66,14 @@ ANYTHING = Expected()
 class ParsedResource:
     """A resource without errors.
 
-    `any_bytes` is the deterministic serialisation of a google.protobuf.Any holding the deterministic serialisation of
-    the message: equal input gives equal bytes within one version of protobuf (decisions D24). `eds_name` is the
-    ClusterLoadAssignment that an EDS cluster asks for, else empty. `claims` is what no other resource may have at the
-    same time. `ttl_ms` is 0 without a ttl. `findings` holds warnings and notes only; `expiries` when its certificates
-    end, each with its place.
+    any_bytes: a google.protobuf.Any around the message, both serialised deterministically: equal input gives equal
+      bytes within one version of protobuf (decisions D24).
+    eds_name: the name under which an EDS cluster asks for its endpoints; else empty.
+    ttl_ms: 0 without a ttl.
+    references: the resources that this one needs.
+    findings: warnings and notes only.
+    claims: what no other resource may have at the same time, such as an address.
+    expiries: when its certificates expire, each with its place.
     """
 
     type: ResourceType
@@ -94,9 +99,7 @@ class Refused:
 
 @dataclass(slots=True)
 class _Attempt:
-    """A manifest while it is parsed, and what is known of it so far. Findings carry their path in the manifest until
-    the end.
-    """
+    """A manifest while it is parsed, with what is known of it so far. Paths of findings are those in the manifest."""
 
     manifest: Manifest
     found: list[tuple[Path, Finding]] = field(default_factory=list)
@@ -118,7 +121,7 @@ class _Attempt:
         return tuple(placed)
 
     def refused(self) -> Refused:
-        """The manifest as refused, with what was found out about it so far."""
+        """The manifest as Refused, with all that is known of it so far."""
         return Refused(self.kind.word if self.kind else "", self.name, self.findings())
 
 
@@ -129,10 +132,10 @@ def parse(
     *,
     now: datetime | None = None,
 ) -> ParsedResource | Refused:
-    """The resource that a manifest describes, or its errors; never raises for anything the manifest holds.
+    """The resource that a manifest describes, or its errors; never raises, whatever the manifest holds.
 
-    `now` is the time by which certificates are judged. Dangerous content is noted; `content_policy` decides whether it
-    is allowed.
+    `now`: the time at which certificates are judged (None: they are not). Dangerous content is noted only;
+    `content_policy` decides whether it is allowed.
     """
     attempt = _Attempt(manifest)
     try:
@@ -195,7 +198,7 @@ def _parse(
 
 
 def _type_of(attempt: _Attempt, envelope: Envelope, expected: Expected) -> ResourceType | None:
-    """The resource type of the tree; None when it has none that Parley serves, and then a finding says so."""
+    """The resource type of the manifest; None, after a finding, when it has none that Parley serves."""
     tree, path = envelope.tree, envelope.path
     wanted = by_word.get(expected.type_word)
     if "@type" not in tree:
@@ -216,7 +219,7 @@ def _type_of(attempt: _Attempt, envelope: Envelope, expected: Expected) -> Resou
 
 
 def _unserved(url: str) -> Finding:
-    """The finding that Parley does not serve this type URL, with the closest one that it serves."""
+    """The finding that Parley does not serve this type URL, with the most similar one that it serves."""
     name = message_name(url)
     if name in by_message:
         return TYPE_URL_FORM.finding("", hint=f"Write {by_message[name].url}.", name=url)
@@ -229,7 +232,9 @@ def _unserved(url: str) -> Finding:
 
 
 def _name_of(attempt: _Attempt, message: AnyMessage, envelope: Envelope, expected: Expected, blamed: set[Path]) -> str:
-    """The resource's xDS name in canonical form (H1): the wrapper's when it gives one, else the message's own."""
+    """The resource's xDS name in canonical form (H1): the Resource wrapper's when it gives one, else the message's own.
+    `blamed`: paths that already have an error.
+    """
     kind = attempt.kind
     if kind is None:
         raise AssertionError  # asked only once the type is known
@@ -249,10 +254,11 @@ def _name_of(attempt: _Attempt, message: AnyMessage, envelope: Envelope, expecte
 
 
 def _check_rules(attempt: _Attempt, message: AnyMessage, path: Path, blamed: set[Path]) -> None:
-    """Add the violations of field rules, without those that only repeat an error of conversion.
+    """Add the violations of field rules, except at or next to the paths in `blamed`, where a finding of the conversion
+    already says what is wrong.
 
-    Such a rule complains at the place of an error, around it, inside it, or of a field that is missing because its name
-    was misspelt.
+    There, a rule would complain of the error's consequences, such as of a field that is missing because its name was
+    misspelt.
     """
     said = blamed | {place for place, _ in attempt.found}
     around = {place[:length] for place in said for length in range(len(path), len(place) + 1)}
@@ -264,7 +270,7 @@ def _check_rules(attempt: _Attempt, message: AnyMessage, path: Path, blamed: set
 
 
 def _encoded(attempt: _Attempt, message: AnyMessage, limits: ResourceLimits) -> bytes:
-    """The canonical bytes of the resource; empty when there are none, and then a finding says so."""
+    """The canonical bytes of the resource; empty, after a finding, when there are none."""
     try:
         inner = message.SerializeToString(deterministic=True)
         any_bytes = AnyProto(type_url=TYPE_URL_PREFIX + message.DESCRIPTOR.full_name, value=inner).SerializeToString(

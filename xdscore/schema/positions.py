@@ -27,7 +27,9 @@ class Place:
     children: "dict[PathPart, Place]" = field(default_factory=dict)
 
     def locate(self, path: Path) -> tuple[int, int]:
-        """Line and column of the value at `path` below this place, as `Locate` defines it."""
+        """Line and column of the value at `path` below this place; of the nearest value around it when there is
+        none.
+        """
         place = self
         for part in path:
             child = place.children.get(part)
@@ -53,13 +55,15 @@ NO_POSITIONS = Positions(lambda _: (0, 0))
 
 
 def pointer_of(path: Path) -> str:
-    """The RFC 6901 JSON pointer of `path`; free of surrogates, so that it can be stored and sent."""
+    """The RFC 6901 JSON pointer of `path`. Unpaired surrogates in keys are replaced, so that it can be stored and
+    sent.
+    """
     text = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def label_of(path: Path) -> str:
-    """What the value at `path` is called in a sentence: its member's name and the indexes after it, `domains[0]`."""
+    """How a sentence calls the value at `path`: its member's name and the indexes after it, such as `domains[0]`."""
     label = ""
     for part in reversed(path):
         if isinstance(part, str):
@@ -69,7 +73,9 @@ def label_of(path: Path) -> str:
 
 
 def path_of(pointer: str, tree: object) -> Path:
-    """The path that `pointer` means in `tree`: a part is an index where the tree has a list there, else a key."""
+    """The path that the JSON pointer `pointer` means in `tree`: a part is an index where the tree has a list there,
+    else a key.
+    """
     if pointer == "":
         return ()
     parts: list[PathPart] = []

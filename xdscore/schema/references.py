@@ -58,7 +58,9 @@ _NAMED_FIELDS: dict[str, ResourceType] = {
 
 @dataclass(frozen=True, slots=True)
 class _Sourced:
-    """A message type in which the name of a resource stands beside the config source it comes from."""
+    """A message type (by its fields' names) in which the name of a resource of type `kind` stands beside the
+    ConfigSource that says where it comes from.
+    """
 
     kind: ResourceType
     name_field: str
@@ -79,6 +81,12 @@ _SOURCED: dict[str, _Sourced] = {
         _Sourced(EXTENSION, "name", "config_discovery"),
     ),
 }
+NAMED_TYPES = frozenset(
+    kind.word for kind in (ENDPOINT, *_NAMED_FIELDS.values(), *(sourced.kind for sourced in _SOURCED.values()))
+)
+"""The words of the types whose resources others name. Clients come to the rest by themselves: by wildcard, or by names
+of their own.
+"""
 _CONFIG_SOURCE = "envoy.config.core.v3.ConfigSource"
 _NOT_FOLLOWED = (SPECIAL - {ANY}) | {_CONFIG_SOURCE}
 _OURS = ("ads", "self")
@@ -87,8 +95,8 @@ _XDSTP = "xdstp://"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The need of one resource for another: `type` is the word of the needed one's type, `pointer` leads to the field
-    that names it.
+    """The fact that a resource needs another one, of the type with the word `type`. `pointer` is the JSON pointer of
+    the field that names it.
     """
 
     type: str
@@ -100,12 +108,16 @@ Named = tuple[ResourceType, str, Path]
 
 
 def named_by(message: AnyMessage) -> Iterator[Named]:
-    """Every resource that `message` names, by canonical name (H1), with the path to it; one given twice comes twice."""
+    """Every resource that `message` names, by canonical name (H1), with the path of the naming field; repeated if named
+    twice.
+    """
     return ((kind, canonical(name), path) for kind, name, path in _walk(message, ()))
 
 
 def eds_name_of(message: AnyMessage) -> str:
-    """The name under which a cluster asks EDS for its endpoints; empty for anything else (protocol.md I3)."""
+    """The name under which a cluster asks EDS for its endpoints; empty for a cluster that does not, and for any other
+    message (protocol.md I3).
+    """
     if message.DESCRIPTOR.full_name != CLUSTER.message or not _uses_eds(message):
         return ""
     return canonical(message.eds_cluster_config.service_name or message.name)
@@ -117,7 +129,9 @@ def _uses_eds(cluster: AnyMessage) -> bool:
 
 @cache
 def _name_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, ResourceType], ...]:
-    """The fields of a message that hold names: field, whether it is a list, and the type of what is named."""
+    """The fields of a message that hold names of resources, each as (field, whether it is a list, the type of what is
+    named).
+    """
     named = ((field, _NAMED_FIELDS.get(field.full_name)) for field in descriptor.fields)
     return tuple((field.name, field.is_repeated, kind) for field, kind in named if kind is not None)
 
@@ -155,7 +169,7 @@ def _sourced(message: AnyMessage, sourced: _Sourced, path: Path) -> Iterator[Nam
 
 
 def _config_source(message: AnyMessage, field: str) -> AnyMessage | None:
-    """The ConfigSource under `field` of a message; in config_discovery it is one message further in."""
+    """The ConfigSource under `field` of a message, or inside the `config_discovery` there; None where there is none."""
     if not message.HasField(field):
         return None
     source = getattr(message, field)

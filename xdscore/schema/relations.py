@@ -26,7 +26,7 @@ Found = Iterator[tuple[Path, Finding]]
 
 
 def relations_in(message: AnyMessage, path: Path) -> Found:
-    """The findings about fields of `message` that contradict each other, without those of the messages inside it."""
+    """The findings about fields of `message` that contradict each other; the messages inside it are not looked at."""
     rule = _RULES.get(message.DESCRIPTOR.full_name)
     if rule is not None:
         for place, problem in rule(message):
@@ -74,7 +74,7 @@ def _static_hosts(assignment: AnyMessage) -> _Problems:
 
 
 def _ip(address: AnyMessage, place: Path) -> _Problems:
-    """The finding that an address is no IP address although nothing resolves it."""
+    """The finding that an address must be an IP address, because nothing would resolve a name there, and is none."""
     socket = address.socket_address
     if address.WhichOneof("address") == "socket_address" and not socket.resolver_name and not _is_ip(socket.address):
         yield (*place, "socket_address", "address"), "must be an IP address here; nothing resolves a name"

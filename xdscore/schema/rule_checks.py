@@ -40,7 +40,9 @@ _NUMBER_KINDS = frozenset(
 
 
 def scalar_checks(field: FieldDescriptor, kind: str, rules: Rules) -> list[Check]:
-    """The checks of one value: of a singular field, a list's item, a map's key or value, or what a wrapper wraps."""
+    """The checks that these rules mean for a value of this kind: that of a singular field, an item of a list, a key or
+    value of a map, or what a wrapper message wraps.
+    """
     given = {option.name for option, _ in rules.ListFields()}
     if kind in _NUMBER_KINDS:
         return _membership(rules, given, str) + _range(rules, given, float, "{:.10g}".format)
@@ -53,7 +55,7 @@ def scalar_checks(field: FieldDescriptor, kind: str, rules: Rules) -> list[Check
 
 
 def supported_options(kind: str) -> frozenset[str]:
-    """The options of a kind that `scalar_checks` and `rules` understand."""
+    """The options that `scalar_checks` and `rules` understand in rules of this kind, such as "string"."""
     if kind in _NUMBER_KINDS:
         return _RANGE_OPTIONS | {"const", "in", "not_in"}
     return {
@@ -106,7 +108,9 @@ def _unless(holds: Callable[[Any], bool], code: Code, **values: object) -> Check
 
 
 def _range(rules: Rules, given: set[str], number: Callable[[Any], float], show: Callable[[float], str]) -> list[Check]:
-    """Bounds. A lower bound above the upper one means "outside of" (protoc-gen-validate, "Numerics")."""
+    """The checks of the bounds in these rules. A lower bound above the upper one means "outside of"
+    (protoc-gen-validate, "Numerics").
+    """
     if not given & _RANGE_OPTIONS:
         return []
     chosen = (next((option for option in pair if option in given), None) for pair in _RANGE_PAIRS)
@@ -206,7 +210,7 @@ def _enum(rules: Rules, given: set[str], descriptor: EnumDescriptor) -> list[Che
 
 
 def list_checks(rules: Rules, noun: str) -> list[Check]:
-    """The checks of a list or map as a whole."""
+    """The checks of a list or map as a whole, such as its length. `noun` is how complaints call its items."""
     given = {option.name for option, _ in rules.ListFields()}
     low = rules.min_items if "min_items" in given else rules.min_pairs if "min_pairs" in given else 0
     high = rules.max_items if "max_items" in given else rules.max_pairs if "max_pairs" in given else None
@@ -233,13 +237,15 @@ def _options() -> Any:
 
 @cache
 def compiled(pattern: str) -> Any:
-    """The RE2 program of an expression in the API's own rules."""
+    """The compiled RE2 program of a regular expression that stands in the API's own rules."""
     return re2.compile(pattern, _options())
 
 
 @lru_cache(maxsize=4096)
 def regex_problem(pattern: str) -> str:
-    """Why RE2, and so Envoy, cannot compile an expression, or empty. Python's `re` never sees it (threat 13)."""
+    """Why RE2, and so Envoy, cannot compile a regular expression; empty when it can. Python's `re` is never given it
+    (threat 13).
+    """
     try:
         re2.compile(pattern, _options())
     except re2.error as error:
@@ -249,6 +255,6 @@ def regex_problem(pattern: str) -> str:
 
 
 def regex_check(pattern: str) -> Complaint | None:
-    """The complaint that RE2 cannot compile an expression which the proxy would have to run; None when it can."""
+    """The complaint that RE2, and so a proxy, cannot compile this regular expression; None when it can."""
     problem = regex_problem(pattern)
     return (REGEX, {"problem": problem}) if problem else None

@@ -26,7 +26,13 @@ _EXPRESSIONS = frozenset({"envoy.type.matcher.v3.RegexMatcher.regex", "xds.type.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FieldPlan:
-    """The checks of one field that is set, and whether the messages in it are checked as well."""
+    """The checks of one field when it is set: of its value (or the list or map as a whole), of its items and of its
+    keys.
+
+    wraps: whether the value is a wrapper such as UInt32Value, inside which the checked value is.
+    holds: the full name of the message type inside; empty for scalars.
+    skip: whether messages in the field are left unchecked.
+    """
 
     name: str
     checks: tuple[Check, ...]
@@ -41,7 +47,12 @@ class _FieldPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """The checks of a message type. `absent` are the complaints about fields without presence when they are not set."""
+    """The checks of a message type.
+
+    required: fields that must be set.
+    absent: the complaints about fields of which proto3 does not say whether they are set, when they are not.
+    choices: oneofs of which a member must be set.
+    """
 
     fields: dict[int, _FieldPlan]
     required: tuple[str, ...]
@@ -50,8 +61,8 @@ class _Plan:
 
 
 def violations_of(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, Finding]]:
-    """Every violated field rule in `message`, with its path in original field names; an Any's members stand directly
-    below it.
+    """Every violated field rule in `message`, as its path (in the API's field names) and a finding. In the path, fields
+    inside an Any follow the Any's own directly.
     """
     plan = _plan_of(message.DESCRIPTOR)
     for choice, names in plan.choices:

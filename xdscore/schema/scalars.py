@@ -36,7 +36,9 @@ _MAX_CHOICES = 12
 
 
 class RefusedError(Exception):
-    """A JSON value cannot be converted to the type of its field. `path` leads from the field to the part at fault."""
+    """A JSON value cannot be converted to the type of its field. `path` leads from the field to the part that is
+    wrong.
+    """
 
     def __init__(self, code: Code, hint: str = "", **values: object) -> None:
         super().__init__(code.code)
@@ -47,7 +49,7 @@ class RefusedError(Exception):
 
 
 def wrong_type(wanted: str, value: object, hint: str = "") -> RefusedError:
-    """The error that a value has another JSON type than its field."""
+    """The error that a value has another JSON type than `wanted`."""
     return RefusedError(WRONG_TYPE, hint, wanted=wanted, given=kind_of(value))
 
 
@@ -89,7 +91,9 @@ def to_bytes(value: object) -> bytes:
 
 
 def integer_between(low: int, high: int) -> Convert:
-    """A conversion to integers from `low` to `high`; 64-bit ones are usually written as strings in JSON."""
+    """A conversion of JSON values to integers from `low` to `high`. In JSON, 64-bit integers are usually written as
+    strings.
+    """
 
     def to_integer(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -108,7 +112,7 @@ def integer_between(low: int, high: int) -> Convert:
 
 
 def float_up_to(limit: float) -> Convert:
-    """A conversion to floating-point numbers whose finite values reach up to `limit`."""
+    """A conversion of JSON values to floating-point numbers whose absolute value is `limit` at most, or infinite."""
 
     def to_float(value: object) -> float:
         if isinstance(value, str) and value in _NOT_FINITE:
@@ -129,7 +133,9 @@ def float_up_to(limit: float) -> Convert:
 
 
 def enum_of(descriptor: EnumDescriptor) -> Convert:
-    """A conversion from the name or number of an enum value. Unknown numbers are refused: nearly always mistakes."""
+    """A conversion from the name or number of an enum value. Numbers that the enum does not have are refused, being
+    nearly always mistakes.
+    """
     by_name = {value.name: value.number for value in descriptor.values}
     numbers = frozenset(by_name.values())
 
@@ -197,7 +203,7 @@ def conversion_for(field: FieldDescriptor) -> Convert:
 
 
 def to_map_key(field: FieldDescriptor, text: str) -> Scalar:
-    """The key of a map that a JSON object's key stands for: numbers and booleans are written as strings there."""
+    """The map key that a JSON object's key means for this field; there, numbers and booleans are written as strings."""
     if field.type == FieldDescriptor.TYPE_STRING:
         return to_string(text)
     if field.type == FieldDescriptor.TYPE_BOOL:

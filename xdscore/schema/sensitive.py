@@ -54,11 +54,12 @@ Visit = Callable[[Tree, str, bool], Tree]
 
 
 def to_json(any_bytes: bytes, keyed_hash: KeyedHash, *, xds_name: str = "", ttl_ms: int = 0) -> dict[str, Tree]:
-    """A stored resource as the manifest that would store it again, with `<kept:HASH>` for secrets.
+    """A stored resource as the manifest that would store it again, with `<kept:HASH>` for each secret. `keyed_hash`
+    makes the hash.
 
-    With `xds_name` (where it differs from the message's own) or `ttl_ms` it stands in the Resource wrapper. The order
-    of keys is the same in every process. Raises DecodeError or TypeError when the bytes are not a resource that this
-    process knows.
+    `xds_name` (where it differs from the message's own) and `ttl_ms` are written as a Resource wrapper around it. The
+    order of keys is the same in every process. Raises DecodeError or TypeError when the bytes are not a resource that
+    this process knows.
     """
     tree = _rewritten(any_bytes, lambda value, tag, _: _placeholder(value, tag, keyed_hash))
     return _wrapped(tree, xds_name, ttl_ms)
@@ -72,7 +73,9 @@ def to_json_with_secrets(any_bytes: bytes, *, xds_name: str = "", ttl_ms: int = 
 
 
 def holds_secrets(any_bytes: bytes) -> bool:
-    """Whether any sensitive field is filled in; such content is encrypted at rest whatever its type (D18)."""
+    """Whether any sensitive field of a stored resource is filled in; it is then encrypted at rest, whatever its type
+    (D18).
+    """
     seen: list[str] = []
 
     def note(value: Tree, tag: str, _: bool) -> Tree:
@@ -84,9 +87,9 @@ def holds_secrets(any_bytes: bytes) -> bool:
 
 
 def secret_values(any_bytes: bytes) -> frozenset[bytes]:
-    """Every secret in a stored resource, as bytes: for taking them out of texts that quote it (`redaction`), never for
-    an answer, a log or a page. Raises DecodeError, TypeError or ValueError when the bytes are not a resource that this
-    process knows.
+    """Every secret in a stored resource, as bytes: to take them out of texts that quote the resource (`redaction`),
+    never for an answer, a log or a page. Raises DecodeError, TypeError or ValueError when the bytes are not a resource
+    that this process knows.
     """
     found: set[bytes] = set()
 
@@ -104,7 +107,9 @@ def secret_values(any_bytes: bytes) -> frozenset[bytes]:
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Whether a text, which need not be a manifest yet, names a field that holds secrets. In doubt it is true."""
+    """Whether a text, which need not be a valid manifest, names a field that holds secrets. True also when that is in
+    doubt.
+    """
     return not _secret_words().isdisjoint(_WORD.findall(text))
 
 
@@ -116,7 +121,7 @@ def _secret_words() -> frozenset[str]:
 
 
 def redact(message: Message) -> Message:
-    """A copy of `message` for display: secret texts read `<redacted>`, secret numbers are 0."""
+    """A copy of `message` to be shown: secret texts are `<redacted>`, secret numbers are 0."""
     descriptor: Any = message.DESCRIPTOR
     rewrite = _Rewrite(_redacted)
     tree = rewrite.message(_json_of(message), descriptor, _NOT_SECRET)
@@ -129,10 +134,11 @@ def redact(message: Message) -> Message:
 
 
 def restore_kept(manifest: Manifest, previous: bytes, keyed_hash: KeyedHash) -> Manifest:
-    """The manifest with each `<kept:HASH>` replaced by the secret that `previous`, as stored, has in that field.
+    """The manifest with each `<kept:HASH>` replaced by the secret with that hash which `previous`, the stored resource,
+    has in such a field.
 
-    A placeholder without such a secret stays, and `parse` refuses it. The manifest is returned as it is when it
-    mentions none.
+    Where `previous` has no such secret, `<kept:HASH>` stays, and `parse` refuses it. A manifest without any is returned
+    as it is.
     """
     if not _mentions_kept(manifest.tree):
         return manifest
@@ -212,10 +218,10 @@ def _mentions_kept(tree: Tree) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rewrite:
-    """One walk over the JSON of a message, which passes every secret leaf value to `visit`.
+    """One walk over the JSON of a message, which replaces every secret value by what `visit` returns for it.
 
-    A tag names the outermost sensitive field that the walk is in, and is empty outside. What does not fit the
-    descriptors is left alone. Maps come out in the order of their keys.
+    The tag of a value is the name of the outermost sensitive field around it, and empty outside of such fields. What
+    does not fit the descriptors is left alone. Maps come out in the order of their keys.
     """
 
     visit: Visit
@@ -273,15 +279,15 @@ class _Rewrite:
         return done if items is value else done[0]
 
     def _leaf(self, value: Tree, tag: str, leaf: str, descriptor: FieldDescriptor) -> Tree:
-        """One scalar, replaced if it is secret. Booleans and enum values say nothing worth hiding, and an empty text
-        holds nothing.
+        """A scalar, replaced if it is secret. Booleans, enum values and empty texts are never replaced: they say
+        nothing worth hiding.
         """
         if not tag or isinstance(value, bool) or value == "" or descriptor.enum_type is not None:
             return value
         return self.visit(value, leaf, descriptor.type == FieldDescriptor.TYPE_BYTES)
 
     def _free(self, tree: Tree, tag: str) -> Tree:
-        """JSON that no message type describes (Struct, Value, wrappers and the like), with its secrets replaced."""
+        """JSON of a type without fields (Struct, Value, Duration, wrappers and the like), with its secrets replaced."""
         if isinstance(tree, dict):
             return {key: self._free(tree[key], tag) for key in sorted(tree)}
         if isinstance(tree, list):
@@ -292,7 +298,7 @@ class _Rewrite:
 
     def _typed_struct(self, tree: dict[str, Tree], tag: str) -> Tree:
         """The JSON of a TypedStruct, with the secrets in its Struct replaced. The Struct is read as the message that
-        `type_url` names; without a known type, only an enclosing tag makes its values secret.
+        `type_url` names. When that type is unknown, its values are secret only inside a sensitive field.
         """
         url = tree.get("type_url", tree.get("typeUrl"))
         held = descriptor_of(message_name(url)) if isinstance(url, str) else None
@@ -306,7 +312,7 @@ class _Rewrite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _MarkedShape:
-    """The fields of a message type, and the tag that each sensitive field gives to the values inside it."""
+    """The fields of a message type, and for each sensitive field the tag that it gives to the values inside it."""
 
     shape: MessageShape
     fields: dict[str, FieldDescriptor]

@@ -27,10 +27,11 @@ SPECIAL = WRAPPERS | {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldShape:
-    """What converting JSON to one field needs. Exactly one of `message` and `convert` is set: its message type, or the
-    conversion of its scalar.
+    """What is needed to convert JSON to one field. Either `message`, its message type, or `convert`, the conversion of
+    its scalar, is set.
 
-    `choice` is the oneof it belongs to, if any; `map_key` and `map_value` are set for maps.
+    `choice` is the oneof that the field belongs to, if any; `map_key` and `map_value` are set for maps; `takes_null`
+    says whether a JSON null is a value of it.
     """
 
     name: str
@@ -46,8 +47,8 @@ class FieldShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageShape:
-    """What converting JSON to one message type needs. `fields` has each field under its original and its lowerCamelCase
-    name.
+    """What is needed to convert JSON to one message type. `fields` has each field under its original and its
+    lowerCamelCase name.
     """
 
     fields: dict[str, FieldShape]
@@ -55,7 +56,7 @@ class MessageShape:
 
 @cache
 def shape_of(descriptor: Descriptor) -> MessageShape:
-    """The shape of a message type."""
+    """The fields of a message type, as needed to convert JSON to it."""
     fields: dict[str, FieldShape] = {}
     for field in descriptor.fields:
         shape = field_shape(field)
@@ -65,13 +66,15 @@ def shape_of(descriptor: Descriptor) -> MessageShape:
 
 
 def choice_of(field: FieldDescriptor) -> OneofDescriptor | None:
-    """The oneof a field belongs to. A proto3 `optional` field has a made-up oneof of its own, which is no choice."""
+    """The oneof that a field belongs to; None when it belongs to none. That of a proto3 `optional` field, made up by
+    protobuf, does not count.
+    """
     oneof = field.containing_oneof
     return None if oneof is None or oneof.name == f"_{field.name}" else oneof
 
 
 def field_shape(field: FieldDescriptor) -> FieldShape:
-    """The shape of one field; also used for the values of a map."""
+    """What is needed to convert JSON to one field; also used for the values of a map."""
     message = field.message_type
     is_map = field.is_repeated and message is not None and message.GetOptions().map_entry
     oneof = choice_of(field)

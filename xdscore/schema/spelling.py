@@ -4,13 +4,17 @@ from xdscore.schema.positions import Path, PathPart
 
 
 def camel(name: str) -> str:
-    """The spelling that protobuf JSON derives from a field's name: each underscore goes, what follows is capital."""
+    """The lowerCamelCase spelling that protobuf JSON derives from a field's name: each underscore goes, what follows is
+    capital.
+    """
     head, *tail = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in tail)
 
 
 def spelled(tree: object, path: Path) -> Path:
-    """`path` with each field name in the spelling that `tree` uses; names that the tree does not have stay as given."""
+    """The path with each field name as `tree` spells it (`connect_timeout` or `connectTimeout`); names that the tree
+    does not have stay as given.
+    """
     parts: list[PathPart] = []
     for part in path:
         if isinstance(tree, dict) and isinstance(part, str):

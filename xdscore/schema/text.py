@@ -35,7 +35,9 @@ MAX_TEXT_FINDINGS = 100
 
 @dataclass(frozen=True, slots=True)
 class ManifestLimits:
-    """Bounds on the text of one body (reliability.md (e)); an apply is given larger ones than the defaults."""
+    """Bounds on the text of one request's body (reliability.md (e)); an apply is given larger ones than the defaults. A
+    node is any value in the text.
+    """
 
     max_bytes: int = _DEFAULTS.body_bytes
     max_depth: int = _DEFAULTS.json_depth
@@ -46,7 +48,9 @@ class ManifestLimits:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a text: its tree, its number in the text counted from 0, and where its values stand."""
+    """One document of a text: its tree, its number in the text counted from 0, and the lines and columns of its
+    values.
+    """
 
     tree: Tree
     number: int

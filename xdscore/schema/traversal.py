@@ -26,7 +26,9 @@ _OPTIONS = "typed_extension_protocol_options"
 
 
 def everything_in(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, AnyMessage]]:
-    """`message` and every message below it. What is inside an Any has the Any's own path, as in its JSON."""
+    """`message` and every message below it, each with its path. A message inside an Any has the Any's own path, as in
+    JSON.
+    """
     name = message.DESCRIPTOR.full_name
     if name == ANY:
         inner = unpack(message)
@@ -47,9 +49,9 @@ def everything_in(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, 
 
 
 def unreadable_in(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
-    """Findings about messages that nobody can look into: a TypedStruct of an unknown type, content of one that cannot
-    be read as its type, and JSON without a type where only a key says what it stands for. They read like findings about
-    an Any (threat 20).
+    """Findings about parts of `message` that cannot be looked into: a TypedStruct of an unknown type, or whose content
+    is not of its type, and JSON of which only a key of the manifest says what it is. They read like findings about an
+    Any (threat 20).
     """
     if message.DESCRIPTOR.full_name == _CLUSTER:
         yield from _untyped_options(message, path)
@@ -75,16 +77,16 @@ def _untyped_options(cluster: AnyMessage, path: Path) -> Iterator[tuple[Path, Fi
 
 
 def _message_of(typed_struct: AnyMessage) -> AnyMessage | None:
-    """The message that the Struct of a TypedStruct stands for, as far as it can be read; None when the
-    type is unknown.
+    """The message that the Struct of a TypedStruct stands for, without what cannot be read of it; None when its type is
+    unknown.
     """
     descriptor = _type_of(typed_struct)
     return _read(typed_struct, descriptor)[0] if descriptor is not None else None
 
 
 def _type_of(typed_struct: AnyMessage) -> Descriptor | None:
-    """The message type that a TypedStruct names; None when it is unknown, or has a special JSON form, which a Struct of
-    names and values cannot hold.
+    """The message type that a TypedStruct names. None when it is unknown, or has a special JSON form, such as Duration,
+    which a Struct cannot hold.
     """
     descriptor = descriptor_of(message_name(typed_struct.type_url))
     return None if descriptor is None or descriptor.full_name in SPECIAL else descriptor

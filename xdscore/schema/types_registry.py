@@ -80,7 +80,7 @@ def message_name(type_url: str) -> str:
 
 
 def nearest(word: str, choices: Iterable[str], count: int = 3) -> list[str]:
-    """The choices most like `word`, best first; none when nothing is like it."""
+    """The choices most like `word`, best first, `count` at most; none when nothing is like it."""
     if len(word) > _MAX_GUESS_CHARS:
         return []
     return get_close_matches(word, sorted(choices), n=count, cutoff=0.6)
@@ -88,7 +88,9 @@ def nearest(word: str, choices: Iterable[str], count: int = 3) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def nearest_types(type_url: str) -> tuple[str, ...]:
-    """The type URLs most like an unknown one, resource types first. Compares the last words, then the whole names."""
+    """The type URLs most like an unknown one, those of resource types first. What follows the last dot is compared
+    first, then the whole names.
+    """
     name = message_name(type_url)
     short = name.rpartition(".")[2]
     served = [kind.message for kind in RESOURCE_TYPES]
@@ -102,7 +104,9 @@ def nearest_types(type_url: str) -> tuple[str, ...]:
 
 @cache
 def _by_short_name() -> dict[str, tuple[str, ...]]:
-    """The full names of all messages by their last word, without the retired v2 API, which is never suggested."""
+    """The full names of all messages, by what follows their last dot. The retired v2 API is left out, because it is
+    never suggested.
+    """
     names: dict[str, list[str]] = {}
     for full in descriptors():
         if "v2" not in full and full.startswith(("envoy.", "xds.", "udpa.", "google.protobuf.")):

@@ -13,7 +13,9 @@ AnyMessage = Any
 
 
 def children(message: AnyMessage) -> Iterator[tuple[Path, AnyMessage]]:
-    """Every message set directly below `message`, with its path. Maps come in the order of their keys (P6)."""
+    """Every message that is set directly below `message`, with its path from there. Maps come in the order of their
+    keys (P6).
+    """
     for field, value in message.ListFields():
         held = field.message_type
         if held is None:

@@ -59,7 +59,9 @@ def _read_duration(message: AnyMessage, value: object, _: int) -> None:
 
 
 def _read_text(message: AnyMessage, value: object, _: int, *, wanted: str, example: str) -> None:
-    """Set a Timestamp or FieldMask from its JSON text, by protobuf's own reader."""
+    """Set a Timestamp or FieldMask from its JSON text. Raises RefusedError, which says what is `wanted` and gives an
+    `example`.
+    """
     text = to_string(value)
     try:
         message.FromJsonString(text)
@@ -77,8 +79,8 @@ def _read_wrapper(message: AnyMessage, value: object, _: int) -> None:
 
 
 def _read_struct(message: AnyMessage, value: object, room: int) -> None:
-    """Set a Struct from its JSON. A Struct inside a Struct takes three levels of the `room`: map entry,
-    Value, Struct.
+    """Set a Struct from its JSON. `room` is the number of levels of messages that may still be nested; a Struct inside
+    a Struct takes three: map entry, Value, Struct.
     """
     if not isinstance(value, dict):
         raise wrong_type("an object", value)
@@ -129,7 +131,7 @@ def _finite(value: float) -> float:
 
 @contextmanager
 def _below(part: str | int) -> Iterator[None]:
-    """A context that prefixes the path of a RefusedError with the member it came from."""
+    """A context in which the path of a RefusedError gets `part`, the member that was being read, put in front."""
     try:
         yield
     except RefusedError as refused:

@@ -34,8 +34,8 @@ _REFUSED = {
 
 @dataclass(slots=True)
 class Envelope:
-    """A manifest without its Resource wrapper: the resource's tree, where it stands, and the wrapper's own values, if
-    any.
+    """A manifest taken out of its Resource wrapper: the resource's tree, its path in the manifest, the wrapper's name
+    and ttl (empty and 0 without one), and findings about the wrapper.
     """
 
     tree: dict[str, Tree]
@@ -51,8 +51,8 @@ class Envelope:
 
 
 def open_wrapper(tree: dict[str, Tree]) -> Envelope:
-    """The resource of a manifest, taken out of its Resource wrapper. The tree is empty when a wrapper holds none; a
-    finding says so.
+    """The resource of a manifest, taken out of its Resource wrapper if it has one. When the wrapper holds no resource,
+    the tree is empty and there is a finding.
     """
     if tree.get("@type") != WRAPPER_URL:
         return Envelope(tree)

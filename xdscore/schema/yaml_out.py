@@ -6,14 +6,14 @@ _WIDTH = 120
 
 
 def yaml_of(content: object) -> str:
-    """`content` as YAML, keys in their own order, without aliases (which Parley does not read back)."""
+    """`content` as YAML, keys in their given order, without aliases (which Parley refuses to read)."""
     text: str = yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_WIDTH)
     return text
 
 
 class _Plain(yaml.SafeDumper):
-    """A YAML dumper that writes equal values again instead of using aliases, and quotes every string that YAML 1.2
-    might take for a number.
+    """A YAML dumper that repeats equal values instead of using aliases, and quotes every string that YAML 1.2 might
+    take for a number.
 
     PyYAML writes YAML 1.1, in which 0o17 and 1e3 are strings; `xdscore.schema` reads YAML 1.2.
     """

@@ -31,7 +31,7 @@ _TAG_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float),
 
 @dataclass(slots=True)
 class _Open:
-    """A list or object being read; `key` is the member or index that the next value belongs to."""
+    """A list or object that has begun and not ended; `key` is the member or index that the next value belongs to."""
 
     value: "list[Tree] | dict[str, Tree]"
     place: Place
@@ -49,8 +49,8 @@ class _StopError(Exception):
 
 @dataclass(slots=True)
 class _Reader:
-    """One pass over the events of a YAML text, which builds its documents. It stops early only at a finding after which
-    nothing can be read.
+    """One pass over the events of a YAML text, which builds its documents. A finding does not end it, unless nothing
+    can be read after that.
     """
 
     limits: ManifestLimits
@@ -107,7 +107,7 @@ class _Reader:
             self._place(self._resolved(event), event)
 
     def _key(self, event: yaml.ScalarEvent) -> None:
-        """Take in a key, whose text is taken as it is written: `80:` is the key "80"."""
+        """Take in a key of a mapping. Its text is used as written, so that `80:` is the key "80"."""
         top = self.stack[-1]
         top.key = event.value
         plain = event.implicit[0]
@@ -121,7 +121,7 @@ class _Reader:
             self._found(DUPLICATE_KEY, event, key=event.value, first=first.line)
 
     def _place(self, value: Tree, event: "yaml.NodeEvent") -> Place:
-        """Put a value into the list or mapping that is open, and remember its place in the text."""
+        """Put a value into the list or mapping that is open, or make it the document; returns its place in the text."""
         place = _place_of(event)
         if not self.stack:
             self.root, self.root_place = value, place
@@ -185,7 +185,7 @@ class _Reader:
 
 
 def read_yaml(text: str, limits: ManifestLimits) -> TextRead:
-    """Every document of a YAML text. Empty documents are left out but counted."""
+    """Every document of a YAML text. Empty documents are left out, but count in the numbers of the others."""
     reader = _Reader(limits)
     try:
         reader.read(_events(text))
@@ -222,8 +222,8 @@ def _place_of(event: yaml.Event) -> Place:
 
 
 def _character_finding(error: yaml.reader.ReaderError, text: str) -> Finding:
-    """The finding about a character that YAML forbids. Libyaml names the character but not its line: the first one of
-    its kind in the text is the one it stopped at.
+    """The finding about a character that YAML forbids. Libyaml says which character it stopped at but not the line; it
+    is the first such character in the text.
     """
     number = error.character if isinstance(error.character, int) else ord(str(error.character)[:1] or "\0")
     offset = max(text.find(chr(number)), 0)
@@ -232,7 +232,7 @@ def _character_finding(error: yaml.reader.ReaderError, text: str) -> Finding:
 
 
 def _plain(text: str) -> Tree:
-    """The value of a plain scalar by the YAML 1.2 core schema."""
+    """The value of an unquoted scalar by the YAML 1.2 core schema: null, a boolean, a number or the string itself."""
     if text in _LITERALS:
         return _LITERALS[text]
     if text[0] not in "+-.0123456789":

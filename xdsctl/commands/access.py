@@ -29,6 +29,9 @@ _CASE_COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 80
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands about access rules."""
     access = typer.Typer(no_args_is_help=True, help="Who may read what.")

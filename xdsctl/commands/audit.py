@@ -30,6 +30,9 @@ def _option(text: str, *names: str) -> Any:
     return typer.Option(*names, help=text, show_default=False)
 
 
+HELP_POSITION: Final = 130
+
+
 def register(app: typer.Typer) -> None:
     """Add the command `get audit`."""
     app.command("get audit")(get_audit)
@@ -71,10 +74,11 @@ def get_audit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
 
 def _going_on(session: Session, wanted: dict[str, str], found: list[JsonObject]) -> Iterator[JsonObject]:
-    """The events in `found`, oldest first, and then new ones as they are recorded, without end.
+    """The events in `found`, oldest first, and then new ones as they are recorded, without end. `wanted` are the query
+    parameters that choose them.
 
-    Events are numbered before they are written for good, so one may come behind a later one: the last page is looked
-    through again each time.
+    An event gets its number before it is committed, so one may appear after an event with a higher number: the last
+    page is therefore looked through again each time.
     """
     yield from reversed(found)
     newest = found or session.api.get("/audit", limit=1, **wanted)["results"]

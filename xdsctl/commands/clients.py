@@ -12,7 +12,7 @@ Client = Annotated[str, typer.Argument(metavar="CLIENT", help="A client's id, or
 
 
 def _standing(row: JsonObject) -> str:
-    """The status of a client in words; empty where a server of the version before sends none."""
+    """How a client stands, in words; empty when the server is of the version before and does not say."""
     return str(row.get("standing", "")).replace("_", " ")
 
 
@@ -28,6 +28,9 @@ _COLUMNS: Final = (
     Column("CLUSTER", lambda row: row["node_cluster"], wide=True),
     Column("VERSION", lambda row: f"{row['user_agent']} {row['user_agent_version']}".strip(), wide=True),
 )
+
+
+HELP_POSITION: Final = 50
 
 
 def register(app: typer.Typer) -> None:
@@ -80,7 +83,9 @@ def diff(ctx: typer.Context, client: Client, other: Client) -> Outcome:
 
 
 def client_id(session: Session, client: str) -> str:
-    """The id of a client that was named by its id or its node id."""
+    """The id of the client whose node id is `client` (of several, the one that was seen last); `client` itself, taken
+    for an id, when no client has that node id.
+    """
     named = list(session.api.pages("/clients", environment=session.context.environment, node_id=client))
     # Several identities may declare one node id; the one that was seen last is the one that is meant.
     return str(max(named, key=lambda row: row["last_seen"])["id"]) if named else client

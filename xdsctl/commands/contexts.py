@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -23,6 +23,9 @@ _COLUMNS = (
     Column("TOKEN", lambda row: row["token"]),
     Column("CACERT", lambda row: row["cacert"], wide=True),
 )
+
+
+HELP_POSITION: Final = 190
 
 
 def register(app: typer.Typer) -> None:

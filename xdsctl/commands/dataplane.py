@@ -29,6 +29,9 @@ _COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 150
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands that speak xDS to a server."""
     app.command()(watch)
@@ -48,13 +51,15 @@ def connection_of(  # noqa: PLR0913, PLR0917 - each is an option of the command 
     token_file: Annotated[str, typer.Option("--token-file", metavar="FILE", help="A data plane's bearer token.")] = "",
     delta: Annotated[bool, typer.Option("--delta", help="Speak the delta variant.")] = False,
 ) -> Any:
-    """The connection that these common options of xDS commands describe. Raises UsageError without grpcio."""
+    """The connection that the common options of xDS commands describe. Raises UsageError when grpcio is not
+    installed.
+    """
     return loaded().Connection(bootstrap, ads, node, node_cluster, ca, cert, key, token_file, delta)
 
 
 def speaks_xds(work: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    """Turn a function into a command with the options of `connection_of`; the function is given a `connect` that makes
-    the connection.
+    """Turn a function into a command that has the options of `connection_of` as well. The function is called with
+    `connect`, which makes the connection they describe.
     """
     own, shared = inspect.signature(work).parameters, inspect.signature(connection_of).parameters
     options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shared.values()]
@@ -119,7 +124,7 @@ def watch(
 
 
 class _Lines:
-    """Writes a line for each row that changed since it was written last."""
+    """Prints a line for each row that differs from how it was printed last."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write

@@ -38,6 +38,9 @@ _COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 170
+
+
 def register(app: typer.Typer) -> None:
     """Add the command `doctor`."""
     app.command()(doctor)
@@ -179,7 +182,7 @@ def _token(api: Api) -> JsonObject:
 
 
 def _rights(api: Api) -> str:
-    """Words for what the token may do in the environment, found out by a dry run of an empty apply."""
+    """A sentence about what the token may do in the environment, found out by a dry run of an empty apply."""
     where = f"in '{api.context.environment}'"
     try:
         api.post(api.environment("/apply"), {"resources": []}, dry_run=True)
@@ -204,8 +207,8 @@ def _environment(api: Api) -> JsonObject:
 
 
 def _ads(api: Api) -> JsonObject:
-    """The check that the ADS address in bootstraps can be reached from this machine, which may be no
-    place of clients.
+    """The check whether this machine can reach the ADS address that bootstraps have. A failure need not mean much:
+    clients may be in another network.
     """
     fix = "Data planes must reach it from where they are: PARLEY_ADS_PUBLIC_ADDRESS names it."
     try:

@@ -18,6 +18,9 @@ ENVIRONMENT_COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 90
+
+
 def register(app: typer.Typer) -> None:
     """Add the command `environments`."""
     app.command()(environments)

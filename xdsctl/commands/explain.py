@@ -13,6 +13,9 @@ _ANSWERS: Final = {"yes": "has", "no": "does not get", "unknown": "may or may no
 _EXITS: Final = {"yes": Exit.DONE, "no": Exit.NO, "unknown": Exit.UNDECIDED}
 
 
+HELP_POSITION: Final = 60
+
+
 def register(app: typer.Typer) -> None:
     """Add the command `explain`."""
     app.command()(explain)

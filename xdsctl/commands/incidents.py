@@ -29,6 +29,9 @@ def _option(text: str) -> Any:
     return typer.Option(help=text, show_default=False)
 
 
+HELP_POSITION: Final = 70
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands about incidents."""
     incidents = typer.Typer(no_args_is_help=True, help="What clients refuse or lost, and what is done about it.")

@@ -37,6 +37,9 @@ _DIFFERENCES: Final = (
 )
 
 
+HELP_POSITION: Final = 160
+
+
 def register(app: typer.Typer) -> None:
     """Add the command `inspect`."""
     app.command()(inspect)
@@ -78,7 +81,9 @@ def inspect(  # noqa: PLR0913 - each is an option of the command line
 
 
 def _envoy(address: str, node_id: str, seconds: float) -> Word:
-    """The account of itself that the Envoy with this admin address gives. Raises UsageError and NoAnswerError."""
+    """Everything that an Envoy says it has, asked at its admin address. `node_id`, if given, replaces the one that it
+    says. Raises UsageError and NoAnswerError.
+    """
     try:
         with (
             httpx.Client(timeout=seconds, follow_redirects=False, trust_env=False) as http,
@@ -109,7 +114,9 @@ def _json(data: bytes) -> Any:
 
 
 def _csds(address: str, files: tuple[str, str, str], node_id: str, seconds: float) -> Word:
-    """The account of itself that the client with this CSDS service gives. Raises UsageError and NoAnswerError."""
+    """Everything that the client with this CSDS service says it has. `files`: those of CA, certificate and key for TLS,
+    each empty without. Raises UsageError and NoAnswerError.
+    """
     try:
         from xdsctl import client_status  # noqa: PLC0415 - an extra: an Envoy is read without grpcio
     except ModuleNotFoundError as error:

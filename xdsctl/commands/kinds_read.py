@@ -22,7 +22,9 @@ _OneId = Annotated[int, typer.Argument(metavar="ID", min=0, help="One of them.",
 
 
 def _selector(fields: JsonObject) -> str:
-    """A selector or matcher as one word of a table; members of its metadata stand beside its other fields."""
+    """A selector of environments or matcher of a group as one word for a table, such as
+    `identity=a*,metadata.role=b`.
+    """
     flat = {key: value for key, value in fields.items() if key != "metadata"}
     flat |= {f"metadata.{key}": value for key, value in fields.get("metadata", {}).items()}
     return ",".join(f"{key}={value}" for key, value in flat.items())
@@ -34,6 +36,9 @@ _GROUP_COLUMNS: Final = (
     Column("MATCHERS", lambda row: " or ".join(_selector(each) for each in row["matchers"]) or "nobody"),
     Column("ID", lambda row: row["id"], wide=True),
 )
+
+
+HELP_POSITION: Final = 100
 
 
 def register(app: typer.Typer) -> None:
@@ -110,8 +115,8 @@ def as_yaml(content: object) -> str:
 
 
 def _get(session: Session, path: str, one: str, columns: Sequence[Column], name: Callable[[JsonObject], str]) -> None:
-    """Print all items of a list or, when `one` names an item, that one as the document that `create` and
-    `edit` take.
+    """Print all items of the list at `path` or, when `one` is the name of an item, that item alone, as the document
+    that `create` and `edit` take. `name` returns an item's name.
     """
     if not one:
         session.printer.rows(session.api.pages(path), columns, name)
@@ -121,7 +126,7 @@ def _get(session: Session, path: str, one: str, columns: Sequence[Column], name:
 
 
 def _history(session: Session, subject: str, subject_id: int) -> list[Any]:
-    """The last changes of a client group or access rule, newest first."""
+    """The last changes of one client group or access rule, newest first. `subject` says which of the two it is."""
     path = session.api.environment("/access/history")
     found: list[Any] = session.api.get(path, subject=subject, id=subject_id, limit=_SHOWN)["results"]
     return found

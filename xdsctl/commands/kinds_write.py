@@ -42,7 +42,13 @@ _DONE: Final = {"POST": "Made.", "PATCH": "Changed.", "DELETE": "Deleted."}
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One kind of object in the API, such as a client group. `told`: the members that the server alone sets."""
+    """One kind of object in the API: environment, client group or access rule.
+
+    word: its name in sentences.
+    path: returns the path of the list of such objects.
+    named_by: the member by which one is found.
+    told: the members that only the server sets.
+    """
 
     word: str
     path: Callable[[Session], str]
@@ -50,7 +56,7 @@ class _Kind:
     told: frozenset[str]
 
     def settable(self, row: JsonObject) -> JsonObject:
-        """The members of an object that its user may set."""
+        """The object without the members that only the server sets."""
         return {key: value for key, value in row.items() if key not in self.told}
 
 
@@ -70,7 +76,9 @@ _RULE: Final = _Kind(RULE, lambda session: session.api.environment("/rules"), "i
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """The options of a write that say how it is carried out."""
+    """How a write is carried out: the message for its change, the number of clients whose loss is accepted, and whether
+    it is only tried.
+    """
 
     message: str
     accept_loss: int
@@ -79,6 +87,9 @@ class _How:
 
 def _said(text: str) -> Any:
     return typer.Option(help=text, show_default=False)
+
+
+HELP_POSITION: Final = 110
 
 
 def register(app: typer.Typer) -> None:
@@ -242,8 +253,8 @@ def _create(
     how: _How,
     otherwise: JsonObject | None = None,
 ) -> Outcome:
-    """Create an object of this kind. Members in `given`, which options name, go before those in the file, and those
-    before `otherwise`, the defaults.
+    """Create an object of this kind. Where members differ, those in `given` (from options) win over those in the file,
+    and these over those in `otherwise` (defaults).
     """
     draft = draft_read(filename) if filename else Draft({})
     said = {key: value for key, value in given.items() if value not in (None, "")}
@@ -277,7 +288,9 @@ def _edit(session: Session, kind: _Kind, name: str, filename: str, how: _How) ->
 
 
 def _still(before: JsonObject, now: JsonObject) -> None:
-    """Raise CommandError when somebody else changed the object while it was open in the editor."""
+    """Check that an object was not changed by somebody else while it was open in the editor, from how it was before and
+    is now. Raises CommandError when it was.
+    """
     if now != before:
         raise CommandError(Exit.CONFLICT, "Somebody else changed it meanwhile. Nothing was changed.")
 
@@ -306,7 +319,9 @@ def _delete(session: Session, kind: _Kind, name: str, how: _How, told: str, *, y
 
 
 def _write(session: Session, kind: _Kind, method: str, path: str, draft: Draft, how: _How, verb: str) -> Outcome:
-    """Send a write, ask for the loss where somebody sits at a terminal, and print the result."""
+    """Send a write and print the result. When the server refuses it because clients would lose something, the person at
+    a terminal is asked to accept that.
+    """
 
     def sent(accepted: int | None) -> JsonObject:
         parameters = {
@@ -344,7 +359,9 @@ def _write(session: Session, kind: _Kind, method: str, path: str, draft: Draft, 
 
 
 def _selectors(texts: list[str] | None) -> list[JsonObject] | None:
-    """Texts like `identity=a*,metadata.role=b` as the API takes them; None when no text is given. Raises UsageError."""
+    """Texts like `identity=a*,metadata.role=b` as objects of the API; None when no text is given. Raises UsageError for
+    a text of another form.
+    """
     return [_selector(text) for text in texts] if texts else None
 
 

@@ -46,7 +46,7 @@ _EDIT_COLUMNS: Final = (
 
 
 class FailLevel(Enum):
-    """The least severity of findings that makes `validate` fail."""
+    """The severity of a finding from which on `validate` fails."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -54,10 +54,13 @@ class FailLevel(Enum):
 
 
 class DryRun(Enum):
-    """Whether a command only tries its change, and where the trial takes place."""
+    """Whether a command writes its change (NONE) or lets the server only try it (SERVER)."""
 
     NONE = "none"
     SERVER = "server"
+
+
+HELP_POSITION: Final = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -175,7 +178,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
 
 def impact_text(impact: JsonObject) -> str:
-    """A sentence about the impact of an apply: how many clients of which groups it would send something different."""
+    """A sentence about the impact of an apply: how many clients, of which groups, would be sent something different."""
     if not impact["connected"]:
         return "No client is connected."
     groups = ", ".join(f"{each['receive']} {_in_group(each['key'])}" for each in impact["groups"])
@@ -203,7 +206,9 @@ def _body(
 
 
 def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: int | None) -> JsonObject:
-    """The server's answer to an apply; a query parameter that is None is left out."""
+    """The server's answer to an apply of these manifests with this body. Query parameters that are None are left
+    out.
+    """
     api = session.api
     try:
         answer: JsonObject = api.post(api.environment("/apply"), body, **parameters)
@@ -217,8 +222,8 @@ def _planned(session: Session, manifests: Manifests, body: JsonObject, **paramet
 
 
 def _checked_there(session: Session, manifests: Manifests, body: JsonObject, *, strict: bool) -> list[Remark]:
-    """The findings of a dry run on the server. Where findings are the reason that it is refused, they are the result;
-    any other refusal is raised.
+    """The findings of a dry run on the server. When it is refused because of findings, these are returned; when it is
+    refused for another reason, CommandError is raised.
     """
     try:
         found = _planned(session, manifests, body, strict=strict or None)["findings"]

@@ -49,6 +49,9 @@ _HISTORY_COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 20
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands about resources."""
     app.command()(get)
@@ -193,7 +196,7 @@ def delete(
 
 
 def _standing(row: JsonObject) -> str:
-    """The status of a resource, and the reason for it."""
+    """How a resource stands (its status), and the reason for that."""
     return f"{row['status']}: {row['reason']}" if row["reason"] else str(row["status"])
 
 

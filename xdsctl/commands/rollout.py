@@ -1,6 +1,6 @@
 """`rollout`: how far one change has come, and the way back."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -19,6 +19,9 @@ _COLUMNS = (
     Column("GENERATION", lambda row: row["generation"], wide=True),
     Column("LINEAGE", lambda row: row["lineage"], wide=True),
 )
+
+
+HELP_POSITION: Final = 30
 
 
 def register(app: typer.Typer) -> None:

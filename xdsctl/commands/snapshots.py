@@ -1,7 +1,7 @@
 """`snapshot export` and `bootstrap`: files for others."""
 
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -23,6 +23,9 @@ class Family(Enum):
 
     GRPC = "grpc"
     ENVOY = "envoy"
+
+
+HELP_POSITION: Final = 140
 
 
 def register(app: typer.Typer) -> None:

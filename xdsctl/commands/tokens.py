@@ -68,6 +68,9 @@ _CLIENT_TOKEN_COLUMNS: Final = (
 )
 
 
+HELP_POSITION: Final = 120
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands about tokens."""
     app.command("get token")(get_tokens)
@@ -187,7 +190,9 @@ def _text(row: JsonObject, columns: Iterable[Column]) -> str:
 
 
 def _one(rows: Iterable[JsonObject], kind: str, token: int) -> JsonObject:
-    """The row with this id among the tokens that the user may administer. Raises CommandError when there is none."""
+    """The row with this id among the tokens that the user may administer. Raises CommandError when there is none;
+    `kind` is what its text calls such a token.
+    """
     for row in rows:
         if row["id"] == token:
             return row
@@ -195,8 +200,8 @@ def _one(rows: Iterable[JsonObject], kind: str, token: int) -> JsonObject:
 
 
 def _made(session: Session, kind: str, body: JsonObject, out: str) -> Outcome:
-    """Make a token, then print it or write it to the file `out`. A file that cannot be written is refused before a
-    token is made. Raises UsageError and CommandError.
+    """Make a token of this kind, then print it or write it to the file `out`. No token is made when the file cannot be
+    written. Raises UsageError and CommandError.
     """
     if not out and session.printer.form in {Format.NAME, Format.GITHUB}:
         raise UsageError(
@@ -226,7 +231,9 @@ def _made(session: Session, kind: str, body: JsonObject, out: str) -> Outcome:
 
 
 def _new_file(path: str) -> int:
-    """The descriptor of a new file that only its owner may read. Raises UsageError."""
+    """The descriptor of a new file that only its owner may read. Raises UsageError when the file exists or cannot be
+    made.
+    """
     try:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
@@ -256,7 +263,9 @@ def _revoked(session: Session, kind: str, row: JsonObject, told: list[str], *, y
 
 
 def _made_with(rows: Iterable[JsonObject], token: int) -> list[JsonObject]:
-    """The valid tokens that are revoked with this one: those made with it, and those made with one of these in turn."""
+    """The valid tokens that are revoked together with this one: those made with it, those made with one of these, and
+    so on.
+    """
     good = [row for row in rows if not _ended(row)]
     ending, found = [token], []
     while ending:
@@ -268,8 +277,8 @@ def _made_with(rows: Iterable[JsonObject], token: int) -> list[JsonObject]:
 
 
 def _streams(session: Session, row: JsonObject) -> str:
-    """A sentence about the streams that end with this token, as far as that is known: clients are known by identity,
-    and several tokens may have one.
+    """A sentence about the streams that end when this token is revoked. It is not exact: clients are known by identity,
+    and several tokens may have the same one.
     """
     clients = session.api.pages("/clients", environment=row["environment"], identity=row["subject"], connected=True)
     nodes = sorted(str(each["node_id"]) for each in clients)
@@ -285,7 +294,9 @@ def _first(names: list[str]) -> str:
 
 
 def _scope(text: str, environment: str) -> JsonObject:
-    """A scope like `viewer`, `viewer@prod` or `viewer@*` as the API takes it. Raises UsageError."""
+    """A scope like `viewer`, `viewer@prod` or `viewer@*` as an object of the API; without `@` it is for `environment`.
+    Raises UsageError.
+    """
     match = _SCOPE.fullmatch(text)
     if match is None:
         raise UsageError(f"--scope must be ROLE, ROLE@ENVIRONMENT or ROLE@*; '{text}' is none.")
@@ -294,7 +305,9 @@ def _scope(text: str, environment: str) -> JsonObject:
 
 
 def _end(text: str) -> str | None:
-    """The end of a token's life: a time as given, or an age counted from now; None for an empty text."""
+    """The time at which a token shall expire, from a text that is a time or a duration counted from now; None for an
+    empty text.
+    """
     age = _AGE.fullmatch(text)
     if age is None:
         return text or None

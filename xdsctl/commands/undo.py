@@ -1,6 +1,6 @@
 """`undo`: takes one change back, whatever it wrote."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -9,6 +9,8 @@ from xdsctl.exits import Outcome
 from xdsctl.follow import Tolerance, follow
 from xdsctl.losses import AcceptLoss, accepting
 from xdsctl.session import command, session_of
+
+HELP_POSITION: Final = 40
 
 
 def register(app: typer.Typer) -> None:

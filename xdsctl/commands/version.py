@@ -1,6 +1,7 @@
 """`version`: which versions client and server are, and whether they go together."""
 
 from contextlib import suppress
+from typing import Final
 
 import typer
 
@@ -9,6 +10,8 @@ from xdscore.version import Version, side_by_side
 from xdsctl.api import Api
 from xdsctl.exits import CommandError, JsonObject, Outcome
 from xdsctl.session import command, session_of
+
+HELP_POSITION: Final = 180
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +34,7 @@ def version(ctx: typer.Context) -> Outcome:
 def server_version(api: Api) -> str:
     """The version that the server reports; empty when it reports none. Raises NoAnswerError.
 
-    Its readiness tells everybody. Where a proxy hides that, the API tells those whom it lets in.
+    It is in the answer to `/readyz`, for everybody. Where a proxy hides that, the API is asked, which needs a token.
     """
     told = str(api.probe("/readyz").headers.get(HEADER, ""))
     if told or not api.context.token:
@@ -42,7 +45,9 @@ def server_version(api: Api) -> str:
 
 
 def doubt(server: str) -> str:
-    """Why this xdsctl and a server of this version may not work together, and what to do; empty when they do."""
+    """Why this xdsctl may not work with a server of version `server`, and what to do; empty when the two go
+    together.
+    """
     try:
         together = side_by_side(Version.parse(BUILD_VERSION), Version.parse(server))
     except ValueError:

@@ -52,7 +52,7 @@ class NameField(Text):
 
 
 class ClientGroupIn(StrictSerializer):
-    """A client group: the clients that at least one of its matchers fits."""
+    """A client group: a client belongs to it when at least one of its matchers fits."""
 
     key = Text(max_length=KEY_CHARS)
     matchers = serializers.ListField(child=SelectorIn(), max_length=_MAX_MATCHERS)
@@ -61,7 +61,7 @@ class ClientGroupIn(StrictSerializer):
     )
 
     def validate_key(self, value: str) -> str:
-        """The key, which stands in URLs and logs. Raises ValidationError when it cannot."""
+        """The group's key, which stands in URLs and logs. Raises ValidationError for a text that cannot be a key."""
         if problem := key_problem(value):
             raise ValidationError(problem)
         return value
@@ -84,7 +84,9 @@ class ClientGroupWrittenOut(ClientGroupOut):
 
 
 class RuleIn(StrictSerializer):
-    """An access rule. The first by position that covers the type, matches the name and speaks of the client decides."""
+    """An access rule. Of the rules that are for a client, are about the type and match the name, the first by position
+    decides.
+    """
 
     position = Whole(required=False, min_value=1, max_value=_MAX_POSITION, help_text="Absent: behind all others.")
     client_groups = serializers.ListField(
@@ -113,7 +115,7 @@ class RuleIn(StrictSerializer):
 
 
 class RuleOut(serializers.Serializer[Any]):
-    """An access rule. Its id is the number by which explanations and results call it."""
+    """An access rule. Its id is the number by which explanations name it."""
 
     id = serializers.IntegerField()
     position = serializers.IntegerField()
@@ -144,7 +146,7 @@ class CaseIn(StrictSerializer):
     expect = serializers.ChoiceField(choices=_EFFECTS)
 
     def validate_metadata(self, value: dict[str, str]) -> dict[str, str]:
-        """The metadata. Raises ValidationError for more keys than a client would send."""
+        """The metadata. Raises ValidationError for more keys than clients may send."""
         if len(value) > _MAX_METADATA:
             raise ValidationError(f"This has {len(value)} keys; at most {_MAX_METADATA} are allowed.")
         return value
@@ -193,13 +195,13 @@ class SavedCaseOut(serializers.Serializer[Any]):
 
 
 class ReviewOut(serializers.Serializer[Any]):
-    """Findings about rules that can never decide anything."""
+    """Findings about access rules that can never decide anything."""
 
     findings = FindingOut(many=True)
 
 
 class AccessEditOut(serializers.Serializer[Any]):
-    """An entry of the history: what one change did to one client group or access rule."""
+    """An entry of the history of access: what one change did to one client group or access rule."""
 
     change = serializers.UUIDField()
     author = serializers.CharField()

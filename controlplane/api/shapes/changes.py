@@ -24,7 +24,7 @@ HELD_HELP: Final = "`held_back`, as it was called; gone in the next release."
 
 
 class HeldBackOut(serializers.Serializer[Any]):
-    """A name that is not served as the change wrote it."""
+    """A name of which the revision that the change wrote is not served."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -34,7 +34,7 @@ class HeldBackOut(serializers.Serializer[Any]):
 
 
 class HeldBackThenOut(serializers.Serializer[Any]):
-    """A name that an earlier build did not serve as written."""
+    """A name of which an earlier build did not serve the revision that was the newest then."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -44,8 +44,8 @@ class HeldBackThenOut(serializers.Serializer[Any]):
 
 
 class ImpactOut(serializers.Serializer[Any]):
-    """How many clients refuse a revision, of how many that were sent it; of a loss, how many of the connected clients
-    lost something.
+    """How many clients an incident is about, and of how many: those that refuse a revision, of those that were sent it;
+    or those that lost something, of those that were connected.
     """
 
     nacked = serializers.IntegerField()
@@ -53,7 +53,7 @@ class ImpactOut(serializers.Serializer[Any]):
 
 
 class IncidentOut(serializers.Serializer[Any]):
-    """NACKs with one fingerprint, or what connected clients lost by one change."""
+    """An incident: NACKs for one cause, or what connected clients lost by one change."""
 
     id = serializers.UUIDField()
     cause = serializers.ChoiceField(choices=[cause.value for cause in IncidentCause])
@@ -72,7 +72,9 @@ class IncidentOut(serializers.Serializer[Any]):
 
 
 class CountsOut(serializers.Serializer[Any]):
-    """The clients that were sent content of a change, and what they said. The others have not answered, or left."""
+    """How many clients were sent content of a change, acknowledged it, or refused it. The others have not answered, or
+    left.
+    """
 
     clients = serializers.IntegerField()
     acked = serializers.IntegerField()
@@ -81,7 +83,7 @@ class CountsOut(serializers.Serializer[Any]):
 
 
 class UnservedOut(serializers.Serializer[Any]):
-    """An ADS process that does not serve the change's snapshot; its clients are not sent it."""
+    """An ADS process that does not serve the change's snapshot yet, so that its clients have not been sent it."""
 
     replica = serializers.CharField(help_text="host/pid")
     epoch = serializers.IntegerField(help_text="The snapshot that it serves; 0 for none.")
@@ -137,7 +139,7 @@ class ChangeMadeOut(ChangeOut):
 
 
 class ChangeMadeBeforeOut(ChangeOut):
-    """The change that somebody made before with the same effect; nothing was changed now."""
+    """A change that had the same effect before, by whoever made it; nothing was changed now."""
 
     changed = serializers.BooleanField(help_text="False.")
 
@@ -149,7 +151,7 @@ class UnchangedOut(serializers.Serializer[Any]):
 
 
 class FieldOut(serializers.Serializer[Any]):
-    """One field of a manifest that differs; null: no value on that side."""
+    """A field of a manifest that differs, with its value before and after; null where it had none."""
 
     pointer = serializers.CharField(allow_blank=True, help_text="RFC 6901 pointer into the manifest.")
     before = serializers.JSONField(allow_null=True)
@@ -157,7 +159,7 @@ class FieldOut(serializers.Serializer[Any]):
 
 
 class DifferentResourceOut(serializers.Serializer[Any]):
-    """Whether a resource was, or would be, created, updated or deleted, and which of its fields differ."""
+    """A resource that was, or would be, created, updated or deleted, and which of its fields differ."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -169,7 +171,7 @@ class DifferentResourceOut(serializers.Serializer[Any]):
 
 
 class PlannedEditOut(DifferentResourceOut):
-    """What an apply would do to one resource, and the revision it would have."""
+    """What an apply would do to one resource, and the number of the revision that it would write."""
 
     revision = serializers.IntegerField()
 
@@ -191,7 +193,7 @@ class GroupImpactOut(serializers.Serializer[Any]):
 
 
 class LosingOut(serializers.Serializer[Any]):
-    """A client that would lose what it asks for and may read now."""
+    """A client that would lose a resource that it asks for and may read now."""
 
     client = serializers.CharField(help_text="Its id.")
     identity = serializers.CharField(allow_blank=True)
@@ -200,7 +202,7 @@ class LosingOut(serializers.Serializer[Any]):
 
 
 class ApplyImpactOut(serializers.Serializer[Any]):
-    """How an apply would affect the clients that are connected, if nothing of it is held back."""
+    """How an apply would affect connected clients, if no revision of it were held back."""
 
     connected = serializers.IntegerField(help_text="Clients with an open stream.")
     receive = serializers.IntegerField(help_text="Those that would be sent something different.")
@@ -215,8 +217,8 @@ class ApplyImpactOut(serializers.Serializer[Any]):
 
 
 class NotAppliedOut(serializers.Serializer[Any]):
-    """The answer to an apply that changed nothing: everything was already as asked, or, with `dry_run`, what it would
-    do.
+    """The answer to an apply that changed nothing: because everything was already as asked or, with `dry_run`, because
+    it only says what it would do.
     """
 
     changed = serializers.BooleanField(help_text="Whether it would change anything.")
@@ -228,9 +230,7 @@ class NotAppliedOut(serializers.Serializer[Any]):
 
 
 class ManifestField(serializers.JSONField):
-    """A field for manifests, which `xdscore.schema` reads: it says what is wrong with them better than a serializer
-    could.
-    """
+    """A field for manifests, which is checked later, when they are parsed: the findings are more exact then."""
 
 
 class DeletionIn(StrictSerializer):
@@ -241,7 +241,7 @@ class DeletionIn(StrictSerializer):
 
 
 class ApplyIn(StrictSerializer):
-    """One atomic, idempotent set of edits."""
+    """Resources to store and delete as one change; sending it again changes nothing more."""
 
     resources = ManifestField(required=False, help_text="Manifests.")
     delete = DeletionIn(

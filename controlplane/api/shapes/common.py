@@ -80,7 +80,7 @@ class ProblemOut(serializers.Serializer[Any]):
 
 
 class EditOut(serializers.Serializer[Any]):
-    """Whether one resource was, or would be, created, updated or deleted."""
+    """A resource that was, or would be, created, updated or deleted."""
 
     type = serializers.CharField()
     name = serializers.CharField()

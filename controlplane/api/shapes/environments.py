@@ -42,10 +42,12 @@ _MAX_HOLD_CHARS: Final = 500  # the column
 
 
 class GlobField(Text):
-    """A field for a name pattern: `*` stands for any run of characters (reliability threat 13)."""
+    """A field for a pattern, in which `*` stands for any run of characters (reliability threat 13)."""
 
     def to_internal_value(self, data: object) -> str:
-        """The pattern. Raises ValidationError for one beyond the limits of this installation."""
+        """The pattern. Raises ValidationError for one that is longer, or has more stars, than this installation
+        allows.
+        """
         pattern = super().to_internal_value(data)
         limits = settings.PARLEY.limits
         if len(pattern) > limits.pattern_chars:
@@ -58,12 +60,12 @@ class GlobField(Text):
 
 
 class MetadataField(serializers.DictField):
-    """A field for patterns by metadata key."""
+    """A field for an object with metadata keys and, for each, the pattern of its value."""
 
     child = GlobField()
 
     def to_internal_value(self, data: object) -> dict[str, str]:
-        """The patterns by metadata key. Raises ValidationError for keys or patterns that cannot be used."""
+        """The patterns, by metadata key. Raises ValidationError for keys or patterns that cannot be used."""
         if not isinstance(data, dict):
             raise ValidationError("This must be an object of patterns by metadata key.", code="wrong_type")
         if len(data) > _MAX_METADATA:
@@ -75,7 +77,7 @@ class MetadataField(serializers.DictField):
 
 
 class SelectorIn(StrictSerializer):
-    """Patterns over what is known of a client, all of which must match."""
+    """Patterns for what is known of a client; a client fits when all of them match."""
 
     identity = GlobField(required=False, help_text="Verified: a SPIFFE ID or a token's subject.")
     node_id = GlobField(required=False, help_text="Declared; counts while nothing is verified.")
@@ -83,7 +85,7 @@ class SelectorIn(StrictSerializer):
     metadata = MetadataField(required=False, help_text="Declared; counts while nothing is verified.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """The selector. Raises ValidationError for one without patterns: it would match nothing, which nobody means."""
+        """The selector. Raises ValidationError for one without any pattern, which no client would fit."""
         if not any(attrs.values()):
             raise ValidationError(
                 "A selector needs at least one of identity, node_id, node_cluster and metadata.", code="required"
@@ -92,7 +94,9 @@ class SelectorIn(StrictSerializer):
 
 
 class SelectorOut(serializers.Serializer[Any]):
-    """Patterns over what is known of a client; what is absent matches anything."""
+    """Patterns for what is known of a client; a client fits when all of them match. What has no pattern may be
+    anything.
+    """
 
     identity = serializers.CharField(required=False)
     node_id = serializers.CharField(required=False)
@@ -105,7 +109,7 @@ def _stance(help_text: str) -> serializers.ChoiceField:
 
 
 class ContentIn(StrictSerializer):
-    """Whether resources with each kind of dangerous content are allowed; what is absent stays."""
+    """Whether resources with each kind of dangerous content are allowed; settings that are absent stay."""
 
     lua = _stance("Lua code, run by the proxy.")
     modules = _stance("Wasm and other modules of code.")
@@ -117,8 +121,8 @@ class ContentIn(StrictSerializer):
 
 
 class LossThresholdIn(StrictSerializer):
-    """The number or share of losing clients from which a write is refused without `accept_loss`; what is absent
-    stays.
+    """The number or share of losing clients from which a write is refused without `accept_loss`; settings that are
+    absent stay.
     """
 
     access_clients = Whole(required=False, min_value=1, max_value=MAX_ACCESS_CLIENTS, help_text=_ACCESS_CLIENTS_HELP)
@@ -133,7 +137,7 @@ class LossThresholdOut(serializers.Serializer[Any]):
 
 
 class EnvironmentPatchIn(StrictSerializer):
-    """The settings of an environment to change; what is absent stays."""
+    """The settings of an environment to change; settings that are absent stay."""
 
     selectors = serializers.ListField(child=SelectorIn(), required=False, max_length=_MAX_SELECTORS)
     node_ids = serializers.ListField(
@@ -157,12 +161,16 @@ class EnvironmentPatchIn(StrictSerializer):
 
 
 class EnvironmentIn(EnvironmentPatchIn):
-    """A new environment. It denies by default unless told otherwise."""
+    """A new environment. Unless `default_effect` says otherwise, clients may read what an access rule allows, and
+    nothing else.
+    """
 
     key = Text(max_length=63)
 
     def validate_key(self, value: str) -> str:
-        """The key, which stands in URLs, logs and texts to clients. Raises ValidationError when it cannot."""
+        """The environment's key, which stands in URLs, logs and texts for clients. Raises ValidationError for a text
+        that cannot be a key.
+        """
         if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, value):
             raise ValidationError(
                 "A key has 1 to 63 lower case letters, digits and dashes, and begins and ends with none of the latter."
@@ -171,7 +179,7 @@ class EnvironmentIn(EnvironmentPatchIn):
 
 
 class EnvironmentOut(serializers.Serializer[Any]):
-    """An environment with its settings and how it stands."""
+    """An environment with its settings, and how it stands now."""
 
     key = serializers.CharField()
     position = serializers.IntegerField(help_text="Environments are tried in this order.")

@@ -70,7 +70,7 @@ class RollbackIn(StrictSerializer):
 
 
 class TypeStateOut(serializers.Serializer[Any]):
-    """The state of a client's subscriptions to one resource type, over all its streams."""
+    """What a client subscribes to and has of one resource type, over all its streams."""
 
     type = serializers.CharField()
     state = serializers.ChoiceField(choices=[state.value for state in SubscriptionState])
@@ -79,7 +79,7 @@ class TypeStateOut(serializers.Serializer[Any]):
 
 
 class ClientOut(serializers.Serializer[Any]):
-    """A client: one (environment, identity, node id)."""
+    """A client: one identity and node id in one environment."""
 
     id = serializers.CharField()
     environment = serializers.CharField()
@@ -139,7 +139,9 @@ class SubscriptionsOut(serializers.Serializer[Any]):
 
 
 class RungOut(serializers.Serializer[Any]):
-    """One step of an explanation, in the order in which they decide."""
+    """One question of an explanation with its answer. The questions are asked in order; the first that fails
+    decides.
+    """
 
     number = serializers.IntegerField()
     title = serializers.CharField()
@@ -189,7 +191,7 @@ class RefusingClientOut(serializers.Serializer[Any]):
 
 
 class SampleOut(serializers.Serializer[Any]):
-    """The text of one NACK as the client sent it."""
+    """The text of one NACK."""
 
     client = serializers.CharField()
     node_id = serializers.CharField()
@@ -200,7 +202,9 @@ class SampleOut(serializers.Serializer[Any]):
 
 
 class VerdictOut(serializers.Serializer[Any]):
-    """The decision on what follows from the refusals, for all clients."""
+    """What follows for all clients from the refusals of a revision: nothing, a quarantine, or that a person has to
+    decide.
+    """
 
     outcome = serializers.ChoiceField(choices=[outcome.value for outcome in Outcome])
     reason = serializers.CharField(help_text="Why, with the counts: who refused it, and who acknowledged it.")
@@ -243,7 +247,7 @@ class IncidentDetailOut(IncidentOut):
 
 
 class IncidentPatchIn(StrictSerializer):
-    """The state that an incident is to have."""
+    """The new state of an incident."""
 
     state = serializers.ChoiceField(choices=[state.value for state in IncidentState])
 

@@ -6,7 +6,8 @@ from rest_framework import serializers
 
 from controlplane.api.fields import StrictSerializer, Text
 from controlplane.notify.catalogue import KINDS, Severity
-from controlplane.notify.models import ChannelKind, DeliveryState
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import DeliveryState
 from controlplane.notify.targets import MAX_URL_CHARS
 
 
@@ -37,7 +38,9 @@ class ChannelIn(StrictSerializer):
 
 
 class ChannelOut(serializers.Serializer[Any]):
-    """A notification channel. The path of a URL is not read back: it may be all that keeps others from using it."""
+    """A notification channel. The path of its URL is not shown: it may be all that keeps others from using the
+    channel.
+    """
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -51,13 +54,15 @@ class ChannelOut(serializers.Serializer[Any]):
 
 
 class ChannelMadeOut(ChannelOut):
-    """A new channel with the secret that it signs with, which is shown only now; empty where nothing is signed."""
+    """A new channel, with the secret that signs its messages: shown only now, and empty where messages are not
+    signed.
+    """
 
     secret = serializers.CharField(allow_blank=True)
 
 
 class DeliveryOut(serializers.Serializer[Any]):
-    """One notification as it was delivered to a channel, or tried."""
+    """The delivery of one notification to a channel, or the attempts at it."""
 
     id = serializers.UUIDField()
     title = serializers.CharField()
@@ -81,7 +86,7 @@ class ChannelsOut(serializers.Serializer[Any]):
 
 
 class ChannelTestOut(serializers.Serializer[Any]):
-    """Whether a channel took a sample, and its answer."""
+    """Whether a channel took a sample, and what it answered."""
 
     ok = serializers.BooleanField()
     answer = serializers.CharField(allow_blank=True)

@@ -54,13 +54,13 @@ class TokenIn(StrictSerializer):
     )
 
     def validate_name(self, value: str) -> str:
-        """The name. Raises ValidationError for one that the console's page would refuse, too."""
+        """The token's name. Raises ValidationError for one that no token can have."""
         if problem := token_name_problem(value):
             raise ValidationError(problem)
         return value
 
     def validate_scopes(self, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The scopes. Raises ValidationError where there are none: such a token could do nothing."""
+        """The token's scopes. Raises ValidationError where there are none: the token could do nothing."""
         if not value:
             raise ValidationError("A token needs at least one scope.", code="empty")
         return value
@@ -91,10 +91,10 @@ class TokenMadeOut(TokenOut):
 
 
 class SubjectField(Text):
-    """A field for the subject of a data plane's token: the identity that it proves."""
+    """A field for the identity that a data plane's token proves (its subject)."""
 
     def to_internal_value(self, data: object) -> str:
-        """The subject. Raises ValidationError when no token can name it."""
+        """The identity. Raises ValidationError for one that no token can prove."""
         subject = super().to_internal_value(data)
         if problem := subject_problem(subject):
             raise ValidationError(problem)
@@ -136,7 +136,7 @@ class ClientTokenMadeOut(ClientTokenOut):
 
 
 class AuditEventOut(serializers.Serializer[Any]):
-    """An entry of the audit log: who did what to what, when, by which request."""
+    """An entry of the audit log: who did what to what, when, and by which request."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()

@@ -19,7 +19,7 @@ class RefusedOut(serializers.Serializer[Any]):
 
 
 class ConditionOut(serializers.Serializer[Any]):
-    """One condition of a resource's newest revision, in the form of Kubernetes' conditions."""
+    """One condition of a resource's newest revision, such as `Accepted`, in the form that Kubernetes uses."""
 
     type = serializers.ChoiceField(
         choices=[each.value for each in ConditionType],

@@ -18,19 +18,21 @@ _SOURCES: Final = [source.value for source in SaidSource]
 
 
 class ForeignText(Text):
-    """A field for a text that a data plane wrote: anything goes. What may not stand on a page or in a log is escaped
+    """A field for any text that a data plane wrote. Characters that must not stand on a page or in a log are escaped
     before it is stored.
     """
 
     def to_internal_value(self, data: object) -> str:
-        """The text as it was given. Raises ValidationError for anything but a string."""
+        """The text, unchanged. Raises ValidationError for anything but a string."""
         if not isinstance(data, str):
             raise ValidationError("This must be a string.", code="wrong_type")
         return data
 
 
 class SaidIn(StrictSerializer):
-    """One name as the data plane reports it; a name may occur more than once, as in use and warming."""
+    """One name as the data plane reports it. A name may be reported twice, such as the content in use and the one that
+    is warming.
+    """
 
     type = TypeField()
     name = ForeignText(max_length=MAX_NAME_BYTES)
@@ -58,8 +60,8 @@ class SaidIn(StrictSerializer):
 
 
 class WordIn(StrictSerializer):
-    """A report: everything that a collector read of one data plane. No content: what `xdsctl inspect --report`
-    sends.
+    """A report, sent by `xdsctl inspect --report`: the names, versions and errors that it read from one data plane. It
+    has no content of resources.
     """
 
     source = serializers.ChoiceField(choices=_SOURCES)  # type: ignore[assignment]  # the metaclass takes fields out
@@ -72,7 +74,7 @@ class WordIn(StrictSerializer):
 
 
 class ReportOut(serializers.Serializer[Any]):
-    """The result of comparing one report with what Parley believes."""
+    """Whether a report agrees with what Parley believes that the client has."""
 
     at = serializers.DateTimeField()
     source = serializers.ChoiceField(choices=_SOURCES)  # type: ignore[assignment]  # the metaclass takes fields out
@@ -90,7 +92,7 @@ class ReportOut(serializers.Serializer[Any]):
 
 
 class SaidDifferenceOut(serializers.Serializer[Any]):
-    """A name on which the client's report and Parley differ."""
+    """A name on which the client's report and what Parley believes differ."""
 
     type = serializers.CharField()
     name = serializers.CharField()
@@ -109,7 +111,7 @@ class SaidDifferenceOut(serializers.Serializer[Any]):
 
 
 class ClientWordOut(serializers.Serializer[Any]):
-    """A client's newest report, compared with what Parley believes of it."""
+    """A client's newest report, compared with what Parley believes that the client has."""
 
     report = ReportOut(allow_null=True, help_text="The newest; null where none is kept.")
     differences = SaidDifferenceOut(many=True, help_text="By type and name, at most 200.")

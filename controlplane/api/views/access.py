@@ -1,8 +1,9 @@
 """Client groups and access rules (interfaces.md section 4): each write is a change, named beside the row."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import QuerySet
+from django.urls import path
 from drf_spectacular.utils import extend_schema, extend_schema_view
 
 from controlplane.access.models import AccessRule, ClientGroup
@@ -16,6 +17,7 @@ from controlplane.access.services import (
     rule_update,
 )
 from controlplane.access.values import AccessWritten, GroupDraft, GroupState, RuleDraft, RuleState
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.schema import GUARDED, PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.access import (
     ClientGroupIn,
@@ -62,11 +64,13 @@ class ClientGroupListView(AccessRowsView):
         return group_list(environment_key=environment_key)
 
     def state(self, row: ClientGroup) -> GroupState:
-        """The value of a row."""
+        """The client group that is stored in this row."""
         return group_state(row)
 
     def create(self, values: dict[str, Any], _consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
-        """Make a client group, addressed by its key. No rule speaks of it yet, so nobody loses anything."""
+        """Create a client group; returns what was written, and its key. No rule is for it yet, so no client loses
+        anything.
+        """
         draft = _group_draft(values)
         return group_create(draft=draft, **writing), draft.key
 
@@ -108,15 +112,15 @@ class ClientGroupView(AccessRowView):
     shape = ClientGroupIn
 
     def read(self, environment_key: str, group_key: str) -> GroupState:
-        """The client group of this key or id. Raises NotFound."""
+        """The client group with this key or id. Raises NotFound."""
         return group_get(environment_key=environment_key, key=group_key)
 
     def update(self, values: dict[str, Any], consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
-        """Make the client group what these values say."""
+        """Replace the client group by one with these values."""
         return group_update(key=group_key, draft=_group_draft(values), consent=consent, **writing)
 
     def remove(self, _consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
-        """Delete the group; no rule speaks of it, so nobody loses anything."""
+        """Delete the client group. Only one that no rule is for can be deleted, so no client loses anything."""
         return group_delete(key=group_key, **writing)
 
 
@@ -138,21 +142,21 @@ class ClientGroupView(AccessRowView):
     ),
 )
 class RuleListView(AccessRowsView):
-    """The access rules of an environment, in their order."""
+    """The access rules of an environment, in the order in which they are tried."""
 
     shape = RuleIn
     word = "rules"
 
     def rows(self, environment_key: str) -> "QuerySet[AccessRule]":
-        """The environment's access rules, in the order in which they are asked."""
+        """The environment's access rules, in the order in which they are tried."""
         return rule_list(environment_key=environment_key)
 
     def state(self, row: AccessRule) -> RuleState:
-        """The value of a row."""
+        """The access rule that is stored in this row."""
         return rule_state(row)
 
     def create(self, values: dict[str, Any], consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
-        """Make an access rule, addressed by its number."""
+        """Create an access rule; returns what was written, and its number."""
         made = rule_create(draft=_rule_draft(values), consent=consent, **writing)
         return made, str(made.id)
 
@@ -194,15 +198,15 @@ class RuleView(AccessRowView):
     shape = RuleIn
 
     def read(self, environment_key: str, rule_id: int) -> RuleState:
-        """The access rule of this id. Raises NotFound."""
+        """The access rule with this id. Raises NotFound."""
         return rule_get(environment_key=environment_key, rule_id=rule_id)
 
     def update(self, values: dict[str, Any], consent: Consent, writing: Writing, rule_id: int) -> AccessWritten:
-        """Make the access rule what these values say."""
+        """Replace the access rule by one with these values."""
         return rule_update(rule_id=rule_id, draft=_rule_draft(values), consent=consent, **writing)
 
     def remove(self, consent: Consent, writing: Writing, rule_id: int) -> AccessWritten:
-        """Delete the rule."""
+        """Delete the access rule."""
         return rule_delete(rule_id=rule_id, consent=consent, **writing)
 
 
@@ -221,3 +225,32 @@ def _rule_draft(values: dict[str, Any]) -> RuleDraft:
         message=values["message"],
         enabled=values["enabled"],
     )
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/client-groups", ClientGroupListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/client-groups/<part:group_key>", ClientGroupView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/rules", RuleListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/rules/<int:rule_id>", RuleView.as_view()),
+]
+_GROUP_EXAMPLE: Final[dict[str, Any]] = {
+    "key": "payments",
+    "matchers": [{"identity": "spiffe://corp/ns/pay/*"}],
+    "trust": "verified",
+}
+_RULE_EXAMPLE: Final[dict[str, Any]] = {
+    "position": 10,
+    "client_groups": ["payments"],
+    "types": ["cluster"],
+    "pattern": "pay*",
+    "effect": "deny",
+    "message": "Ask the payments team.",
+}
+EXAMPLES = {
+    "client_group_create": _GROUP_EXAMPLE,
+    "client_group_replace": _GROUP_EXAMPLE,
+    "client_group_update": {"matchers": [{"identity": "spiffe://corp/ns/pay/sa/*"}]},
+    "rule_create": _RULE_EXAMPLE,
+    "rule_replace": _RULE_EXAMPLE,
+    "rule_update": {"enabled": False},
+}

@@ -1,8 +1,9 @@
 """Access rules tried before they are needed: cases, saved cases, and a review of the rules as a whole."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -14,7 +15,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment
 from controlplane.api.bodies import bulk_within_limit, document_of, values_of
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, offset_page, window_of
-from controlplane.api.paths import path_to
+from controlplane.api.paths import ENVIRONMENT_PATH, path_to
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -30,7 +31,7 @@ _MAX_ID = 2**63 - 1
 
 
 class AccessTestView(ApiView):
-    """Try what the rules would say to clients, without any client."""
+    """Try what the access rules would decide for clients that are described in the request."""
 
     needs = {"POST": Role.VIEWER}
 
@@ -106,7 +107,7 @@ class CaseView(ApiView):
         responses=described(204, None, 401, 403, 404, 422, 503),
     )
     def delete(self, request: Request, environment_key: str, case_id: int) -> HttpResponse:
-        """Delete the saved case, which is not tried any more."""
+        """Delete the saved case, so that changes of the rules are no longer tried against it."""
         Query(request, ()).done()
         case_delete(
             environment_key=environment_key, case_id=case_id, actor=principal_of(request), request_id=request_id()
@@ -115,7 +116,7 @@ class CaseView(ApiView):
 
 
 class AccessReviewView(ApiView):
-    """Read the findings about rules that never decide anything."""
+    """Read the findings about access rules that can never decide anything."""
 
     needs = {"GET": Role.VIEWER}
 
@@ -125,7 +126,9 @@ class AccessReviewView(ApiView):
         responses=described(200, ReviewOut, 401, 403, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """The findings, by the rules as they are now and the clients that are known."""
+        """The findings about the rules as they are now. Whether a group has any client is judged by the clients that
+        Parley knows.
+        """
         Query(request, ()).done()
         findings = rules_review(environment_key=environment_key)
         return json_answer({"findings": [finding_json(finding) for _, finding in findings]})
@@ -196,3 +199,22 @@ def _edit_json(edit: EditDone) -> dict[str, object]:
         "before": edit.before,
         "after": edit.after,
     }
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/access/test", AccessTestView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/access/cases", CaseListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/access/cases/<int:case_id>", CaseView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/access/review", AccessReviewView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/access/history", AccessHistoryView.as_view()),
+]
+_CASE_EXAMPLE: Final[dict[str, Any]] = {
+    "identity": "spiffe://corp/ns/pay/sa/checkout",
+    "type": "cluster",
+    "name": "pay",
+    "expect": "deny",
+}
+EXAMPLES = {
+    "access_test": {"cases": [_CASE_EXAMPLE]},
+    "access_case_create": {**_CASE_EXAMPLE, "blocking": True},
+}

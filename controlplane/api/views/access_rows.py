@@ -25,7 +25,9 @@ from controlplane.catalog.guarding import Consent
 
 
 class Writing(TypedDict):
-    """What every write of a row is told: where, by whom, why, and whether it only says what would be."""
+    """What every write of a client group or access rule is told: in which environment, by whom, by which request, why,
+    and whether it is a dry run.
+    """
 
     environment_key: str
     actor: Principal
@@ -35,8 +37,8 @@ class Writing(TypedDict):
 
 
 class AccessRowsView(ApiView):
-    """The rows of one kind. A kind says what a body holds (`shape`), under which word its rows are addressed, and how
-    they are listed and made.
+    """The base class of the views that list and create client groups, or access rules. `shape`: what a request body
+    holds; `word`: the part of the path that stands for them, such as `rules`.
     """
 
     needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
@@ -44,23 +46,25 @@ class AccessRowsView(ApiView):
     word: ClassVar[str]
 
     def rows(self, environment_key: str) -> "QuerySet[Any]":
-        """The environment's rows of this kind, in the order in which they are listed."""
+        """The environment's client groups, or access rules, in the order in which they are listed."""
         raise NotImplementedError
 
     def state(self, row: Any) -> GroupState | RuleState:
-        """The value of one of `rows`."""
+        """The client group or access rule that is stored in this row."""
         raise NotImplementedError
 
     def create(self, values: dict[str, Any], consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
-        """Make a row; returns what was written, and the key or id by which the row is addressed."""
+        """Create a client group or access rule; returns what was written, and the key or id under which it is
+        addressed.
+        """
         raise NotImplementedError
 
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """Answer one page of the environment's rows."""
+        """One page of the environment's client groups or access rules."""
         return json_answer(plain_page(request, self.rows(environment_key), lambda row: _row_json(self.state(row))))
 
     def post(self, request: Request, environment_key: str) -> HttpResponse:
-        """Make a row of what the body holds; the answer is the row with its change."""
+        """Create the client group or access rule in the body."""
         asked = guarded(request)
         values = values_of(document_of(request), self.shape)
         made, address = self.create(values, asked.consent, _writing(request, environment_key, asked))
@@ -71,47 +75,47 @@ class AccessRowsView(ApiView):
 
 
 class AccessRowView(ApiView):
-    """One row. A kind says what a body holds (`shape`), and how a row is read, updated and deleted; `at` is what its
-    path has behind the environment.
+    """The base class of the views of one client group, or one access rule. `shape`: what a request body holds. `at`, in
+    the methods: the parts of the path behind the environment, such as `rule_id`.
     """
 
     needs = {"GET": Role.VIEWER, "PUT": Role.ACCESS_EDITOR, "PATCH": Role.ACCESS_EDITOR, "DELETE": Role.ACCESS_EDITOR}
     shape: ClassVar[type[StrictSerializer]]
 
     def read(self, environment_key: str, *args: Any, **at: Any) -> GroupState | RuleState:
-        """The row. Raises NotFound."""
+        """The client group or access rule that the path names. Raises NotFound."""
         raise NotImplementedError
 
     def update(
         self, values: dict[str, Any], consent: Consent, writing: Writing, *args: Any, **at: Any
     ) -> AccessWritten:
-        """Make the row what these values say."""
+        """Replace the client group or access rule by one with these values."""
         raise NotImplementedError
 
     def remove(self, consent: Consent, writing: Writing, *args: Any, **at: Any) -> AccessWritten:
-        """Delete the row; returns the row as it was."""
+        """Delete the client group or access rule; returns it as it was."""
         raise NotImplementedError
 
     def get(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
-        """Answer the row as it is stored now."""
+        """The client group or access rule as it is stored now."""
         Query(request, ()).done()
         return json_answer(_row_json(self.read(environment_key, **at)))
 
     def put(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
-        """Replace the whole row by the one in the body."""
+        """Replace the client group or access rule by the one in the body."""
         asked = guarded(request)
         values = values_of(document_of(request), self.shape)
         return self._updated(request, environment_key, asked, values, at)
 
     def patch(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
-        """Change the fields of the row that the body has; the others stay."""
+        """Change those fields of the client group or access rule that the body has; the others stay."""
         asked = guarded(request)
         given = values_of(document_of(request), self.shape, partial=True)
         values = {**self.read(environment_key, **at).draft.as_json(), **given}
         return self._updated(request, environment_key, asked, values, at)
 
     def delete(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
-        """Delete the row; the answer is the row as it was."""
+        """Delete the client group or access rule; the answer is what it was."""
         asked = guarded(request)
         gone = self.remove(asked.consent, _writing(request, environment_key, asked), **at)
         return _written(request, asked, gone)
@@ -134,14 +138,16 @@ def _writing(request: Request, environment_key: str, asked: Guarded) -> Writing:
 
 
 def _written(request: Request, asked: Guarded, written: AccessWritten) -> HttpResponse:
-    """The answer to a write: the row as it is now; to a dry run, what would be lost and found."""
+    """The answer to a write of a client group or access rule: what it is now, with the change; to a dry run, the loss
+    and the findings.
+    """
     if asked.dry_run:
         return dry_run_answer(request, written.loss, written.findings)
     return json_answer(_written_json(written))
 
 
 def _written_json(written: AccessWritten) -> dict[str, object]:
-    """The row, with the change beside it."""
+    """The written client group or access rule as JSON, with the change that wrote it."""
     findings = [finding_json(finding) for finding in written.findings]
     return {"id": written.id, **written.row, "change": written.change_id or None, "findings": findings}
 

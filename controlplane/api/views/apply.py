@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -16,7 +17,9 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, located_in, values_of
 from controlplane.api.differences import content_edits, edits_json, impact_json
+from controlplane.api.examples import CLUSTER
 from controlplane.api.kinds import kind_named, type_words
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -45,7 +48,9 @@ PARAMETERS = ("accept_loss", "dry_run", "message", "owner", "prune", "strict", "
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """An apply whose body is read, but whose manifests are not parsed yet. `base_epoch` is None where none is named."""
+    """An apply whose body is read, but whose manifests are not parsed yet. `base_epoch`: the epoch of the snapshot that
+    the caller looked at; None where the request names none.
+    """
 
     manifests: tuple[Manifest, ...]
     deletions: tuple[Delete, ...]
@@ -111,7 +116,7 @@ class ApplyView(ApiView):
 
 
 def _wanted(documents: Sequence[Document], query: Query) -> _Wanted:
-    """The apply that the body and the query ask for together. Where both have a value, the body's counts."""
+    """The apply that the body and the query ask for together. What both give is taken from the body."""
     message = query.message()
     owner = query.text("owner", at_most=150) or None
     prune = query.flag("prune")
@@ -146,7 +151,9 @@ def _is_apply(document: Document) -> bool:
 
 
 def _deletions(document: Document, values: Sequence[dict[str, str]]) -> tuple[Delete, ...]:
-    """The resources to delete. A resource that does not exist is left out. Raises InputInvalid with every problem."""
+    """An edit for each resource to delete; deleting one that does not exist is no error. Raises InputInvalid with every
+    problem.
+    """
     deletions: list[Delete] = []
     findings: list[Finding] = []
 
@@ -179,8 +186,8 @@ def _within_limit(wanted: _Wanted) -> _Wanted:
 
 
 def _generation(environment_key: str, base_epoch: int | None) -> int | None:
-    """The catalogue's generation that the snapshot of this epoch covers; None for None. Raises InputInvalid for an
-    epoch to come, Conflict for a forgotten one.
+    """The catalogue's generation at which the snapshot of this epoch was built; None for None. Raises InputInvalid for
+    an epoch that does not exist yet, and Conflict for one that is no longer stored.
     """
     if base_epoch is None:
         return None
@@ -195,3 +202,11 @@ def _generation(environment_key: str, base_epoch: int | None) -> int | None:
             f"Snapshot {base_epoch} of '{environment_key}' is no longer known. Look at it again. Nothing was changed."
         )
     return generation
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/apply", ApplyView.as_view()),
+]
+EXAMPLES = {
+    "apply": {"resources": [CLUSTER], "delete": [{"type": "cluster", "name": "old"}], "message": "new weights"},
+}

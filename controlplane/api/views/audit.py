@@ -1,6 +1,7 @@
 """The audit log: who did what to what. Read only."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -19,8 +20,8 @@ _PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "actor_id", "verb", "
 
 
 class AuditView(ApiView):
-    """Read the audit log of the environments that the caller may see; entries of no environment are for administrators
-    of all.
+    """Read the audit log of the environments that the caller may see. Entries that belong to no environment are shown
+    to administrators of all environments.
     """
 
     needs = {"GET": Needs.ANYBODY}
@@ -70,3 +71,8 @@ def _event_json(event: AuditEvent) -> dict[str, object]:
         "request_id": event.request_id,
         "detail": event.detail,
     }
+
+
+urlpatterns = [
+    path("audit", AuditView.as_view()),
+]

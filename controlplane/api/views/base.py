@@ -24,7 +24,7 @@ from controlplane.journal.answers import Claim
 
 
 class Needs(Enum):
-    """Who may use a verb of a view, where that is not a question of one role."""
+    """Who may use an HTTP method of a view, where one role in the path's environment is not the answer."""
 
     NOBODY = "nobody"  # open to all: says nothing about this installation
     ANYBODY = "anybody"  # who is known; the view shows each what they may see
@@ -33,7 +33,7 @@ class Needs(Enum):
 
 
 class _AnsweredBefore(Exception):
-    """Raised to end a request that was carried out before, with the answer that it had then."""
+    """Raised where the request's Idempotency-Key has an answer already, to end the request with that answer."""
 
     def __init__(self, response: HttpResponse) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class _AnsweredBefore(Exception):
 class ApiView(APIView):
     """The base class of all views of the API.
 
-    A role in `needs` is needed in the environment of the path, or everywhere when the path has none.
+    `needs`: the role that each HTTP method needs, in the environment of the path or, where the path has none, in all
+    environments.
 
-    An answer that is kept under an Idempotency-Key is told again only behind the same authorisation as the first time.
-    So a POST never decides that itself: it needs a role, or has a `check`, or is the same for everybody; anything else
-    is no class at all (TypeError).
+    An answer stored under an Idempotency-Key is given again only to callers who may do the same. So a POST has to need
+    a role or Needs.KNOWN, or to have a `check`; any other subclass raises TypeError when it is defined.
     """
 
     authentication_classes = (BearerToken, SignedIn)
@@ -69,24 +69,24 @@ class ApiView(APIView):
             raise TypeError(f"{cls.__name__} must have a `check` where, and only where, a verb needs Needs.CHECK")
 
     def check(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Raise NotFound or Forbidden unless the caller may do this. Called for verbs with Needs.CHECK, before the
-        verb's method.
+        """Raise NotFound or Forbidden unless the caller may do what the request asks. Called before methods that need
+        Needs.CHECK; views that have such a method override it.
         """
         raise NotImplementedError
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], HttpResponse]:
-        """The function that turns every exception, also Django's and the database's, into a problem document."""
+        """The function that makes the problem document for any exception, Django's and the database's included."""
         return lambda error, _context: answer_for(error, path=type(self).__name__)
 
     def http_method_not_allowed(  # type: ignore[override]  # never answers; the verb is all it reads
         self, request: Request, *_args: object, **_kwargs: object
     ) -> NoReturn:
-        """Refuse a verb this path does not take. Raises MethodRefused."""
+        """Refuse an HTTP method that the path does not take. Always raises MethodRefused."""
         raise MethodRefused(f"{request.method} is not possible here.", allowed=tuple(self.allowed_methods))
 
     def handle_exception(self, exc: Exception) -> HttpResponse:  # type: ignore[override]  # a Django response, not DRF's
-        """The problem document for an exception. DRF would rewrite 401 to 403 and add headers of its own; the document
-        is complete.
+        """The problem document for an exception. Overridden because DRF would turn 401 into 403 and add headers of its
+        own.
         """
         if isinstance(exc, _AnsweredBefore):
             return exc.response
@@ -95,7 +95,7 @@ class ApiView(APIView):
         return self.get_exception_handler()(exc, {})
 
     def initial(self, request: Request, *_args: object, **kwargs: Any) -> None:
-        """Authenticate, then authorise. Raises Unauthenticated, NotFound, Forbidden."""
+        """Check who the caller is, then whether they may do this. Raises Unauthenticated, NotFound, Forbidden."""
         verb = "GET" if request.method == "HEAD" else str(request.method)
         need = self.needs.get(verb)
         if need is Needs.NOBODY:
@@ -120,8 +120,8 @@ class ApiView(APIView):
     def finalize_response(  # type: ignore[override]  # Django responses, not DRF's
         self, request: Request, response: HttpResponse, *args: object, **kwargs: object
     ) -> HttpResponse:
-        """The answer, which is kept where the request has an Idempotency-Key; of one with a secret, only that it was
-        told.
+        """The answer, which is stored where the request has an Idempotency-Key; of an answer that tells a secret, only
+        that it was given.
         """
         told_once = request.method in self.tells_secret and response.status_code < HTTPStatus.BAD_REQUEST
         if told_once:
@@ -134,7 +134,7 @@ class ApiView(APIView):
 
 
 def principal_of(request: Request) -> Principal:
-    """The principal that sent the request; `initial` made sure that one is known."""
+    """The principal that sent the request. Raises Unauthenticated where nobody known did."""
     principal = request.auth
     if not isinstance(principal, Principal):
         raise Unauthenticated("This needs a token or a signed-in user.")
@@ -142,8 +142,8 @@ def principal_of(request: Request) -> Principal:
 
 
 def seen_environments(request: Request, wanted: str) -> tuple[str, ...]:
-    """The environments from which the caller may list: all they may see, or the one they name. Raises NotFound for one
-    they may not see.
+    """The keys of the environments from which the caller may list: `wanted` alone, or all that they may see where it is
+    empty. Raises NotFound for one they may not see.
     """
     if wanted:
         return (environment_visible(principal_of(request), wanted).key,)

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 from django.conf import settings
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -28,7 +29,6 @@ from controlplane.clients.bootstraps import (
 )
 from controlplane.common.errors import Conflict, NotFound
 from controlplane.config.loading import Config
-from controlplane.config.values import AdsAuth
 from xdscore.codes import shown
 from xdscore.environment_choice import DEFAULT_ENVIRONMENT
 from xdscore.names import name_problem
@@ -62,7 +62,7 @@ class BootstrapView(ApiView):
         responses=described(200, TREE, 401, 404, 409, 422, 503, media=BOTH),
     )
     def get(self, request: Request, family: str) -> HttpResponse:
-        """The bootstrap file as JSON, which gRPC and Envoy both read; as YAML where Accept prefers it."""
+        """The bootstrap file as JSON, which gRPC and Envoy both read; as YAML where the Accept header prefers it."""
         if family not in _FAMILIES:
             raise NotFound(f"There is no bootstrap for '{family[:20]}'. There are: {', '.join(_FAMILIES)}.")
         query = Query(request, _FOR_ALL, repeatable=_FOR_GRPC if family == "grpc" else ())
@@ -91,7 +91,9 @@ class BootstrapView(ApiView):
 
 
 def _client_files(query: Query, config: Config) -> ClientFiles:
-    """The paths of the client's certificate files; a path that cannot be used, or is of no use, is noted in `query`."""
+    """The paths of the client's certificate files. A path that cannot be used, or that the installation has no use for,
+    is noted in `query` as a problem.
+    """
     named = files_named(config)
     given: dict[str, str] = {}
     for name in _FILES:
@@ -107,7 +109,9 @@ def _client_files(query: Query, config: Config) -> ClientFiles:
 
 
 def _services(query: Query) -> tuple[str, ...]:
-    """The side-channel services that are asked for; one that cannot be used is noted in `query`."""
+    """The side-channel services, such as RLS, that the client is to find; one that cannot be used is noted in `query`
+    as a problem.
+    """
     services = query.texts("allowed_grpc_services")
     for uri in services:
         if problem := target_problem(uri):
@@ -117,12 +121,15 @@ def _services(query: Query) -> tuple[str, ...]:
 
 
 def _node(config: Config, node_id: str, environment: str) -> Node:
-    """The node with this id that gets into the environment. Raises Conflict when none with this id does."""
-    match config.ads_auth:
-        case AdsAuth.NONE:
-            try:
-                return node_for(node_id, environment, tuple(state.choice for state in environment_list()))
-            except UnreachableError as error:
-                raise Conflict(str(error)) from None
-        case AdsAuth.MTLS | AdsAuth.TOKEN:
-            return Node(node_id, environment)
+    """A node with this id that gets into the environment: where clients need not prove who they are, with a cluster
+    name that one of its selectors takes. Raises Conflict where none does.
+    """
+    try:
+        return node_for(config, node_id, environment, tuple(state.choice for state in environment_list()))
+    except UnreachableError as error:
+        raise Conflict(str(error)) from None
+
+
+urlpatterns = [
+    path("bootstrap/<slug:family>", BootstrapView.as_view()),
+]

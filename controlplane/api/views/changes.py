@@ -5,6 +5,7 @@ from itertools import islice
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -20,7 +21,7 @@ from controlplane.api.schema import ACCEPT_LOSS, WAIT, body_of_shape, described
 from controlplane.api.shapes.changes import ChangeMadeBeforeOut, ChangeMadeOut, ChangeOut
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.views.base import ApiView, Needs, principal_of
-from controlplane.api.waiting import WAIT_PARAMETERS, wait_of
+from controlplane.api.waiting import WAIT_PARAMETERS, wait_of, waits
 from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
@@ -38,7 +39,9 @@ MAX_EDITS = 1_000  # listed with a change; more are counted
 
 
 class ChangeView(ApiView):
-    """Read one change. `waiting.waits` has waited before this view answers."""
+    """Read one change. With the parameter `wait` the answer comes when the change is built, or as far as `for` says, or
+    the time is up.
+    """
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -63,7 +66,9 @@ class ChangeUndoView(ApiView):
     needs = {"POST": Needs.CHECK}
 
     def check(self, request: Request, change_id: UUID) -> None:
-        """Raise NotFound when the caller may not see the change, Forbidden when they may not write what it wrote."""
+        """Raise NotFound when the caller may not see the change, Forbidden when they may not write what the change
+        wrote.
+        """
         undo_require(principal_of(request), _visible(request, change_id))
 
     @extend_schema(
@@ -101,7 +106,9 @@ class ChangeUndoView(ApiView):
 
 
 def _visible(request: Request, change_id: UUID) -> Change:
-    """The change with this id. Raises NotFound in the same words whether it is unknown or the caller may not see it."""
+    """The change with this id. Raises NotFound, with one text, where there is none and where the caller may not see
+    it.
+    """
     change = change_get(public_id=str(change_id))
     if not principal_of(request).may(Role.VIEWER, change.environment.key):
         raise NotFound(f"There is no change '{change_id}'.")
@@ -109,7 +116,7 @@ def _visible(request: Request, change_id: UUID) -> Change:
 
 
 def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
-    """A change as a JSON object, with how far it has come."""
+    """A change as a JSON object. `progress`: how far the builder and the clients have come with it."""
     edits, count = change_edits(change=change, limit=MAX_EDITS)
     delivery = change_delivery(change=change, progress=progress)
     public_id, key, state = str(change.public_id), change.environment.key, progress_of(progress, delivery)
@@ -159,13 +166,13 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
 
 
 def held_back_json(held: HeldBackName) -> dict[str, object]:
-    """The JSON object for a name that is held back, with the findings that say why it is not served as written."""
+    """A name that is held back, as a JSON object with the findings that say why its newest revision is not served."""
     findings = [finding_json(finding) for finding in held.findings]
     return {"type": held.type, "name": held.name, "reason": held.reason, "served": held.served, "findings": findings}
 
 
 def incident_json(value: IncidentValue) -> dict[str, object]:
-    """An incident as a JSON object, as interfaces.md section 7 spells it."""
+    """An incident as a JSON object, in the form of interfaces.md section 7."""
     return {
         "id": value.id,
         "cause": value.cause.value,
@@ -190,7 +197,7 @@ def change_answer(
 ) -> HttpResponse:
     """The answer to a write: 202 with the change and where to follow it, or 200 when nothing had to change.
 
-    Its findings are all that a dry run would have told: `notes` on the files, and what the change means to others.
+    Its findings are those that a dry run tells: `notes` on the body that was sent, and those of the write itself.
     """
     if not made.changed:
         return json_answer({"changed": False}, headers=headers)
@@ -206,3 +213,12 @@ def _made_answer(public_id: str, findings: Sequence[Finding], headers: Mapping[s
 
 def _change_now_json(public_id: str) -> dict[str, object]:
     return change_json(change_get(public_id=public_id), change_progress(public_id=public_id))
+
+
+urlpatterns = [
+    path("changes/<uuid:change_id>", waits(ChangeView.as_view(), ChangeView)),
+    path("changes/<uuid:change_id>/undo", ChangeUndoView.as_view()),
+]
+EXAMPLES = {
+    "change_undo": {"reason": "every listener is gone"},
+}

@@ -1,6 +1,7 @@
 """Tokens of data planes (decisions U6): the same rights as for tokens of the API, one environment each."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -34,7 +35,9 @@ class ClientTokenListView(ApiView):
     tells_secret = frozenset({"POST"})
 
     def check(self, request: Request, **_kwargs: object) -> None:
-        """Raise Forbidden for an environment that the caller does not administer, and what reading the body raises."""
+        """Raise Forbidden unless the caller administers the environment that the body names (all, where it names none);
+        and what reading the body raises.
+        """
         self.wanted = values_of(document_of(request), ClientTokenIn)
         client_token_allow(principal_of(request), self.wanted["environment"] or "")
 
@@ -118,3 +121,12 @@ def _token_json(token: ClientToken, choices: tuple[EnvironmentChoice, ...]) -> d
         "expires_at": moment_or_none(token.expires_at),
         "revoked_at": moment_or_none(token.revoked_at),
     }
+
+
+urlpatterns = [
+    path("client-tokens", ClientTokenListView.as_view()),
+    path("client-tokens/<int:token_id>", ClientTokenView.as_view()),
+]
+EXAMPLES = {
+    "client_token_create": {"subject": "payments-checkout", "environment": "default"},
+}

@@ -1,6 +1,7 @@
 """Clients: who is connected, and what each was sent, acknowledged and refused."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -92,7 +93,7 @@ class SubscriptionListView(ApiView):
         responses=described(200, SubscriptionsOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, client_id: str) -> HttpResponse:
-        """Every subscription of the client's open streams: a client has a handful of types, so there are no pages."""
+        """The subscriptions of all the client's open streams. There is one page: a client has a handful."""
         Query(request, ()).done()
         client_visible(request, client_id)
         found = client_subscriptions(public_id=client_id)
@@ -100,7 +101,9 @@ class SubscriptionListView(ApiView):
 
 
 def client_visible(request: Request, client_id: str) -> ClientSummary:
-    """The client with this id. Raises NotFound in the same words whether it is unknown or the caller may not see it."""
+    """The client with this id. Raises NotFound, with one text, where there is none and where the caller may not see
+    it.
+    """
     try:
         client = client_get(public_id=client_id)
     except NotFound:
@@ -156,3 +159,10 @@ def _subscription_json(subscription: SubscriptionView) -> dict[str, object]:
         "acked": subscription.acked,
         "acked_at": moment_or_none(subscription.acked_at),
     }
+
+
+urlpatterns = [
+    path("clients", ClientListView.as_view()),
+    path("clients/<slug:client_id>", ClientView.as_view()),
+    path("clients/<slug:client_id>/subscriptions", SubscriptionListView.as_view()),
+]

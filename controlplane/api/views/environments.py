@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -12,7 +13,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.pages import plain_page
-from controlplane.api.paths import path_to
+from controlplane.api.paths import ENVIRONMENT_PATH, path_to
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import GUARDED, PAGE, body_of_shape, described, page_of
@@ -164,7 +165,7 @@ def _environment_now(key: str) -> dict[str, object]:
 
 
 def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict[str, object]:
-    """An environment as a JSON object, with how it stands."""
+    """An environment as a JSON object. `status`: how it stands now."""
     return {
         "key": state.key,
         "position": state.position,
@@ -188,7 +189,7 @@ def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict
 
 
 def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPolicy:
-    """The policy `before`, with the values of the body in place of its own."""
+    """A copy of the policy `before`, in which the settings in `values` replace its own."""
     changed: dict[str, Any] = {}
     if "selectors" in values:
         changed["selectors"] = tuple(Selector(**selector) for selector in values["selectors"])
@@ -212,3 +213,13 @@ def _written(made: ChangeMade, *, status: int = 200, headers: dict[str, str] | N
     return json_answer(
         {**_environment_now(made.environment), "change": made.change_id or None}, status=status, headers=headers
     )
+
+
+urlpatterns = [
+    path("environments", EnvironmentListView.as_view()),
+    path(ENVIRONMENT_PATH, EnvironmentView.as_view()),
+]
+EXAMPLES = {
+    "environment_create": {"key": "staging", "selectors": [{"node_id": "staging-*"}], "default_effect": "allow"},
+    "environment_update": {"quarantine": "automatic"},
+}

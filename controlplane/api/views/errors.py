@@ -1,6 +1,7 @@
 """What an error code means: where the `type` of every problem document leads."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -14,9 +15,7 @@ from xdscore.codes import CATALOGUE
 
 
 class ErrorView(ApiView):
-    """Read the meaning of one error code. Open to all: it says nothing about this installation, and whoever holds an
-    error may hold no token.
-    """
+    """Read the meaning of an error code. Needs no token: it says nothing about this installation."""
 
     needs = {"GET": Needs.NOBODY}
 
@@ -33,3 +32,8 @@ class ErrorView(ApiView):
         if row is None:
             raise NotFound(f"There is no error code '{code[:20]}'.")
         return json_answer({"code": code, "title": row.title, "detail": row.meaning, "hint": row.hint})
+
+
+urlpatterns = [
+    path("errors/<slug:code>", ErrorView.as_view()),
+]

@@ -3,6 +3,7 @@
 from typing import Final
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -36,7 +37,7 @@ class ExplainView(ApiView):
         responses=described(200, ExplainOut, 401, 404, 410, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """The explanation, step by step, of what the client gets and why."""
+        """What the client gets for the name, and why: one question after the other, each with its answer."""
         query = Query(request, ("environment", "client", "type", "name", "at"))
         environment = query.text("environment", DEFAULT_ENVIRONMENT, at_most=63)
         client, name = query.text("client"), query.text("name")
@@ -71,3 +72,8 @@ def _ladder_json(question: Question, client: str, ladder: Ladder) -> dict[str, o
         "next": list(ladder.next),
         "links": [{"title": each.title, "href": path_to(*each.parts)} for each in ladder.links],
     }
+
+
+urlpatterns = [
+    path("explain", ExplainView.as_view()),
+]

@@ -16,8 +16,8 @@ from xdscore.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The parameters of a write that is judged by its loss: whether it is a dry run, the loss that is accepted, and the
-    reason.
+    """The parameters of a write by which clients may lose something: whether it is a dry run, which loss the writer
+    accepts, and the reason of the write.
     """
 
     dry_run: bool
@@ -26,7 +26,9 @@ class Guarded:
 
 
 def guarded(request: Request) -> Guarded:
-    """The `dry_run`, `accept_loss` and `message` of a request that takes no other parameters. Raises InputInvalid."""
+    """The parameters `dry_run`, `accept_loss` and `message` of a request. Raises InputInvalid for any other parameter,
+    and for values that cannot be read.
+    """
     query = Query(request, ("accept_loss", "dry_run", "message"))
     found = Guarded(query.flag("dry_run"), query.consent(), query.message())
     query.done()
@@ -34,7 +36,7 @@ def guarded(request: Request) -> Guarded:
 
 
 def dry_run_answer(request: Request, loss: Loss, findings: Sequence[Finding] = ()) -> HttpResponse:
-    """The answer to a dry run: the loss, as far as the caller may see it, and the findings."""
+    """The answer to a dry run: what clients would lose, as far as the caller may see them, and the findings."""
     seen = loss.seen_by(principal_of(request))
     return json_answer(
         {"dry_run": True, "loss": seen.as_json(), "findings": [finding_json(finding) for finding in findings]}

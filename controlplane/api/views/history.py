@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -13,6 +14,7 @@ from controlplane.api.bodies import document_of, values_of
 from controlplane.api.differences import states_json
 from controlplane.api.kinds import kind_named
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, window_of
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import (
@@ -143,3 +145,13 @@ def _addresses(environment_key: str, state: str) -> Mapping[EntryKey, str]:
     if state == _LIVE:
         return addresses_now(environment_key=environment_key)
     return addresses_at(environment_key=environment_key, epoch=int(state))
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/snapshots/<int:epoch>/resources", SnapshotResourceListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/diff", DifferenceView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/rollback", RollbackView.as_view()),
+]
+EXAMPLES = {
+    "environment_rollback": {"to_epoch": 1, "reason": "checkout fails", "hold": True},
+}

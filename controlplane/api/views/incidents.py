@@ -1,6 +1,7 @@
 """Incidents: what clients refuse or lost, and what is done about it."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -38,7 +39,7 @@ class IncidentListView(ApiView):
         responses=described(200, page_of(IncidentOut, cursor=True), 401, 404, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """One page of incidents, the one refused last first."""
+        """One page of incidents, the one with the latest refusal or loss first."""
         filters = ("cause", "type", "name", "resource", "client", "author", "since")
         query = Query(request, (*CURSOR_PARAMETERS, "environment", "state", *filters))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
@@ -68,7 +69,7 @@ class IncidentView(ApiView):
         responses=described(200, IncidentDetailOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, incident_id: str) -> HttpResponse:
-        """The incident as it is now, with its clients and samples."""
+        """The incident as it is now, with its clients and with samples of what they said."""
         Query(request, ()).done()
         return json_answer(_detail_json(_visible(request, incident_id)))
 
@@ -94,7 +95,9 @@ class IncidentQuarantineView(ApiView):
     needs = {"POST": Needs.CHECK}
 
     def check(self, request: Request, incident_id: str) -> None:
-        """Raise NotFound when the caller may not see the incident, Forbidden when they may not act on it."""
+        """Raise NotFound when the caller may not see the incident, Forbidden when they are no operator of its
+        environment.
+        """
         _operated(request, incident_id)
 
     @extend_schema(
@@ -126,7 +129,9 @@ class IncidentReleaseView(ApiView):
     needs = {"POST": Needs.CHECK}
 
     def check(self, request: Request, incident_id: str) -> None:
-        """Raise NotFound when the caller may not see the incident, Forbidden when they may not act on it."""
+        """Raise NotFound when the caller may not see the incident, Forbidden when they are no operator of its
+        environment.
+        """
         _operated(request, incident_id)
 
     @extend_schema(
@@ -160,8 +165,8 @@ def _wanted(query: Query) -> IncidentFilter:
 
 
 def _resource_named(text: str) -> tuple[str, str] | None:
-    """The type's word and the name in `TYPE/NAME`, where the name may hold slashes; None when the text is not of this
-    form.
+    """The type's word and the name in a text such as `cluster/pay`; the name may have slashes. None for a text of
+    another form.
     """
     word, _, name = text.partition("/")
     kind = kind_named(word)
@@ -169,7 +174,7 @@ def _resource_named(text: str) -> tuple[str, str] | None:
 
 
 def _visible(request: Request, incident_id: str) -> IncidentDetail:
-    """The incident with this id. Raises NotFound in the same words whether it is unknown or the caller may not see
+    """The incident with this id. Raises NotFound, with one text, where there is none and where the caller may not see
     it.
     """
     detail = incident_get(public_id=incident_id)
@@ -179,7 +184,9 @@ def _visible(request: Request, incident_id: str) -> IncidentDetail:
 
 
 def _operated(request: Request, incident_id: str) -> None:
-    """Raise NotFound when the caller may not see the incident, Forbidden when they may not act on it."""
+    """Raise NotFound when the caller may not see the incident, Forbidden when they are no operator of its
+    environment.
+    """
     require(principal_of(request), Role.OPERATOR, _visible(request, incident_id).incident.environment)
 
 
@@ -233,3 +240,16 @@ def _detail_json(detail: IncidentDetail) -> dict[str, object]:
             for each in detail.samples
         ],
     }
+
+
+urlpatterns = [
+    path("incidents", IncidentListView.as_view()),
+    path("incidents/<slug:incident_id>", IncidentView.as_view()),
+    path("incidents/<slug:incident_id>/quarantine", IncidentQuarantineView.as_view()),
+    path("incidents/<slug:incident_id>/release", IncidentReleaseView.as_view()),
+]
+EXAMPLES = {
+    "incident_update": {"state": "acknowledged"},
+    "incident_quarantine": {"reason": "clients refuse it"},
+    "incident_release": {"reason": "the certificate is there now"},
+}

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -24,7 +25,7 @@ from controlplane.api.shapes.notifications import (
     NotificationOut,
 )
 from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
-from controlplane.notify.models import ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.selectors import ChannelView as ChannelValue
 from controlplane.notify.selectors import channel_get, channel_list, delivery_list, notification_list
 from controlplane.notify.services import channel_create, channel_delete, channel_resume, channel_test
@@ -93,7 +94,7 @@ class ChannelListView(ApiView):
         responses=described(201, ChannelMadeOut, 400, 401, 403, 409, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Create a channel; only this answer tells the secret it signs with."""
+        """Create a channel; only this answer tells the secret that signs its messages."""
         Query(request, ()).done()
         values = values_of(document_of(request), ChannelIn)
         wanted = NewChannel(
@@ -164,7 +165,7 @@ class DeliveryListView(ApiView):
 
 
 class ChannelTestView(ApiView):
-    """Send a sample to a channel now."""
+    """Send a sample message to a channel now."""
 
     needs = {"POST": Role.ADMIN}
 
@@ -175,14 +176,14 @@ class ChannelTestView(ApiView):
         responses=described(200, ChannelTestOut, 401, 403, 404, 422, 503),
     )
     def post(self, request: Request, channel_id: UUID) -> HttpResponse:
-        """Send a sample to the channel, and wait for its answer."""
+        """Send a sample message to the channel, and wait for its answer."""
         Query(request, ()).done()
         sent = channel_test(public_id=channel_id)
         return json_answer({"ok": sent.ok, "answer": sent.answer})
 
 
 class ChannelResumeView(ApiView):
-    """Resume a channel that is paused."""
+    """Resume a channel that was paused because deliveries failed."""
 
     needs = {"POST": Role.ADMIN}
 
@@ -211,3 +212,21 @@ def _channel_json(value: ChannelValue) -> dict[str, object]:
         "paused_at": moment_or_none(value.paused_at),
         "paused_reason": value.paused_reason,
     }
+
+
+urlpatterns = [
+    path("notifications", NotificationListView.as_view()),
+    path("channels", ChannelListView.as_view()),
+    path("channels/<uuid:channel_id>", ChannelView.as_view()),
+    path("channels/<uuid:channel_id>/deliveries", DeliveryListView.as_view()),
+    path("channels/<uuid:channel_id>/test", ChannelTestView.as_view()),
+    path("channels/<uuid:channel_id>/resume", ChannelResumeView.as_view()),
+]
+EXAMPLES = {
+    "channel_create": {
+        "name": "on call",
+        "kind": "webhook",
+        "target": "https://hooks.example/parley",
+        "environments": ["default"],
+    },
+}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from django.http import HttpResponse
+from django.urls import path
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -11,8 +12,10 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment, prefers_yaml, rendered, yaml_answer
 from controlplane.api.bodies import one_manifest
 from controlplane.api.etags import etag, expectation_of, is_current
+from controlplane.api.examples import CLUSTER
 from controlplane.api.kinds import kind_in_path, kind_named, name_in_path, type_words
 from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, plain_page, window_of
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
@@ -68,7 +71,7 @@ class ResourceListView(ApiView):
         responses=described(200, page_of(ResourceRowOut), 401, 404, 422, 503, yaml=MANIFEST_LIST),
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
-        """One page of resources. With `manifests=true` and `Accept: application/yaml` it is a file that `apply`
+        """One page of resources. With `manifests=true` and `Accept: application/yaml`, the page is a file that `apply`
         takes.
         """
         query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "status", "manifests"))
@@ -108,8 +111,8 @@ class ResourceView(ApiView):
     def get(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """The resource's manifest, without secrets; its revision is the ETag.
 
-        With `status=true` the answer is the resource's entry of the list. That changes without a new revision, so it is
-        always answered in full.
+        With `status=true`, the resource with its status as in a list. That status changes without a new revision, so
+        this answer is never a 304.
         """
         query = Query(request, ("status",))
         with_row = query.flag("status")
@@ -235,7 +238,9 @@ class RevisionRestoreView(ApiView):
 
 
 def _secrets_read(request: Request, environment_key: str, names: list[str]) -> None:
-    """Record in the audit log that the caller read these secrets, although their values are never told."""
+    """Record in the audit log that the caller read the manifests of these secrets, although they never hold the
+    values.
+    """
     if names:
         secrets_read_record(
             environment_key=environment_key, names=names, actor=principal_of(request), request_id=request_id()
@@ -243,7 +248,7 @@ def _secrets_read(request: Request, environment_key: str, names: list[str]) -> N
 
 
 def _manifests(request: Request, environment_key: str, rows: Sequence[Resource]) -> dict[Key, dict[str, Tree]]:
-    """The manifests of these rows, by type and name; the rows were read with their contents."""
+    """The manifests of the resources in these rows, by type and name. The rows were read with their contents."""
     _secrets_read(request, environment_key, [row.name for row in rows if row.type == SECRET.word])
     return {(row.type, row.name): manifest_of(resource_content(row, environment_key=environment_key)) for row in rows}
 
@@ -251,7 +256,9 @@ def _manifests(request: Request, environment_key: str, rows: Sequence[Resource])
 def _rows_json(
     environment_key: str, rows: Sequence[Resource], manifests: Mapping[Key, dict[str, Tree]]
 ) -> list[dict[str, object]]:
-    """The rows as objects of the list, with those manifests that there are. What was deleted meanwhile is left out."""
+    """The resources in these rows as JSON, as lists show them, each with its manifest where `manifests` has it.
+    Resources that were deleted meanwhile are left out.
+    """
     keys = [(row.type, row.name) for row in rows]
     standings = standings_of(environment_key=environment_key, keys=keys)
     return [
@@ -284,7 +291,7 @@ def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
 
 
 def _status_json(found: ResourceStatus) -> dict[str, object]:
-    """The status of a resource as a JSON object, as interfaces.md section 8 spells it."""
+    """The status of a resource as a JSON object, in the form of interfaces.md section 8."""
     refusal = found.refusal
     refused = {"clients": refusal.clients, "sent": refusal.sent, "incident": refusal.incident} if refusal else None
     return {
@@ -320,3 +327,15 @@ def _revision_json(row: Revision) -> dict[str, object]:
         "proven": bool(getattr(row, "proven", False)),  # annotated by `revision_list`
         "quarantined": bool(getattr(row, "quarantined", False)),
     }
+
+
+_RESOURCE_PATH = f"{ENVIRONMENT_PATH}/resources/<type:type>/<rest:name>"
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/resources", ResourceListView.as_view()),
+    path(f"{_RESOURCE_PATH}/revisions/<int:revision>/restore", RevisionRestoreView.as_view()),
+    path(f"{_RESOURCE_PATH}/revisions", RevisionListView.as_view()),  # before what it is also a name of
+    path(_RESOURCE_PATH, ResourceView.as_view()),
+]
+EXAMPLES = {
+    "resource_put": CLUSTER,
+}

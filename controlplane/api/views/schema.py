@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import path
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerSplitView
@@ -16,7 +17,7 @@ from controlplane.api.views.base import ApiView, Needs
 
 
 class SchemaView(ApiView):
-    """Read the API's OpenAPI 3.1 schema, as JSON or (by Accept) YAML."""
+    """Read the API's OpenAPI 3.1 schema, as JSON or, where the Accept header prefers it, YAML."""
 
     needs = {"GET": Needs.ANYBODY}
 
@@ -28,7 +29,7 @@ class SchemaView(ApiView):
 
 
 class SchemaPageView(ApiView, SpectacularSwaggerSplitView):
-    """Shows the schema in Swagger UI without inline scripts: the page, and with `?script=` its script."""
+    """Shows the OpenAPI schema in Swagger UI. The page has no inline script: `?script=` answers its script."""
 
     needs = {"GET": Needs.ANYBODY}
     url_name = "api-schema"
@@ -44,7 +45,13 @@ class SchemaPageView(ApiView, SpectacularSwaggerSplitView):
 
 @cache
 def schema() -> dict[str, Any]:
-    """The OpenAPI schema of the API. It is a function of the code, so it is made once."""
+    """The OpenAPI schema of the API. Made once: only the code decides what is in it."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # untyped library
     made: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # same
     return made
+
+
+urlpatterns = [
+    path("schema/", SchemaView.as_view(), name="api-schema"),
+    path("schema/ui/", SchemaPageView.as_view(), name="api-reference"),
+]

@@ -1,12 +1,14 @@
 """Snapshots: what an environment serves and served."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
 from controlplane.api.pages import plain_page
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import PAGE, described, page_of
@@ -48,7 +50,7 @@ class SnapshotView(ApiView):
         responses=described(200, SnapshotDetailOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, environment_key: str, epoch: int) -> HttpResponse:
-        """The snapshot of this epoch. It never changes, so the answer may be cached."""
+        """The snapshot with this epoch. It never changes, so the answer may be cached."""
         Query(request, ()).done()
         row = (
             snapshot_list(environment_key=environment_key).filter(epoch=epoch).first() if epoch <= _MAX_EPOCH else None
@@ -79,3 +81,9 @@ def _snapshot_json(row: SnapshotRow) -> dict[str, object]:
         "published_at": moment(row.at),
         "counts": row.counts,
     }
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/snapshots", SnapshotListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/snapshots/<int:epoch>", SnapshotView.as_view()),
+]

@@ -1,6 +1,7 @@
 """API tokens: an administrator of an environment makes and ends tokens for that environment; anybody ends their own."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -22,13 +23,15 @@ from controlplane.catalog.token_rights import api_token_allow, api_token_issue, 
 
 
 class TokenListView(ApiView):
-    """List and create tokens of the API: those that the caller administers, and their own."""
+    """List API tokens and create one: tokens that the caller administers, and the caller's own."""
 
     needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
     tells_secret = frozenset({"POST"})
 
     def check(self, request: Request, **_kwargs: object) -> None:
-        """Raise Forbidden for a scope that the caller does not administer, and what reading the body raises."""
+        """Raise Forbidden for a scope in the body that the caller does not administer; and what reading the body
+        raises.
+        """
         self.wanted = values_of(document_of(request), TokenIn)
         api_token_allow(principal_of(request), [scope["environment"] for scope in self.wanted["scopes"]])
 
@@ -39,7 +42,7 @@ class TokenListView(ApiView):
         responses=described(200, page_of(TokenOut), 401, 422, 503),
     )
     def get(self, request: Request) -> HttpResponse:
-        """One page of the tokens that the caller administers, and their own."""
+        """One page of API tokens: those that the caller administers, and the caller's own."""
         principal = principal_of(request)
         return json_answer(plain_page(request, api_tokens_of(principal), _token_json))
 
@@ -112,3 +115,12 @@ def _token_json(token: ApiToken) -> dict[str, object]:
         "revoked_at": moment_or_none(token.revoked_at),
         "last_used_on": token.last_used_on.isoformat() if token.last_used_on is not None else None,
     }
+
+
+urlpatterns = [
+    path("tokens", TokenListView.as_view()),
+    path("tokens/<int:token_id>", TokenView.as_view()),
+]
+EXAMPLES = {
+    "token_create": {"name": "pipeline", "scopes": [{"role": "editor", "environment": "default"}], "expires_at": None},
+}

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import documents_of, values_of
+from controlplane.api.examples import CLUSTER
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import ANYTHING, described, manifests_body
@@ -32,8 +34,8 @@ class ValidateView(ApiView):
         responses=described(200, ValidateOut, 400, 401, 413, 415, 422, 503),
     )
     def post(self, request: Request) -> HttpResponse:
-        """Every finding about the manifests. A text that cannot be read is refused like everywhere else; for a manifest
-        that is wrong, the findings are the answer.
+        """All findings about the manifests; the answer is 200 also where a manifest has errors. Only a body that cannot
+        be read is refused.
         """
         Query(request, ()).done()
         documents = documents_of(request)
@@ -46,7 +48,9 @@ class ValidateView(ApiView):
 
 
 def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """The manifests of `{"resources": […]}` or of plain files, with notes on the files. Raises InputInvalid."""
+    """The manifests in a body, either `{"resources": […]}` or plain files, and findings about what was left out. Raises
+    InputInvalid.
+    """
     tree = documents[0].tree if len(documents) == 1 else None
     if isinstance(tree, dict) and tree.keys() == {"resources"}:
         values_of(documents[0], ValidateIn)
@@ -56,3 +60,11 @@ def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tup
 
 def _answer(*, valid: bool, findings: Sequence[Finding]) -> HttpResponse:
     return json_answer({"valid": valid, "findings": [finding_json(each) for each in findings]})
+
+
+urlpatterns = [
+    path("validate", ValidateView.as_view()),
+]
+EXAMPLES = {
+    "validate": {"resources": [CLUSTER]},
+}

@@ -1,6 +1,7 @@
 """What a client says of itself, as a collector beside it reports, and where that differs from what Parley believes."""
 
 from django.http import HttpResponse
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -19,12 +20,12 @@ from xdscore.said import Said, SaidSource, SaidState, Word
 
 
 class ClientWordView(ApiView):
-    """Read and send a client's report of what it has."""
+    """Read and send the report of what a client has."""
 
     needs = {"GET": Needs.ANYBODY, "POST": Needs.CHECK}
 
     def check(self, request: Request, client_id: str) -> None:
-        """Raise NotFound when the caller may not see the client, Forbidden when they may not report what it has."""
+        """Raise NotFound when the caller may not see the client, Forbidden when they may not send a report of it."""
         require(principal_of(request), Role.REPORTER, client_visible(request, client_id).environment)
 
     @extend_schema(
@@ -33,7 +34,7 @@ class ClientWordView(ApiView):
         responses=described(200, ClientWordOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, client_id: str) -> HttpResponse:
-        """The newest report, as it was compared with what Parley believes."""
+        """The client's newest report, compared with what Parley believed that the client has when the report came."""
         Query(request, ()).done()
         client_visible(request, client_id)
         return json_answer(_word_json(client_word(public_id=client_id)))
@@ -49,7 +50,7 @@ class ClientWordView(ApiView):
         responses=described(200, ClientWordOut, 400, 401, 403, 404, 413, 415, 422, 503),
     )
     def post(self, request: Request, client_id: str) -> HttpResponse:
-        """Compare the report of the body with what Parley believes, and store where they differ."""
+        """Compare the report in the body with what Parley believes that the client has, and store where they differ."""
         Query(request, ()).done()
         client = client_visible(request, client_id)
         document = document_of(request)
@@ -102,3 +103,18 @@ def _difference_json(difference: DifferenceView) -> dict[str, object]:
         "since": moment(difference.since),
         "seen_at": moment(difference.seen_at),
     }
+
+
+urlpatterns = [
+    path("clients/<slug:client_id>/said", ClientWordView.as_view()),
+]
+EXAMPLES = {
+    "client_report": {
+        "source": "envoy-admin",
+        "types": ["cluster"],
+        "names": [
+            {"type": "cluster", "name": "pay", "state": "ACKED", "held": True, "version": "b78db11a53ad7672"},
+            {"type": "cluster", "name": "cart", "state": "WARMING", "held": True, "version_info": "w7"},
+        ],
+    },
+}

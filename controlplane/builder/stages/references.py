@@ -9,11 +9,9 @@ from heapq import nsmallest
 
 from controlplane.catalog.heads import Head
 from controlplane.catalog.references import Authorities, absent_of
-from xdscore.resource_types import CLUSTER, ENDPOINT, EXTENSION, ROUTE, SECRET
+from xdscore.schema.references import NAMED_TYPES
 from xdscore.snapshot import EntryKey
 
-# Clients come to the others by themselves: listeners and clusters by wildcard, the rest by names of their own.
-_ASKED_FOR_BY_OTHERS = frozenset(kind.word for kind in (CLUSTER, ENDPOINT, ROUTE, SECRET, EXTENSION))
 # An environment may hold thousands that nobody names; the first ones are told, and how many there are.
 MAX_UNUSED = 100
 
@@ -49,5 +47,5 @@ def judge_references(heads: Mapping[EntryKey, Head]) -> References:
             missing[key] = absent.missing
         if absent.foreign:
             foreign[key] = absent.foreign
-    unused = [key for key in present - named if key[0] in _ASKED_FOR_BY_OTHERS]
+    unused = [key for key in present - named if key[0] in NAMED_TYPES]
     return References(missing, foreign, tuple(nsmallest(MAX_UNUSED, unused)), len(unused))

@@ -9,8 +9,8 @@ _BATCH = 300
 
 
 def blobs_write(*, kind: BlobKind, blobs: Mapping[str, bytes]) -> None:
-    """Insert the blobs that do not exist yet; the same bytes always have the same address, so a row that exists is the
-    right one.
+    """Store bytes under their addresses, where no blob has the address yet; equal bytes have equal addresses, so a
+    stored one never needs to be replaced.
     """
     addresses = list(blobs)
     known: set[str] = set()
@@ -25,7 +25,9 @@ def blobs_write(*, kind: BlobKind, blobs: Mapping[str, bytes]) -> None:
 
 
 def blobs_delete(*, addresses: Iterable[str]) -> None:
-    """Delete blobs that nothing refers to any more. Called inside the transaction that made sure of that."""
+    """Delete the blobs with these addresses. The caller made sure, in the same transaction, that nothing refers to
+    them.
+    """
     gone = sorted(addresses)
     for start in range(0, len(gone), _BATCH):
         Blob.objects.filter(hash__in=gone[start : start + _BATCH]).delete()

@@ -39,8 +39,8 @@ def change_apply(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make all edits as one change, or none; an edit whose outcome is already there makes no revision. `terms` say how
-    the edits are meant, `back` where they lead when they take something back.
+    """Make all edits as one change, or none. An edit makes no revision where the resource already is as it asks.
+    `terms`: the conditions of the write; `back`: what a rollback or undo adds to it.
 
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is on hold, or moved on from its
     base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and
@@ -87,8 +87,8 @@ def change_apply(
 
 
 def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = NO_TERMS) -> ChangePlanned:
-    """What `change_apply` would do now; raises what it would raise, but for LossRefused: what would be lost is part of
-    the plan. Opens no transaction and leaves nothing behind.
+    """What `change_apply` would do now, without doing it. Raises what `change_apply` raises, except LossRefused: the
+    loss is part of the result. Opens no transaction.
     """
     prepared = prepare(edits, environment_key, terms)
     environment = Environment.objects.filter(key=environment_key).first()
@@ -100,7 +100,7 @@ def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = N
 
 
 def _hold_after(environment: Environment, back: GoesBack) -> str:
-    """Why the environment is held after the write; empty where it is not."""
+    """The reason for which the environment is on hold after the write; empty where it is not on hold."""
     held = environment.hold_reason
     if back.columns is not None and held == back.columns.after.get("hold_reason"):
         return str(back.columns.before.get("hold_reason", ""))
@@ -108,7 +108,7 @@ def _hold_after(environment: Environment, back: GoesBack) -> str:
 
 
 def _write(environment: Environment, change: Change, planned: Plan, owner: str | None) -> None:
-    """Write what the plan says: contents, resources, their revisions and what those refer to."""
+    """Store the contents, resources, revisions and references of the planned edits."""
     edits = planned.effective
     _contents_write(edits)
     resources = planned.current | _resources_create(environment, planned)
@@ -124,21 +124,21 @@ def _write(environment: Environment, change: Change, planned: Plan, owner: str |
 
 
 def _contents_write(edits: Sequence[Prepared]) -> None:
-    """Store the bytes of what is put."""
+    """Store the bytes of each edit that is not a deletion."""
     for kind in (BlobKind.RESOURCE, BlobKind.SECRET):
         of_kind = [edit for edit in edits if edit.parsed is not None and edit.blob_kind is kind]
         blobs_write(kind=kind, blobs={edit.address.hex(): edit.stored for edit in of_kind})
 
 
 def _resources_create(environment: Environment, planned: Plan) -> dict[Key, Resource]:
-    """Rows for the names that are written for the first time."""
+    """Create the rows of the resources that were never written before; returns them by type and name."""
     new = [edit.key for edit in planned.effective if edit.key not in planned.current]
     rows = (Resource(environment=environment, type=word, name=name) for word, name in new)
     return {(row.type, row.name): row for row in Resource.objects.bulk_create(rows, batch_size=BATCH)}
 
 
 def _move_on(resource: Resource, change: Change, edit: Prepared, owner: str | None) -> None:
-    """Make the resource what the edit says, but for what needs the revision's row; saves nothing."""
+    """Set the fields of a resource as the edit says, except those that point to the new revision; saves nothing."""
     resource.counter += 1
     resource.deleted = edit.parsed is None
     resource.touched = change.generation
@@ -149,8 +149,8 @@ def _move_on(resource: Resource, change: Change, edit: Prepared, owner: str | No
 
 
 def _heads_set(revisions: Sequence[Revision]) -> None:
-    """Make each revision the head of its resource, and proven where a client has acknowledged its content before. Saves
-    the proofs, and not the resources.
+    """Make each revision the newest of its resource, and the proven one too where a client acknowledged the same
+    content before. Stores the proofs; does not save the resources.
     """
     known_good = _proven_contents(revisions)
     for revision in revisions:
@@ -162,7 +162,7 @@ def _heads_set(revisions: Sequence[Revision]) -> None:
 
 
 def _resources_update(resources: Sequence[Resource]) -> None:
-    """Save rows that are there."""
+    """Save the fields of these resources, all of which have rows."""
     # Every row is there and locked, so each insertion conflicts and updates: five times as fast as bulk_update, whose
     # CASE expressions Django builds and resolves one by one, and it is SQLite's only writer that would wait.
     Resource.objects.bulk_create(
@@ -175,8 +175,8 @@ def _resources_update(resources: Sequence[Resource]) -> None:
 
 
 def _proven_contents(revisions: Sequence[Revision]) -> set[tuple[int, str | None]]:
-    """The (resource, content) of these revisions that brings back a content a client has acknowledged of the same
-    resource.
+    """The (resource id, content address) of each of these revisions whose content a client acknowledged in an earlier
+    revision of the same resource.
     """
     known: set[tuple[int, str | None]] = set()
     size = BATCH // 2  # each revision is two variables of the statement
@@ -211,7 +211,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
 
 
 def _references(revision: Revision, edit: Prepared) -> Iterator[Reference]:
-    """The rows of the references of a revision."""
+    """A row for each resource that the revision refers to; none for a deletion."""
     if edit.parsed is not None:
         for (word, name), pointer in needs_of(edit.parsed).items():
             yield Reference(revision=revision, to_type=word, to_name=name, pointer=pointer[:_MAX_POINTER])

@@ -17,7 +17,6 @@ from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.common.errors import Conflict, InputInvalid
-from controlplane.config.values import AdsAuth
 from controlplane.database.append_only import maintenance
 from controlplane.journal.services import audit_record
 from xdscore.access import Effect
@@ -36,9 +35,9 @@ def environment_create(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> ChangeMade:
-    """Create an environment, behind the others in order. It denies by default unless the policy says otherwise.
-    `dry_run`: say what would come of it and store nothing. Raises Conflict, and LossRefused where its selectors take
-    clients away from what they have.
+    """Create an environment; clients are matched with it after all others. It denies by default unless the policy says
+    otherwise. `dry_run`: return what would come of it and store nothing. Raises Conflict, and LossRefused where its
+    selectors would take clients away from another environment.
     """
     if Environment.objects.filter(key=key).exists():
         raise Conflict(f"Environment '{key}' exists already.")
@@ -75,9 +74,9 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
 ) -> ChangeMade:
     """Give an environment this policy; a policy it already has makes no change.
 
-    `before` is the policy that `policy` was derived from. `undoes`: the change that this takes back. `dry_run`: say
-    what would come of it and store nothing. Raises NotFound, Conflict when `before` is not in force any more, and
-    LossRefused.
+    `before`: the policy that the caller read and derived `policy` from; Conflict where another is in force by now.
+    `undoes`: the change that this write takes back. `dry_run`: return what would come of it and store nothing. Raises
+    NotFound and LossRefused.
     """
     environment = environment_lock(key=key)
     current = environment_state(environment).policy
@@ -121,8 +120,8 @@ def environment_delete(
     consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> Loss:
-    """Delete an environment with everything in it; the loss of connected clients. `dry_run`: only say that. Raises
-    NotFound, LossRefused, and Conflict for the default one, which must exist.
+    """Delete an environment with everything in it; returns what connected clients lose. `dry_run`: only return that.
+    Raises NotFound, LossRefused, and Conflict for the default environment, which must exist.
     """
     environment = environment_lock(key=key)
     if key == DEFAULT_ENVIRONMENT:
@@ -150,16 +149,15 @@ def environment_delete(
 
 
 def quarantine_default() -> QuarantinePolicy:
-    """The quarantine policy of a new environment: automatic where every client's identity is verified, for only then
-    does a second client cost a second identity (decisions A7).
+    """The quarantine policy of a new environment: automatic where every client's identity is verified, else as an
+    operator says. Unverified, one program could pass for two clients (decisions A7).
     """
-    verified = settings.PARLEY.ads_auth is not AdsAuth.NONE
-    return QuarantinePolicy.AUTOMATIC if verified else QuarantinePolicy.SUGGEST
+    return QuarantinePolicy.AUTOMATIC if settings.PARLEY.ads_auth.facts.verified else QuarantinePolicy.SUGGEST
 
 
 def environment_default_ensure() -> bool:
-    """Create the `default` environment unless it exists, allowing by default (decisions U1); whether it was created
-    now.
+    """Create the environment `default`, which allows by default, unless it exists (decisions U1). Returns whether it
+    was created now.
     """
     if Environment.objects.filter(key=DEFAULT_ENVIRONMENT).exists():
         return False
@@ -169,10 +167,10 @@ def environment_default_ensure() -> bool:
 
 
 def environments_stay(*, keys: Collection[str]) -> None:
-    """Lock environments, in one order, so that none is deleted while something is granted in it; a later deletion ends
-    the grant: it names an environment by its key, which no constraint holds. Called after the lock of the person whose
-    grant it is and before that of any token, as whoever deletes an environment does. Raises InputInvalid for one that
-    does not exist.
+    """Lock these environments, so that none can be deleted until the transaction ends. Called before a role or token is
+    given for them, which hold only an environment's key. Raises InputInvalid for one that does not exist.
+
+    The order of locks is that of deletions: the person, then environments, then tokens.
     """
     rows = Environment.objects.select_for_update().filter(key__in=keys).order_by("pk")
     known = set(rows.values_list("key", flat=True))
@@ -182,21 +180,23 @@ def environments_stay(*, keys: Collection[str]) -> None:
 
 
 def environment_publish_lock(*, environment_id: int) -> EnvironmentState | None:
-    """The environment's state, its row locked for the transaction that publishes; None when it is gone."""
+    """Lock the environment's row for a transaction that publishes a snapshot; returns the environment, None when it was
+    deleted.
+    """
     row = Environment.objects.select_for_update().filter(pk=environment_id).first()
     return environment_state(row) if row is not None else None
 
 
 def environments_publish_lock() -> None:
-    """Lock every environment, in one order, for a transaction in which nobody may publish."""
+    """Lock all environments, in one order, so that nobody publishes a snapshot until the transaction ends."""
     list(Environment.objects.select_for_update().order_by("pk").values_list("pk", flat=True))
 
 
 def environment_publish_fence(*, environment_id: int, generation: int, new_epoch: bool) -> bool:
-    """Record that `generation` is built, unless a later one is already; whether it was recorded. A slower build of an
-    older generation is refused (reliability P2).
+    """Record that a build of `generation` is published; returns False, and records nothing, where a later generation
+    already is (reliability P2).
 
-    Runs inside the transaction that writes the snapshot. `new_epoch` counts the epoch up in the same statement.
+    Runs inside the transaction that writes the snapshot. `new_epoch`: also add one to the epoch, in the same statement.
     """
     changes: dict[str, object] = {"built_generation": generation}
     if new_epoch:
@@ -205,7 +205,9 @@ def environment_publish_fence(*, environment_id: int, generation: int, new_epoch
 
 
 def _words(column: str, before: object, after: object) -> str:
-    """One setting of a policy and what became of it, for lists of changes: with its values where these are words."""
+    """What became of one setting of a policy, in words for lists of changes; with its values before and after where
+    they are words.
+    """
     name = column.replace("_", " ")
     if column == "hold_reason":
         return f"on hold: {after}" if after else "hold released"
@@ -228,7 +230,9 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
     dry_run: bool,
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Record the change of a policy that was written. With `dry_run` it is taken back with all that belongs to it."""
+    """Record the change of a policy that was just written. `verb`: the action's name in the audit log. `undo`: the
+    values that take it back. `dry_run`: roll back the policy and the record.
+    """
     change = change_start(
         environment=environment,
         kind=ChangeKind.POLICY,
@@ -254,8 +258,8 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
 
 
 def _prospect(key: str, before: EnvironmentPolicy, after: EnvironmentPolicy) -> Prospect:
-    """The part of a new policy by which clients could lose anything: what is allowed by default, and which clients the
-    environment takes.
+    """What clients could lose by giving the environment `key` the policy `after`: by what it allows by default, and by
+    which clients it takes.
     """
     default = after.default_effect if after.default_effect is not before.default_effect else None
     if (before.selectors, before.node_ids) == (after.selectors, after.node_ids):
@@ -271,7 +275,9 @@ def _choices() -> tuple[EnvironmentChoice, ...]:
 
 
 def _loss(prospect: Prospect, consent: Consent, *, dry_run: bool) -> Loss:
-    """The loss of a write, accepted by `consent`; a dry run only tells it. Raises LossRefused."""
+    """What clients lose by a write, after checking that `consent` accepts it; a dry run skips the check. Raises
+    LossRefused.
+    """
     return loss_accept(prospect, OF_ITSELF if dry_run else consent)
 
 

@@ -17,7 +17,9 @@ _BATCH = 200  # of one call; called often, it keeps up
 
 
 def certificates_watch(*, now: datetime) -> int:
-    """Append an event for each current revision whose first certificate came closer to its end; how many events."""
+    """Append an event for each current revision whose first certificate expires within 14, 3, 1 or 0 days of `now`,
+    once for each number of days. Returns how many events were appended.
+    """
     told = 0
     for days in _DAYS:
         for row in _due(days, now):

@@ -26,12 +26,12 @@ _judges: list[Judge] = []
 
 
 def judge_register(judge: Judge) -> None:
-    """Let this function judge the loss of every write from now on."""
+    """Let the function `judge` tell what clients lose by any write from now on."""
     _judges[:] = [judge]
 
 
 def _judge(prospect: Prospect) -> Mapping[str, Loss]:
-    """The loss of each environment's clients by a write, by environment. Raises RuntimeError where no judge is
+    """What the clients of each environment would lose by a write, by environment. Raises RuntimeError where no judge is
     registered: a program that writes has to load `controlplane.loss`.
     """
     if not _judges:
@@ -40,7 +40,7 @@ def _judge(prospect: Prospect) -> Mapping[str, Loss]:
 
 
 def loss_foresee(prospect: Prospect) -> Loss:
-    """The loss of connected clients by a write, and whether it needs consent: the answer of a dry run."""
+    """What connected clients would lose by a write, and whether it needs consent; refuses nothing. For dry runs."""
     losses = _judge(prospect)
     if not losses:
         return NOTHING_LOST
@@ -54,10 +54,10 @@ def loss_foresee(prospect: Prospect) -> Loss:
 
 
 def loss_accept(prospect: Prospect, consent: Consent) -> Loss:
-    """The loss of connected clients by a write, once it is clear that the writer accepts it or the environments'
-    thresholds allow it. Raises LossRefused.
+    """What connected clients lose by a write. Raises LossRefused where that reaches the threshold of an environment and
+    `consent` does not accept it.
 
-    Called within the transaction of the write, before its change. The thresholds are those in force before it.
+    Called within the transaction of the write, before its change: the thresholds are those in force until then.
     """
     loss = loss_foresee(prospect)
     if loss.asks and consent.asked and consent.accept_loss < loss.clients:

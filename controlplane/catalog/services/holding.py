@@ -5,7 +5,9 @@ from controlplane.journal.services import event_append
 
 
 def hold_told(*, environment: str, before: str, after: str, actor: Principal) -> None:
-    """Append an event if the reason of a hold changed; called within the transaction that changes it."""
+    """Append an event where the reason for which an environment is on hold differs `before` and `after` a write. Called
+    within the transaction of the write.
+    """
     if before == after:
         return
     event_append(

@@ -10,10 +10,11 @@ from controlplane.journal.services import audit_record
 
 
 def lineage_renew(*, environment: Environment, actor: Principal, reason: str) -> None:
-    """Give the environment, whose row the caller has locked, a new lineage, and have it built.
+    """Give the environment a new lineage (the id under which its snapshots are numbered), so that it is built anew. The
+    caller has locked its row.
 
-    Replicas take the snapshot of another lineage whatever its epoch is; within one they never go back (reliability P5).
-    The builder finds the work within its sweep: nobody is hinted, since ADS calls this and has no broker's client.
+    ADS processes take the snapshot of another lineage whatever its epoch is; within a lineage they never go back
+    (reliability P5). No hint is sent, since ADS calls this and has no broker: workers look for builds by themselves.
     """
     before = environment.lineage
     environment.lineage = uuid.uuid4()
@@ -30,7 +31,9 @@ def lineage_renew(*, environment: Environment, actor: Principal, reason: str) ->
 
 @transaction.atomic
 def lineages_renew(*, actor: Principal, reason: str) -> tuple[str, ...]:
-    """Give every environment a new lineage, after a restore of the database; the environments' keys."""
+    """Give every environment a new lineage (the id under which its snapshots are numbered), after the database was
+    restored from a backup. Returns the environments' keys.
+    """
     environments = list(Environment.objects.select_for_update().order_by("pk"))
     for environment in environments:
         lineage_renew(environment=environment, actor=actor, reason=reason)

@@ -25,7 +25,9 @@ def orphans_of(
     put: Mapping[Key, ParsedResource],
     created: Collection[Key],
 ) -> tuple[Finding, ...]:
-    """One warning for each deleted name that something in the environment refers to after the change."""
+    """One warning for each deleted name to which a resource of the environment still refers after the change. `put`:
+    what is written; `created`: the names that did not exist before.
+    """
     if not deleted:
         return ()
     referrers = _referrers(environment, deleted, gone={*deleted, *put})
@@ -37,7 +39,9 @@ def orphans_of(
 
 
 def _referrers(environment: Environment, deleted: Collection[Key], *, gone: set[Key]) -> dict[Key, list[Key]]:
-    """For each deleted name, the resources that refer to it and are themselves neither deleted nor written anew."""
+    """For each deleted name, the resources that refer to it, leaving out those in `gone`: deleted themselves, or
+    written anew.
+    """
     found: dict[Key, list[Key]] = {key: [] for key in sorted(deleted)}
     for word, names in _by_word(deleted):
         for start in range(0, len(names), _BATCH):

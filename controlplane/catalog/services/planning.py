@@ -47,8 +47,12 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An edit for which all that takes long is done before the transaction: the address, and a secret's sealed
-    bytes.
+    """An edit with everything that takes long done before the transaction: the address of its content is computed, a
+    secret is encrypted.
+
+    `key`: the type's word and the name.
+    `parsed`: the resource to store; None for a deletion.
+    `stored`: the bytes to store, encrypted where `is_sealed`.
     """
 
     edit: Edit
@@ -60,7 +64,7 @@ class Prepared:
 
     @staticmethod
     def of(edit: Edit, environment_key: str) -> "Prepared":
-        """Prepare an edit for this environment."""
+        """Prepare an edit: compute the address of its content, and encrypt a secret."""
         match edit:
             case Delete():
                 return Prepared(edit, edit_key(edit), None, b"", b"")
@@ -76,18 +80,20 @@ class Prepared:
 
     @property
     def blob_kind(self) -> BlobKind:
-        """The kind of blob that the edit's bytes become."""
+        """The kind of blob in which the edit's bytes are stored."""
         return BlobKind.SECRET if self.is_sealed else BlobKind.RESOURCE
 
     def owner(self, owner: str | None) -> str | None:
-        """The owner that the edit gives the resource where the whole write is by `owner`; None leaves the owner as it
-        is.
+        """The owner that the resource has after the edit: the edit's own or, without one, `owner`, that of the whole
+        write. None: the owner stays.
         """
         own = self.edit.owner if isinstance(self.edit, Put) else None
         return owner if own is None else own
 
     def changes(self, resource: Resource | None, owner: str | None) -> bool:
-        """Whether this edit changes the resource that is stored; None: none is."""
+        """Whether this edit makes a difference to the stored resource (None: none is stored). `owner`: that of the
+        whole write.
+        """
         owner = self.owner(owner)
         present = is_present(resource)
         if self.parsed is None:
@@ -98,14 +104,16 @@ class Prepared:
         return not same_content or (owner is not None and owner != resource.owner)
 
     def graded(self, policy: ContentPolicy) -> "Prepared":
-        """A copy of the edit, with findings about dangerous content graded by the environment's policy."""
+        """A copy of the edit in which findings about dangerous content are errors, warnings or notes as `policy`
+        says.
+        """
         if self.parsed is None:
             return self
         return replace(self, parsed=replace(self.parsed, findings=graded(self.parsed.findings, policy)))
 
     def outcome(self, resource: Resource | None) -> EditedResource:
-        """The result of the edit: whether the resource is created, updated or deleted, and the number of the new
-        revision.
+        """What the edit does to the stored resource (None: none is stored): created, updated or deleted, with the
+        number of the new revision.
         """
         word, name = self.key
         number = (resource.counter if resource is not None else 0) + 1
@@ -116,12 +124,13 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a set of edits: whose it is, whether it is all they have, and what it was made against.
+    """The conditions of a write of resources.
 
-    `owner` becomes the owner of what is put; None leaves owners as they are. `prune` also deletes what this owner has
-    and no edit names. `base_generation`: the state that was looked at; resources written since then are a conflict.
-    `strict` refuses references of what is put to what is not there (`strictness`). `overrides_hold`: for the way back,
-    which leads into a hold and on to another epoch (decisions U5).
+    `owner`: the owner of what is written; None leaves owners as they are.
+    `prune`: also delete what this owner has and no edit names.
+    `base_generation`: the generation that the writer looked at; Conflict where resources were written since then.
+    `strict`: refuse references to resources that do not exist (`strictness`).
+    `overrides_hold`: write although the environment is on hold; only for rollbacks and undos (decisions U5).
     """
 
     owner: str | None = None
@@ -136,7 +145,9 @@ NO_TERMS: Final = Terms()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The edits that make a difference, with the resources that are stored now and the findings."""
+    """What a write would do. `effective`: the edits that make a difference; `current`: the stored rows of the resources
+    that are edited; `orphans` and `sizes`: findings about deleted names still in use, and about types that grow large.
+    """
 
     effective: tuple[Prepared, ...]
     current: dict[Key, Resource]
@@ -145,12 +156,12 @@ class Plan:
 
     @property
     def outcomes(self) -> tuple[EditedResource, ...]:
-        """The result of each edit, in order."""
+        """What each edit does to its resource, in order: created, updated or deleted, with the revision's number."""
         return tuple(edit.outcome(self.current.get(edit.key)) for edit in self.effective)
 
     def owners_moved(self, owner: str | None) -> tuple[OwnerMoved, ...]:
-        """The owner of each resource before and after a write of this owner, where that differs or the resource is
-        deleted: whoever makes a name again may make it another owner's.
+        """The owner before and after the write of each resource whose owner changes or that is deleted. `owner`: that
+        of the whole write.
         """
         found = []
         for edit in self.effective:
@@ -165,14 +176,14 @@ class Plan:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Warnings and notes about the resources that are written, about deleted ones that are needed, and about types
-        that grow large.
+        """Warnings and notes about the resources that are written, about deleted ones that are still referred to, and
+        about types that grow large.
         """
         said = (finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
         return (*said, *self.orphans, *self.sizes)
 
     def prospect(self, environment_key: str) -> Prospect:
-        """The part of the plan by which clients could lose anything: only deletions."""
+        """What clients could lose by the planned edits: the names that are deleted."""
         gone = frozenset(edit.key for edit in self.effective if edit.parsed is None)
         if not gone:
             return Prospect(environment_key)
@@ -181,8 +192,8 @@ class Plan:
 
 
 def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:
-    """Prepare the edits as far as that needs no look at the environment. Raises InputInvalid: a name edited twice,
-    prune without owner; and KeysForeign: secrets would be sealed with keys that nobody else has.
+    """Prepare edits as far as that needs no look at the database. Raises InputInvalid (a name edited twice, prune
+    without owner), and KeysForeign where secrets would be encrypted under keys that no other process has.
     """
     if terms.prune and not terms.owner:
         raise InputInvalid(
@@ -197,7 +208,7 @@ def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[
 
 def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -> Plan:
     """The difference that these edits make to the environment as it is now. Raises Conflict, NotFound,
-    PreconditionFailed and InputInvalid (too many resources, references to nothing).
+    PreconditionFailed and InputInvalid (content not allowed, too many or too large resources, references to nothing).
     """
     if environment.hold_reason and not terms.overrides_hold:
         raise Conflict(
@@ -230,7 +241,7 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -
 
 
 def is_present(resource: Resource | None) -> bool:
-    """Whether the resource exists now; the row of a deleted one stays for its counter."""
+    """Whether the resource exists now. A deleted one has a row, too, which keeps counting its revisions."""
     return resource is not None and not resource.deleted
 
 
@@ -298,8 +309,8 @@ def _current_resources(environment: Environment, keys: Iterable[Key]) -> dict[Ke
 
 
 def _check_expectation(prepared: Prepared, resource: Resource | None) -> None:
-    """Check If-Match and If-None-Match again, under the lock (RFC 9110 section 13.1; texts.md section 4). Raises
-    PreconditionFailed.
+    """Check the condition of the edit (If-Match, If-None-Match) again, now that the environment is locked (RFC 9110
+    section 13.1; texts.md section 4). Raises PreconditionFailed, and NotFound for a resource to delete.
     """
     word, name = prepared.key
     edit = prepared.edit
@@ -328,7 +339,7 @@ def _holds(expect: Expectation, number: int, present: bool) -> bool:
 
 
 def _check_content(environment: Environment, effective: Sequence[Prepared]) -> None:
-    """Raise InputInvalid for content that the environment refuses, whoever parsed it (reliability threat 20)."""
+    """Raise InputInvalid for content that the environment's policy does not allow (reliability threat 20)."""
     findings = tuple(finding for edit in effective if edit.parsed is not None for finding in edit.parsed.findings)
     if has_errors(findings):
         raise InputInvalid(
@@ -339,7 +350,9 @@ def _check_content(environment: Environment, effective: Sequence[Prepared]) -> N
 def _check_sizes(
     environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]
 ) -> tuple[Finding, ...]:
-    """The warnings about types that grow large. Raises InputInvalid where clients could not take the state."""
+    """Warnings about types that grow large. Raises InputInvalid where a response with all of a type would be too large
+    for clients.
+    """
     before = {
         edit.key: resource.head.size
         for edit in effective
@@ -353,8 +366,8 @@ def _check_sizes(
 
 
 def _check_count(environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]) -> None:
-    """Raise InputInvalid when a change adds resources beyond the limit; an environment over a lowered limit can still
-    be changed and emptied.
+    """Raise InputInvalid when the edits add resources beyond the limit. Edits that add none pass even where a lowered
+    limit is exceeded already.
     """
     outcomes = [edit.outcome(current.get(edit.key)).action for edit in effective]
     added = outcomes.count("created") - outcomes.count("deleted")

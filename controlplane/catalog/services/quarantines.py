@@ -39,13 +39,13 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     consent: Consent = NO_CONSENT,
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Put this revision into quarantine: its last proven one is served instead. Where there is none, it is withheld
-    from the kinds of clients that refuse it, or, unless some client acknowledged it, from everybody. `refused_by`: by
-    kind, the marks of those that refused it (`client_mark`). A second call changes nothing but whom it is withheld
-    from. `undoes`: the change that this takes back.
+    """Put this revision into quarantine: the last proven one is served instead. Where there is none, nothing is served
+    to the kinds of clients that refuse it or, if no client ever acknowledged it, to anybody.
 
-    Raises NotFound, Conflict when a newer revision took its place meanwhile, and LossRefused where nothing would be
-    served of it any more to connected clients.
+    `refused_by`: by kind of client, the hashes (`client_mark`) of those that refused it. `undoes`: the change that this
+    write takes back. For a revision in quarantine already, only `refused_by` is added to. Raises NotFound, Conflict
+    when a newer revision took its place meanwhile, and LossRefused where connected clients would have nothing of it any
+    more.
     """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
@@ -91,8 +91,8 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
 
 
 def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -> Prospect:
-    """The part of this quarantine by which clients could lose anything: the name, where no older revision is served
-    instead and some client acknowledged this one; a revision that nobody ever acknowledged nobody has.
+    """What clients could lose by this quarantine: the name, where no older revision can be served instead and some
+    client acknowledged this one. A revision that no client acknowledged takes nothing from anybody.
     """
     stands_in = Resource.objects.filter(pk=row.resource_id, proven__isnull=False).exists()
     if stands_in or not RevisionProof.objects.filter(revision=row).exists():
@@ -116,10 +116,11 @@ def quarantine_refused(
     refused_by: Mapping[str, Iterable[str]],
     joining: Collection[str],
 ) -> bool:
-    """Note that more clients refuse a revision in quarantine; whether that says anything new. Raises NotFound.
+    """Note that more clients refuse a revision in quarantine; returns whether that was news. Raises NotFound.
 
-    `joining`: the kinds of which so many clients refuse it that it may be withheld from them too. The kind of another
-    client is only what it says of itself, and is not believed (N4).
+    `refused_by`: by kind of client, the hashes (`client_mark`) of those that refuse it. `joining`: the kinds that may
+    be added to those that do not get it; another kind is only what a client says of itself, and one is not believed
+    (N4).
     """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
@@ -148,11 +149,11 @@ def _add_refusers(
 
 @transaction.atomic(durable=True)
 def quarantine_probed(*, environment_key: str, word: str, name: str, version: str, kind: str, mark: str) -> bool:
-    """Note that a client that was let try a content in quarantine acknowledged it; whether that says anything new.
+    """Note that a client that was let try content in quarantine acknowledged it; returns whether that was news.
 
-    Its kind gets the content again, and where every kind that refused it has taken it since, the quarantine ends.
-    `mark` is that of its verified identity; an identity that refused it says nothing by taking it. Raises NotFound for
-    an unknown environment.
+    Clients of its `kind` get the content again, and once every kind that refused it has taken it, the quarantine ends.
+    `mark`: the hash (`client_mark`) of the client's verified identity; one that refused the content does not count.
+    Raises NotFound for an unknown environment.
     """
     environment = environment_lock(key=environment_key)
     quarantine = (
@@ -196,8 +197,8 @@ def quarantine_release(
     request_id: str = "",
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Release this revision from quarantine, so that it is served again. A second call changes nothing. `undoes`: the
-    change that this takes back. Raises NotFound.
+    """Release this revision from quarantine, so that it is served again; does nothing for one that is not in
+    quarantine. `undoes`: the change that this write takes back. Raises NotFound.
     """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
@@ -242,19 +243,18 @@ def _release(
 
 
 def _rebuild(row: Revision, environment: Environment, message: str) -> None:
-    """Start a change so that the environment is built again: what is served of a revision in quarantine differs from
-    now on, though nobody edited anything.
+    """Start a change without edits, so that the environment is built again: what is served of a revision in quarantine
+    differs from now on.
     """
     _touch(row, environment)
     change_start(environment=environment, kind=ChangeKind.QUARANTINE, actor=SYSTEM, message=message[:1000])
 
 
 def proofs_record(*, proven: Iterable[ProvenContent]) -> int:
-    """Store that clients acknowledged these contents; how many revisions were newly proven.
+    """Store that clients acknowledged these contents; returns how many revisions no client had acknowledged before.
 
-    A proof counts for every revision of the resource with this content, and makes the newest proven one that is in no
-    quarantine the resource's fallback. It is no change: what is served does not depend on it until something is
-    quarantined.
+    A proof counts for every revision of the resource with this content. The newest proven revision that is in no
+    quarantine becomes the one to fall back to. This is no change: what is served depends on it only in a quarantine.
     """
     by_environment: dict[str, list[ProvenContent]] = {}
     for item in proven:
@@ -306,10 +306,10 @@ def _advance_fallback(proven: list[Revision], environment: Environment) -> None:
 
 
 def _choose_fallback(resource: Resource) -> None:
-    """Make the newest proven revision that is in no quarantine the resource's fallback.
+    """Let the resource fall back to its newest proven revision that is in no quarantine.
 
-    Some clients may have acknowledged what others refuse: while that is out of service it is no fallback, and the one
-    before it is. A revision from before a deletion is no fallback.
+    Some clients may have acknowledged what others refuse: while that is in quarantine, the proven revision before it
+    counts. A revision from before a deletion never does.
     """
     revisions = Revision.objects.filter(resource=resource)
     deletion = revisions.filter(blob=None).order_by("-number").values_list("number", flat=True).first() or 0
@@ -319,7 +319,7 @@ def _choose_fallback(resource: Resource) -> None:
 
 
 def _touch(row: Revision, environment: Environment) -> None:
-    """Mark the resource as one that the next build has to read again."""
+    """Have the next build read the resource of this revision again."""
     Resource.objects.filter(pk=row.resource_id).update(touched=environment.generation + 1)
 
 

@@ -25,10 +25,11 @@ def resource_restore(  # noqa: PLR0913 - what one request may say of it
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Make the content of `revision` current again, under today's rules and policies; secrets come back with it.
+    """Store the content of `revision` as the resource's next revision, if today's rules and policies allow it; secrets
+    come back with it.
 
-    No change when it is current already. Raises NotFound, InputInvalid (the revision is a deletion, or is refused
-    today, with every finding), and what `change_apply` raises.
+    Makes no change when that content is current already. Raises NotFound, InputInvalid with every finding (the revision
+    is a deletion, or not allowed today), and what `change_apply` raises.
     """
     parsed = _parsed(environment_key, kind, name, revision)
     return change_apply(
@@ -42,7 +43,9 @@ def resource_restore(  # noqa: PLR0913 - what one request may say of it
 
 
 def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedResource | Refused:
-    """The content of an earlier revision parsed under the rules of today, its secrets included."""
+    """Parse the content of an earlier revision, secrets included, by the rules of today. `word` is the type's; `ttl_ms`
+    the revision's time to live in milliseconds.
+    """
     tree = to_json_with_secrets(blob_plaintext(blob), xds_name=name, ttl_ms=ttl_ms)
     return parse(Manifest(tree), Expected(word, name), now=timezone.now())
 

@@ -20,14 +20,18 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Resealed:
-    """How many secrets were sealed anew, and the addresses of those that no key of the ring opens."""
+    """How many secrets were encrypted anew (`moved`), and the addresses of those that no key of this process opens
+    (`lost`).
+    """
 
     moved: int
     lost: tuple[str, ...]
 
 
 def secrets_foreign() -> int:
-    """The number of secrets that were sealed by a key which is not configured, as they say themselves. One query."""
+    """The number of secrets that are encrypted under a key that is not configured, by the key's id in front of them.
+    One query.
+    """
     ring = key_ring()
     marks = Blob.objects.filter(kind=BlobKind.SECRET.value).annotate(
         mark=Substr("data", 1, MARK_BYTES, output_field=BinaryField())
@@ -37,7 +41,7 @@ def secrets_foreign() -> int:
 
 
 def secrets_reseal() -> Resealed:
-    """Seal anew, under the first key, every secret that is under an older one."""
+    """Encrypt anew, under the first key, every secret that is under an older one."""
     ring = key_ring()
     moved, last = 0, ""
     lost: list[str] = []

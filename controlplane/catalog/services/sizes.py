@@ -25,16 +25,19 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SizeFindings:
-    """Findings about the size of states after a change: `errors` refuse the change, `warnings` are told with it."""
+    """Findings about how large the responses of a type grow by a change: with any `errors` the change is refused;
+    `warnings` are told with it.
+    """
 
     errors: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
 
 
 def sizes_after(environment: Environment, *, before: Mapping[Key, int], after: Mapping[Key, int]) -> SizeFindings:
-    """Judge a change by the sizes, in bytes, of the resources it touches; what is absent has none.
+    """Judge a change by how large the environment gets. `before` and `after`: the size in bytes of each resource that
+    the change writes; one that does not exist is left out.
 
-    Only what grows is judged: an environment over a lowered limit can still be changed and emptied.
+    Only growth is judged: an environment that exceeds a lowered limit can still be changed and emptied.
     """
     limit: int = settings.PARLEY.limits.sotw_state_bytes
     errors: list[Finding] = []
@@ -66,7 +69,7 @@ def _stored(environment: Environment, kind: ResourceType) -> int:
 
 
 def _largest(environment: Environment, kind: ResourceType, before: Mapping[Key, int], after: Mapping[Key, int]) -> str:
-    """The largest resources of this type after the change, in words: those to make smaller."""
+    """The largest resources of this type after the change, in words, for whoever has to make something smaller."""
     rows = Resource.objects.filter(environment=environment, type=kind.word, deleted=False)
     stored = rows.order_by("-head__size", "name").values_list("name", "head__size")[: _MAX_SHOWN + len(before)]
     untouched = [(name, size) for name, size in stored if (kind.word, name) not in before]

@@ -19,7 +19,9 @@ _BATCH = 500
 def refuse_missing(
     environment: Environment, *, put: Mapping[EntryKey, ParsedResource], deleted: Collection[EntryKey]
 ) -> None:
-    """Raise InputInvalid with every reference of a written resource to a name that does not exist after these edits."""
+    """Raise InputInvalid with every reference of a written resource (`put`) to a name that does not exist after the
+    edits.
+    """
     needs = {key: places for key, parsed in put.items() if (places := needs_of(parsed))}
     wanted = {target for places in needs.values() for target in places} - put.keys()
     kept = {key for key in _present(environment, wanted) if key not in deleted}
@@ -44,8 +46,6 @@ def _present(environment: Environment, keys: Collection[EntryKey]) -> Iterator[E
 
 
 def _in_xdstp(environment: Environment) -> Iterator[EntryKey]:
-    """The keys of the environment's xdstp names. Read only when needed: a reference by an xdstp name that does not
-    exist is rare.
-    """
+    """The type and name of each xdstp name that exists in the environment."""
     rows = Resource.objects.filter(environment=environment, deleted=False, name__startswith=XDSTP)
     yield from rows.values_list("type", "name").iterator()

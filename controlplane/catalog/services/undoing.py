@@ -34,7 +34,7 @@ from xdscore.schema import Refused
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A revision that the change wrote, and the one before it where that held something."""
+    """A revision that a change wrote (`row`), and the revision `before` it; None where there was no resource."""
 
     row: Revision
     before: Revision | None
@@ -59,7 +59,7 @@ class _Written:
 
 
 def resources_undo_way(*, change: Change) -> Way:
-    """What undoing this change of resources would do now, and what stands in the way."""
+    """What undoing this change of resources would do now, or everything that stands in its way."""
     way = resources_way([each.value for each in _written(change)])
     columns = columns_of(change.undo)
     if columns is None or Environment.objects.get(pk=change.environment_id).hold_reason != columns.after["hold_reason"]:
@@ -76,11 +76,11 @@ def resources_undo(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Undo a change of resources: make every one what the change found, all or none; owners and a hold that it set go
-    back where they are still as it left them. `through_hold`: a hold does not stand in the way.
+    """Undo a change of resources: make each what it was before the change, all or none. An owner, or a hold, that the
+    change set is put back too, unless it was set again since. `through_hold`: undo although the environment is on hold.
 
-    Raises Conflict naming each resource that was written since, by whom and in which change; InputInvalid when what was
-    there is refused by the rules of today, with every finding; and what `change_apply` raises.
+    Raises Conflict naming each resource that was written since, by whom and in which change; InputInvalid with every
+    finding when the earlier content is not allowed today; and what `change_apply` raises.
     """
     written = _written(change, contents=True)
     resources_way([each.value for each in written]).go(undoes.change)
@@ -99,7 +99,9 @@ def resources_undo(
 
 
 def settings_undo_way(*, change: Change, columns: Columns) -> Way:
-    """What undoing this change of an environment's settings would do now, and what stands in the way."""
+    """What undoing this change of an environment's settings would do now, or everything that stands in its way.
+    `columns`: what the change wrote.
+    """
     row = Environment.objects.get(pk=change.environment_id)
     now = {column: getattr(row, column) for column in columns.after}
     moved = {column for column, value in columns.after.items() if now[column] != value}
@@ -107,7 +109,7 @@ def settings_undo_way(*, change: Change, columns: Columns) -> Way:
 
 
 def settings_before(*, change: Change, columns: Columns) -> tuple[EnvironmentPolicy, EnvironmentPolicy]:
-    """The environment's policy as it is now, and as it would be with these settings of the change undone."""
+    """The environment's policy as it is now, and as it would be with the columns that the change wrote put back."""
     row = Environment.objects.get(pk=change.environment_id)
     now = environment_state(row).policy
     for column, value in columns.before.items():
@@ -124,8 +126,8 @@ def settings_undo(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Undo a change of an environment's settings: give it those that the change found, and leave the others as they
-    are. Raises Conflict naming each setting that was changed since, by whom and in which change, and LossRefused.
+    """Undo a change of an environment's settings: put back the columns that it wrote, and leave the others. Raises
+    LossRefused, and Conflict naming each setting that was changed since, by whom and in which change.
     """
     settings_undo_way(change=change, columns=columns).go(undoes.change)
     now, before = settings_before(change=change, columns=columns)
@@ -181,7 +183,7 @@ def _edits(change: Change, written: Iterable[_Written]) -> list[Edit]:
 
 
 def _last_changes(change: Change, columns: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-    """The author and id of the last change after this one that wrote each column, by column."""
+    """For each of these columns that was written after this change: the author and id of the last change that did."""
     wanted = set(columns)
     found: dict[str, tuple[str, str]] = {}
     if not wanted:

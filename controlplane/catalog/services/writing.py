@@ -22,8 +22,8 @@ _MAX_MESSAGE_CHARS = 1_000  # the column
 
 
 def environment_lock(*, key: str) -> Environment:
-    """Lock the environment's row and read it: always the first lock a write takes, so that writes never deadlock.
-    Raises NotFound.
+    """Lock the environment's row and read it: the first lock of every write, so that two writes never wait for each
+    other. Raises NotFound.
 
     On SQLite the transaction itself is the lock (IMMEDIATE, dependencies.md 6).
     """
@@ -47,11 +47,15 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     request_id: str = "",
     loss: Loss = NOTHING_LOST,
 ) -> Change:
-    """Start the change that the following writes belong to, at the environment's next generation; once it is committed
-    it is in the log, and the builder is hinted. `back_to`: the generation that a rollback goes back to. `undo`: what
-    takes it back, where its revisions and access edits do not tell (`catalog.undoing`). `undoes`: the change that it
-    takes back, which its message names. `loss`: what connected clients lose by it. `reason`: why, in the words of
-    whoever writes; it stands behind `message`, which says what was written and gives way where both are too long.
+    """Create the change that the following writes belong to, at the environment's next generation. Once the transaction
+    commits, the change is logged and workers are hinted to build.
+
+    `message`: what is written; `reason`: why, in the words of whoever writes. Together they are the change's message,
+    in which `message` is cut where both are too long.
+    `back_to`: of a rollback, the generation to go back to.
+    `undo`: the values that take the change back, where revisions and access edits do not hold them (`catalog.undoing`).
+    `undoes`: the change that this one takes back.
+    `loss`: what connected clients lose by it.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
@@ -85,7 +89,9 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
 
 
 def _message(what: str, why: str) -> str:
-    """The message of a change, for lists of changes: what was written, then why, within the longest message."""
+    """The message of a change, for lists of changes: what was written, then why; cut to the most characters that a
+    message may have.
+    """
     if not why:
         return what
     room = max(_MAX_MESSAGE_CHARS - len(why) - 2, 0)
@@ -93,7 +99,7 @@ def _message(what: str, why: str) -> str:
 
 
 def _tell(change: Change, environment_key: str) -> None:
-    """Log that the change was saved, with the ids by which later log lines name it."""
+    """Log that the change was saved, with the ids of the change and its request."""
     log.info(
         "change.saved",
         environment=environment_key,

@@ -30,7 +30,7 @@ _RULE: Final = re.compile(r"\b([Rr]ule \d{1,18})\b(?=(?:[^']*'[^']*')*[^']*$)")
 @register.simple_tag
 @lru_cache(maxsize=256)  # a long table has the same few hundreds of times
 def icon(name: str) -> SafeString:
-    """An icon of the sprite. It is decoration, so a word must stand beside it."""
+    """The SVG of an icon, by its name in the sprite. Screen readers skip it, so a word must stand beside it."""
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("vendor/icons.svg"), name
     )
@@ -38,7 +38,7 @@ def icon(name: str) -> SafeString:
 
 @register.simple_tag
 def state(value: object, label: str = "") -> SafeString:
-    """A badge for a state: icon, word and colour."""
+    """A badge with icon, word and colour for a key of `states.LOOKS`; `label` replaces the word."""
     return _badge(str(value.value if isinstance(value, Enum) else value), label)
 
 
@@ -52,7 +52,7 @@ def _badge(key: str, label: str) -> SafeString:
 
 @register.simple_tag
 def moment(value: datetime | None, *, brief: bool = False) -> SafeString:
-    """A time, relative and absolute; `brief` shows the absolute one only as a tooltip."""
+    """A time in words ("3 minutes ago") and as date and time; with `brief`, date and time only as a tooltip."""
     if value is None:
         return format_html('<span class="quiet">{}</span>', "never")
     utc = value.astimezone(UTC)
@@ -65,7 +65,7 @@ def moment(value: datetime | None, *, brief: bool = False) -> SafeString:
 
 @register.simple_tag
 def copy(text: str, label: str = "Copy") -> SafeString:
-    """A button that copies a text; shown only where scripts run."""
+    """A button that copies a text to the clipboard; browsers without scripts do not show it."""
     return format_html(
         '<button type="button" class="btn btn-sm btn-copy" data-copy="{}" hidden>{}<span>{}</span></button>',
         text,
@@ -76,25 +76,27 @@ def copy(text: str, label: str = "Copy") -> SafeString:
 
 @register.filter
 def diff_lines(text: str) -> Sequence[DiffLine]:
-    """The lines of a unified difference, each with its kind."""
+    """The lines of a unified difference; each says whether it is added, removed or the same."""
     return lines_of(text)
 
 
 @register.filter
 def short(identifier: object) -> str:
-    """The first part of a UUID or hash: enough to tell two apart by eye."""
+    """The first part of a UUID or hash, by which people tell two apart."""
     return str(identifier)[:8]
 
 
 @register.simple_tag(takes_context=True)
 def current_path(context: template.Context) -> str:
-    """The path of this page with its query."""
+    """The path of the page that is shown, with its query."""
     return str(context["request"].get_full_path())
 
 
 @register.simple_tag(takes_context=True)
 def author(context: template.Context, name: str) -> SafeString:
-    """The author of something: for who administers the environment, a token's name leads to the token."""
+    """The name of who did something. Where it is a token's, and the reader administers the environment, a link to the
+    token.
+    """
     token = name.removeprefix("token:")
     if token == name or not context.get("may_administer"):
         return format_html('<b class="foreign">{}</b>', visible(name))
@@ -104,8 +106,8 @@ def author(context: template.Context, name: str) -> SafeString:
 
 @register.simple_tag
 def rules_linked(text: object, environment_key: str) -> SafeString:
-    """A sentence of ours, in which "rule 1" becomes a link. What stands in quotes is written by others, and becomes
-    none.
+    """A sentence of Parley in which "rule 1" becomes a link to the rule. Not within quotes, where texts of others
+    stand.
     """
     rules = reverse("access", args=[environment_key])
     parts = _RULE.split(visible(text))
@@ -116,7 +118,7 @@ def rules_linked(text: object, environment_key: str) -> SafeString:
 
 @register.filter
 def visible(text: object) -> str:
-    """A text written by others, with every character escaped that acts on a reader: controls, and what turns the
-    direction.
+    """A text written by others in which control characters, and characters that turn the direction of text, are
+    escaped.
     """
     return escape(str(text), keep="\n\t")

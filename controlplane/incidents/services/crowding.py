@@ -104,7 +104,7 @@ class Crowds:
         self._of(environment)[incident.opened_by] -= 1
 
     def add(self, environment: EnvironmentState, refusal: Refusal, taken: Taken) -> None:
-        """Keep an refusal that did not fit, for the shared incident."""
+        """Keep a refusal that did not fit, for the shared incident."""
         crowd = self._crowd(environment, refusal.word, refusal.family)
         crowd.taken.extend(taken)
         crowd.moments.extend(nack.at for nack, _ in taken)

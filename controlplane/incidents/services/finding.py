@@ -1,4 +1,4 @@
-"""Finds the incident that an refusal belongs to: one fault is one incident for people, whoever says it and how."""
+"""Finds the incident that a refusal belongs to: one fault is one incident for people, whoever says it and how."""
 
 from collections.abc import Iterable
 
@@ -28,7 +28,7 @@ class Finder:
             self._known.update(rows.values_list("fingerprint", flat=True))
 
     def incident_of(self, environment: EnvironmentState, refusal: Refusal) -> Incident | None:
-        """The incident that an refusal continues; None where a new one is to be opened. Locked until the transaction
+        """The incident that a refusal continues; None where a new one is to be opened. Locked until the transaction
         ends.
 
         The revision that is refused comes first: what is proven goes on in whatever unresolved incident is about it,

@@ -25,7 +25,7 @@ from xdscore.evidence import Evidence
 from xdscore.resource_types import by_word
 
 # Bounds on what one text may make (reliability N8).
-MAX_GUILTY = 50
+MAX_CULPRITS = 50
 MAX_SUSPECTS = 100
 
 
@@ -99,12 +99,12 @@ class Reader:
         that are too many to be told apart, one that names them all.
         """
         found = self._blame(nack)
-        if not found.guilty:
+        if not found.culprits:
             return (self._unnamed(nack, found.confidence, found.suspects[:MAX_SUSPECTS]),)
-        guilty = found.guilty[:MAX_GUILTY]
-        names = frozenset(escape(name, keep="\n\t") for name, _ in guilty)
-        named = tuple(self._named(nack, found.confidence, content, names) for content in guilty)
-        beyond = found.guilty[MAX_GUILTY:][:MAX_SUSPECTS]
+        culprits = found.culprits[:MAX_CULPRITS]
+        names = frozenset(escape(name, keep="\n\t") for name, _ in culprits)
+        named = tuple(self._named(nack, found.confidence, content, names) for content in culprits)
+        beyond = found.culprits[MAX_CULPRITS:][:MAX_SUSPECTS]
         return (*named, self._crowded(nack, beyond)) if beyond else named
 
     def _named(self, nack: NackView, confidence: Confidence, content: NamedVersion, names: frozenset[str]) -> Refusal:

@@ -19,7 +19,8 @@ from controlplane.clients.clock import database_now
 from controlplane.common.errors import Busy, Conflict, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
 from controlplane.notify.catalogue import KINDS, Severity
-from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.channel_kinds import Addressed, ChannelKind
+from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.sealing import secret_make, secret_seal
 from controlplane.notify.services.sending import Sent, send
 from controlplane.notify.targets import Target, TargetRefusedError, allowed_address, shown_target, target_of
@@ -70,7 +71,7 @@ _samples = _Samples()
 
 @transaction.atomic(durable=True)
 def channel_create(*, wanted: NewChannel, actor: Principal, request_id: str = "") -> tuple[Channel, str]:
-    """Create a channel; its row and, of a webhook, the secret it signs with, which is shown only now.
+    """Create a channel; its row and, where its kind signs, the secret it signs with, which is shown only now.
 
     Raises InputInvalid for a target nobody may send to, and Conflict for a name that is taken.
     """
@@ -86,7 +87,7 @@ def channel_create(*, wanted: NewChannel, actor: Principal, request_id: str = ""
         environments=list(wanted.environments),
         kinds=list(wanted.kinds),
     )
-    secret = secret_make() if wanted.kind is ChannelKind.WEBHOOK else ""
+    secret = secret_make() if wanted.kind.facts.signed else ""
     if secret:
         secret_seal(channel, secret)
     channel.save(force_insert=True)
@@ -137,11 +138,11 @@ def _check(wanted: NewChannel) -> None:
     unknown = sorted(set(wanted.kinds) - KINDS.keys())
     if unknown:
         raise InputInvalid(f"'{unknown[0]}' is no kind of notification. Kinds are: {', '.join(KINDS)}.")
-    if wanted.kind is ChannelKind.MAIL:
+    if wanted.kind.facts.addressed is Addressed.MAIL:
         try:
             validate_email(wanted.target)
         except ValidationError:
-            raise InputInvalid("The target of a mail channel must be one mail address.") from None
+            raise InputInvalid(f"The target of a {wanted.kind} channel must be one mail address.") from None
         return
     try:
         _check_literal(target_of(wanted.target))

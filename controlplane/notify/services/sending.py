@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -16,7 +16,8 @@ from django.core.mail import EmailMessage, get_connection
 
 from controlplane.clients.foreign_text import one_line
 from controlplane.database.waiting_outside import before_waiting_outside
-from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Delivery, Notification
 from controlplane.notify.reaching import Deadline, addresses_of, connected, tls_context
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.targets import TargetRefusedError, allowed_address, target_of
@@ -41,21 +42,10 @@ def send(delivery: Delivery, *, timestamp: int) -> Sent:
     raises for what the other side does; never follows a redirect. Raises RuntimeError within a transaction.
     """
     before_waiting_outside()
-    channel, notification = delivery.channel, delivery.notification
     milliseconds = settings.PARLEY.limits.delivery_timeout_ms
     deadline = Deadline(milliseconds / 1_000)
     try:
-        if channel.kind == ChannelKind.MAIL:
-            return _mail(channel, notification, str(delivery.public_id), deadline)
-        if channel.kind == ChannelKind.SLACK:
-            return _post(channel.target, json.dumps(slack_body(notification)).encode(), {}, deadline)
-        body = json.dumps(webhook_body(notification, str(delivery.public_id))).encode()
-        headers = {
-            TIMESTAMP: str(timestamp),
-            SIGNATURE: signature(channel_secret(channel), timestamp, body),
-            DELIVERY: str(delivery.public_id),
-        }
-        return _post(channel.target, body, headers, deadline)
+        return SENDERS[ChannelKind(delivery.channel.kind)](delivery, timestamp, deadline)
     except TargetRefusedError as error:
         return Sent(False, str(error))
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -91,26 +81,56 @@ def slack_body(notification: Notification) -> Mapping[str, object]:
     """The JSON object that Slack takes, and others read too. Its three control characters are escaped, so that no
     client's text makes a link or calls a channel.
     """
-    said = f"*{_slack(notification.title)}*\n{_slack(notification.text)}\n{_slack(notification.link)}"
+    said = f"*{_escaped(notification.title)}*\n{_escaped(notification.text)}\n{_escaped(notification.link)}"
     return {"text": said, "unfurl_links": False}
 
 
-def _slack(text: str) -> str:
+def _escaped(text: str) -> str:
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("*", "\u2217").replace("`", "'")
 
 
-def _mail(channel: Channel, notification: Notification, delivery: str, deadline: Deadline) -> Sent:
+def _webhook(delivery: Delivery, timestamp: int, deadline: Deadline) -> Sent:
+    number = str(delivery.public_id)
+    body = json.dumps(webhook_body(delivery.notification, number)).encode()
+    headers = {
+        TIMESTAMP: str(timestamp),
+        SIGNATURE: signature(channel_secret(delivery.channel), timestamp, body),
+        DELIVERY: number,
+    }
+    return _post(delivery.channel.target, body, headers, deadline)
+
+
+def _slack(delivery: Delivery, _: int, deadline: Deadline) -> Sent:
+    return _post(delivery.channel.target, json.dumps(slack_body(delivery.notification)).encode(), {}, deadline)
+
+
+def _mail(delivery: Delivery, _: int, deadline: Deadline) -> Sent:
     if settings.PARLEY.mail is None:
         return Sent(False, "There is no mail server: set PARLEY_MAIL_URL.")
+    notification = delivery.notification
     body = f"{notification.text}\n\n{notification.link}\n"
     subject = " ".join(f"[{notification.environment or 'parley'}] {notification.title}".split())
     with get_connection(deadline=deadline) as connection:
         message = EmailMessage(
-            subject, body, to=[channel.target], connection=connection, headers={"Message-ID": f"<{delivery}@parley>"}
+            subject,
+            body,
+            to=[delivery.channel.target],
+            connection=connection,
+            headers={"Message-ID": f"<{delivery.public_id}@parley>"},
         )
         message.send()
     return Sent(True, "accepted by the mail server")
+
+
+SENDERS: Mapping[ChannelKind, Callable[[Delivery, int, Deadline], Sent]] = {
+    ChannelKind.WEBHOOK: _webhook,
+    ChannelKind.SLACK: _slack,
+    ChannelKind.MAIL: _mail,
+}
+"""How each kind of channel is spoken to: a delivery, the Unix time and a deadline in, what its receiver said out. What
+each raises is what `send` takes for a try that failed.
+"""
 
 
 def _post(url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline) -> Sent:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from controlplane.config.home import Home, private_replace
 from controlplane.config.loading import Config
-from controlplane.config.values import AdsAuth
 from controlplane.ops.supervisor.programs import ROOT
 
 
 def prepared(config: Config, home: Home) -> bool:
     """Whether this home was prepared by this code."""
-    wanted = [home.admin_token, *([home.client_token] if config.ads_auth is AdsAuth.TOKEN else [])]
+    wanted = [home.admin_token, *([home.client_token] if config.ads_auth.facts.tokens else [])]
     if config.database is not None or not all(file.exists() for file in wanted):
         return False
     try:

@@ -156,7 +156,7 @@ class Malice(RuleBasedStateMachine):
                 suspects=[(m.name, m.content.version) for m in fact.suspects],
                 evidence=fact.evidence,
             )
-            blamed = {(fact.kind.word, *content) for content in (*found.guilty, *found.suspects)}
+            blamed = {(fact.kind.word, *content) for content in (*found.culprits, *found.suspects)}
             assert blamed <= self.received, "N2: never blame what was not received"
             for served in (everybody, {}):
                 answers = Answers(1, {MALLORY: everybody[MALLORY]}, {}, served, proven=False, age_s=1e9)

@@ -7,7 +7,6 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from adsserver.config import AuthMode
 from adsserver.engine.session import Session
 from adsserver.limits import budgets as counting
 from adsserver.limits.budgets import Budget
@@ -16,6 +15,7 @@ from adsserver.running import server
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import ADS, NODE, Client, cluster, connect, until
+from xdscore.auth_modes import AuthMode
 from xdscore.callers import CallerKey
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE

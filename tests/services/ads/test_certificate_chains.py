@@ -13,9 +13,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtensionOID, NameOID
 
-from adsserver.config import AuthMode, TlsFiles
+from adsserver.config import TlsFiles
 from adsserver.identity.identification import WITHDRAWN
-from tests.support.ads import Running, config, raw_call, running
+from tests.support.ads import Running, raw_call, running_mtls
 from tests.support.ads_client import Client
 from tests.support.certificates import Authority, replace_file, server_files
 from tests.support.figures import measured
@@ -38,9 +38,7 @@ def files(tmp_path: Path) -> TlsFiles:
 
 @pytest.fixture
 async def run(files: TlsFiles) -> AsyncIterator[Running]:
-    settings = config(auth=AuthMode.MTLS, tls=files, trust_domains=frozenset({"td.example"}))
-    async with running(settings) as started:
-        started.publish()
+    async with running_mtls(files) as started:
         yield started
 
 

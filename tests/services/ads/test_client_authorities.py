@@ -8,10 +8,10 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
-from adsserver.config import AuthMode, TlsFiles
+from adsserver.config import TlsFiles
 from adsserver.identity.identification import WITHDRAWN
 from tests.services.ads.test_mtls import PAY, _channel, _served, connect
-from tests.support.ads import Running, config, running
+from tests.support.ads import Running, running_mtls
 from tests.support.certificates import Authority, replace_file, server_files
 
 
@@ -27,9 +27,7 @@ def files(tmp_path: Path, old: Authority) -> TlsFiles:
 
 @pytest.fixture
 async def run(files: TlsFiles) -> AsyncIterator[Running]:
-    settings = config(auth=AuthMode.MTLS, tls=files, trust_domains=frozenset({"td.example"}))
-    async with running(settings) as started:
-        started.publish()
+    async with running_mtls(files) as started:
         yield started
 
 

@@ -23,13 +23,14 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 from prometheus_client import generate_latest
 
-from adsserver.config import AuthMode, TlsFiles
+from adsserver.config import TlsFiles
 from adsserver.ports import FleetClient, Reader, ResourceStatus, SyncState
 from tests.services.ads.test_methods import kind_served_by, named
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import Client
 from tests.support.certificates import Authority, server_files
 from xdscore.access import AccessTable, Effect, Rule
+from xdscore.auth_modes import AuthMode
 from xdscore.client_groups import ClientGroup
 from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.limits import Limits

@@ -2,10 +2,11 @@
 
 import pytest
 
-from adsserver.config import AdsConfigError, AuthMode, TlsFiles, host_and_port
+from adsserver.config import AdsConfigError, TlsFiles, host_and_port
 from adsserver.identity.identification import NodeError, UnauthenticatedError, first_node, same_node, spiffe_identity
 from adsserver.wire.discovery import NodeFacts
 from tests.support.ads import config
+from xdscore.auth_modes import AuthMode
 
 DOMAINS = frozenset({"td.example"})
 

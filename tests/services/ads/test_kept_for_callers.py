@@ -9,12 +9,12 @@ import grpc
 import pytest
 from envoy.config.core.v3 import base_pb2
 
-from adsserver.config import AuthMode
 from adsserver.limits.budgets import Budgets
 from tests.services.ads.test_budgets import MIB, as_identity, requests
 from tests.services.ads.test_paces import GOOD, Clock, two_callers
 from tests.support.ads import config, running
 from tests.support.ads_client import NODE, cluster, connect, until
+from xdscore.auth_modes import AuthMode
 from xdscore.callers import CallerKey
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT

@@ -17,13 +17,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from envoy.service.discovery.v3 import discovery_pb2
 from structlog.testing import capture_logs
 
-from adsserver.config import AdsConfigError, AuthMode, TlsFiles
+from adsserver.config import AdsConfigError, TlsFiles
 from adsserver.identity.callers import SWEEP_PERIOD_S
 from adsserver.identity.identification import WITHDRAWN
 from adsserver.identity.tls import Certificates
 from adsserver.running.server import AdsServer
 from tests.services.ads.test_methods import METHODS
-from tests.support.ads import Running, config, raw_call, running
+from tests.support.ads import Running, mtls, raw_call, running_mtls
 from tests.support.ads_client import Client
 from tests.support.certificates import MINUTE, Authority, replace_file, server_files, write_pair
 from tests.support.figures import measured
@@ -47,9 +47,7 @@ def files(tmp_path: Path, authority: Authority) -> TlsFiles:
 
 @pytest.fixture
 async def run(files: TlsFiles) -> AsyncIterator[Running]:
-    settings = config(auth=AuthMode.MTLS, tls=files, trust_domains=frozenset({"td.example"}))
-    async with running(settings) as started:
-        started.publish()
+    async with running_mtls(files) as started:
         yield started
 
 
@@ -281,10 +279,9 @@ async def test_tls__key_of_another_certificate_at_start__one_sentence(files: Tls
 
 async def test_tls__unreadable_file_at_start__one_sentence(files: TlsFiles, run: Running) -> None:
     files.key.unlink()
-    settings = config(auth=AuthMode.MTLS, tls=files, trust_domains=frozenset({"td.example"}))
     shared = run.server._shared
 
-    server = AdsServer(settings, run.catalogue.contents, run.facts, run.fleet, shared.metrics)
+    server = AdsServer(mtls(files), run.catalogue.contents, run.facts, run.fleet, shared.metrics)
 
     with pytest.raises(AdsConfigError, match=r"The TLS file '.*server.key' cannot be read: No such file"):
         server.bind()

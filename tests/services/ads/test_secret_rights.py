@@ -16,11 +16,12 @@ from envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from envoy.service.discovery.v3 import discovery_pb2
 from google.protobuf.message import Message
 
-from adsserver.config import AuthMode, TlsFiles
+from adsserver.config import TlsFiles
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import ADS, NODE, Client, cluster
 from tests.support.certificates import Authority, server_files
 from xdscore.access import AccessTable, Effect, Rule
+from xdscore.auth_modes import AuthMode
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.environment_choice import Selector
 from xdscore.resource_types import SECRET

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from adsserver.config import AuthMode
 from controlplane.clients.bootstraps import Node, Variant, envoy_bootstrap, grpc_bootstrap, grpc_variables
 from controlplane.config.loading import Config, load
 from tests.services.ads.test_real_clients import http_get, until, web
@@ -25,6 +24,7 @@ from tests.support.grpc_client import Outcome, grpc_client
 from tests.support.ports import free_ports
 from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
 from xdscore.access import AccessTable, Effect, Rule
+from xdscore.auth_modes import AuthMode
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.environment_choice import EnvironmentChoice, Selector
 

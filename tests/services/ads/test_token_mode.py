@@ -12,13 +12,13 @@ from envoy.service.discovery.v3 import discovery_pb2
 from envoy.service.status.v3 import csds_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from adsserver.config import AuthMode
 from adsserver.identity import callers
 from adsserver.ports import Reader
 from tests.services.ads.test_methods import METHODS
 from tests.support.ads import Running, config, raw_call, running
 from tests.support.ads_client import ADS, Client, cluster, until
 from xdscore.access import AccessTable, Effect
+from xdscore.auth_modes import AuthMode
 from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT

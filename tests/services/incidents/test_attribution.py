@@ -24,7 +24,7 @@ def envoy_says(*names: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "suspects", "confidence", "guilty", "left"),
+    ("text", "suspects", "confidence", "culprits", "left"),
     [
         (envoy_says("b"), (A, B, C), Confidence.NAMED_IN_TEXT, (B,), ()),
         (envoy_says("a", "c"), (A, B, C), Confidence.NAMED_IN_TEXT, (A, C), ()),
@@ -37,24 +37,24 @@ def test_blame__what_changed_and_what_the_text_says__decide(
     text: str,
     suspects: tuple[tuple[str, str], ...],
     confidence: Confidence,
-    guilty: tuple[tuple[str, str], ...],
+    culprits: tuple[tuple[str, str], ...],
     left: tuple[tuple[str, str], ...],
 ) -> None:
     found = blame(type_url=CLUSTER.url, text=text, resources=(A, B, C), suspects=suspects)
 
-    assert (found.confidence, found.guilty, found.suspects) == (confidence, guilty, left)
+    assert (found.confidence, found.culprits, found.suspects) == (confidence, culprits, left)
 
 
 def test_blame__text_names_only_what_was_acknowledged_before__does_not_count() -> None:
     found = blame(type_url=CLUSTER.url, text=envoy_says("a"), resources=(A, B, C), suspects=(B, C))
 
-    assert (found.confidence, found.guilty, found.suspects) == (Confidence.ONE_OF, (), (B, C))
+    assert (found.confidence, found.culprits, found.suspects) == (Confidence.ONE_OF, (), (B, C))
 
 
 def test_blame__suspect_that_was_not_in_the_response__is_dropped() -> None:
     found = blame(type_url=CLUSTER.url, text="no", resources=(A, B), suspects=(B, ("victim", "v9")))
 
-    assert (found.confidence, found.guilty) == (Confidence.ONE_OF, (B,))
+    assert (found.confidence, found.culprits) == (Confidence.ONE_OF, (B,))
 
 
 def test_blame__response_of_one__is_not_called_named() -> None:
@@ -66,7 +66,7 @@ def test_blame__response_of_one__is_not_called_named() -> None:
         evidence=Evidence.ONLY_CHANGE,
     )
 
-    assert (found.confidence, found.guilty) == (Confidence.ONLY_CHANGE, (A,))
+    assert (found.confidence, found.culprits) == (Confidence.ONLY_CHANGE, (A,))
 
 
 def test_blame__name_that_is_escaped_in_the_stored_text__is_found_by_its_place() -> None:
@@ -76,13 +76,13 @@ def test_blame__name_that_is_escaped_in_the_stored_text__is_found_by_its_place()
     found = blame(type_url=CLUSTER.url, text=stored, resources=(A, turned), suspects=(A, turned))
 
     assert "\u202e" not in stored
-    assert found.guilty == (turned,)
+    assert found.culprits == (turned,)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample['client']} {sample['case']}"[:60])
 def test_blame__real_texts_as_they_are_stored__never_blame_the_innocent(sample: dict[str, object]) -> None:
     names = [name or "" for name in sample["resource_names_in_order"]]  # type: ignore[attr-defined]
-    guilty = {name or "" for name in sample["truly_invalid"]}  # type: ignore[attr-defined]
+    culprits = {name or "" for name in sample["truly_invalid"]}  # type: ignore[attr-defined]
     resources = tuple((name, "v1") for name in dict.fromkeys(names))
     text = nack_text(str(sample["message"]), secret=False, held=NO_SECRETS, max_bytes=4096)
 
@@ -90,7 +90,7 @@ def test_blame__real_texts_as_they_are_stored__never_blame_the_innocent(sample: 
         type_url=URLS.get(str(sample["type"]), CLUSTER.url), text=text, resources=resources, suspects=resources
     )
 
-    assert {name for name, _ in found.guilty} <= guilty | {""} or len(resources) == 1
+    assert {name for name, _ in found.culprits} <= culprits | {""} or len(resources) == 1
 
 
 names = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=12)
@@ -103,8 +103,8 @@ def test_blame__whatever_is_said__only_what_was_in_the_response(
 ) -> None:
     found = blame(type_url=LISTENER.url, text=text, resources=resources, suspects=suspects)
 
-    assert set(found.guilty) | set(found.suspects) <= set(resources) & set(suspects)
-    assert found.guilty or found.confidence in {Confidence.ONE_OF, Confidence.UNKNOWN}
+    assert set(found.culprits) | set(found.suspects) <= set(resources) & set(suspects)
+    assert found.culprits or found.confidence in {Confidence.ONE_OF, Confidence.UNKNOWN}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_blame__server_knows_the_culprit__text_that_names_another_changes_nothin
 ) -> None:
     found = blame(type_url=CLUSTER.url, text=envoy_says("a"), resources=(A, B, C), suspects=(B,), evidence=evidence)
 
-    assert (found.confidence, found.guilty) == (confidence, (B,))
+    assert (found.confidence, found.culprits) == (confidence, (B,))
 
 
 def test_confidence__seen_again_less_surely__stays_as_sure_as_it_was() -> None:

@@ -26,7 +26,8 @@ from controlplane.incidents.services.judging import incidents_judge
 from controlplane.incidents.services.pruning import incidents_prune
 from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
 from controlplane.journal.models import AuditEvent
-from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.services.expanding import notifications_expand
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.facts import rejected

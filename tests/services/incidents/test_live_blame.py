@@ -230,7 +230,7 @@ def blamed(rejections: list[Rejected]) -> set[Key]:
             suspects=[(member.name, member.content.version) for member in each.suspects],
             evidence=each.evidence,
         )
-        found |= {(each.kind.word, name) for name, _ in verdict.guilty}
+        found |= {(each.kind.word, name) for name, _ in verdict.culprits}
     return found
 
 

@@ -14,7 +14,8 @@ from controlplane.config.values import WebhookAllow
 from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
-from controlplane.notify.models import ChannelKind, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Notification
 from controlplane.notify.services import channel_create, notify
 from controlplane.notify.services.channels import NewChannel
 from tests.services.incidents.fleet import publish, rebuild

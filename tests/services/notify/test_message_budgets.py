@@ -9,7 +9,8 @@ from pytest_django.fixtures import Settings
 
 from controlplane.database.aliases import READER
 from controlplane.journal.services import event_append
-from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.services.expanding import notifications_expand
 from controlplane.notify.services.watching import Watch
 

@@ -21,7 +21,8 @@ from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from controlplane.journal.models import DomainEvent
 from controlplane.journal.services import event_append
-from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.selectors import channel_get, delivery_list
 from controlplane.notify.services import channel_create, channel_resume, channel_test, notify
 from controlplane.notify.services.channels import NewChannel

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.principal import SYSTEM
 from controlplane.config.values import Mail, MailSecurity, WebhookAllow
 from controlplane.database.aliases import READER
-from controlplane.notify.models import ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.services import channel_create, channel_test
 from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.sending import Sent

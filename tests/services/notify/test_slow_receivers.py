@@ -20,7 +20,8 @@ from controlplane.clients.clock import database_now
 from controlplane.config.values import Mail, MailSecurity, WebhookAllow
 from controlplane.database.aliases import READER
 from controlplane.journal.services import event_append
-from controlplane.notify.models import Channel, ChannelKind, Delivery, Notification
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.services import channel_create, channel_test, deliveries_send, notifications_expand
 from controlplane.notify.services.channels import NewChannel
 from tests.support.slow_peers import Behaviour, after, drips, silent, slow_peer

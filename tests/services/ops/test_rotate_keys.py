@@ -1,30 +1,25 @@
 """Moving what is stored to a newer key, on both databases."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-
 import pytest
 from django.core.management import call_command
-from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.services import builds_sweep
-from controlplane.catalog.lasting import lasting_keys_forget
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Blob
-from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.selectors import resource_get
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
-from controlplane.config.home import encryption_keys
 from controlplane.journal.models import AuditEvent
-from controlplane.notify.models import Channel, ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.models import Channel
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.services import channel_create
 from controlplane.notify.services.channels import NewChannel
 from controlplane.ops.keys import foreign_keys_sentence
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_heads
+from tests.support.keys import FOREIGN_KEY, NEW_KEY, UseKeys
 from tests.support.manifests import cluster, parsed, tls_secret
 from tests.support.principals import somebody
 from xdscore.resource_types import SECRET
@@ -35,28 +30,6 @@ pytestmark = [
 ]
 
 DANA = somebody("dana", ADMIN_SCOPES)
-NEW, FOREIGN = bytes(range(32)), bytes(range(32, 64))
-Use = Callable[..., None]
-
-
-@pytest.fixture
-def use(settings: Settings) -> Iterator[Use]:
-    """Go on as processes started with these keys would."""
-
-    def take(*keys: bytes) -> None:
-        settings.PARLEY = replace(settings.PARLEY, encryption_keys=keys)
-        key_ring.cache_clear()
-        lasting_keys_forget()
-
-    yield take
-    key_ring.cache_clear()
-    lasting_keys_forget()
-
-
-@pytest.fixture
-def old(settings: Settings) -> bytes:
-    """The key everything was made with so far."""
-    return encryption_keys(settings.PARLEY)[0]
 
 
 def put(*trees: dict[str, object]) -> bool:
@@ -69,16 +42,18 @@ def secret() -> bytes:
     return resource_get(environment_key="default", kind=SECRET, name="key-7").any_bytes
 
 
-def test_rotate__new_key_in_front__everything_is_under_it_and_the_old_one_can_go(use: Use, old: bytes) -> None:
+def test_rotate__new_key_in_front__everything_is_under_it_and_the_old_one_can_go(
+    use_keys: UseKeys, old_key: bytes
+) -> None:
     put(cluster(), *(tls_secret(f"key-{number}", f"hunter{number}") for number in range(250)))
     before = dict(Blob.objects.filter(kind="secret").values_list("hash", "data"))
     rows = list(SnapshotRow.objects.values_list("epoch", "root_id"))
 
-    use(NEW, old)
+    use_keys(NEW_KEY, old_key)
     call_command("rotate_keys")
 
     assert not put(tls_secret("key-7", "hunter7"))  # unchanged stays unchanged: no new version on the wire (D18)
-    use(NEW)
+    use_keys(NEW_KEY)
     after = dict(Blob.objects.filter(kind="secret").values_list("hash", "data"))
     assert after.keys() == before.keys()
     assert all(bytes(after[address]) != bytes(before[address]) for address in before)
@@ -89,14 +64,16 @@ def test_rotate__new_key_in_front__everything_is_under_it_and_the_old_one_can_go
     assert AuditEvent.objects.get(verb="keys.rotated").detail == rotated
 
 
-def test_rotate__old_keys_dropped_again_and_again__unchanged_secrets_stay_unchanged(use: Use, old: bytes) -> None:
+def test_rotate__old_keys_dropped_again_and_again__unchanged_secrets_stay_unchanged(
+    use_keys: UseKeys, old_key: bytes
+) -> None:
     put(tls_secret("key-7", "hunter7"))
     blobs = set(Blob.objects.filter(kind="secret").values_list("hash", flat=True))
     kept = manifest()
-    for before, after in ((old, NEW), (NEW, FOREIGN)):
-        use(after, before)
+    for before, after in ((old_key, NEW_KEY), (NEW_KEY, FOREIGN_KEY)):
+        use_keys(after, before)
         call_command("rotate_keys")
-        use(after)
+        use_keys(after)
 
         # C31: neither a new version on the wire, nor another placeholder in anybody's files.
         assert not put(tls_secret("key-7", "hunter7"))
@@ -104,13 +81,13 @@ def test_rotate__old_keys_dropped_again_and_again__unchanged_secrets_stay_unchan
     assert set(Blob.objects.filter(kind="secret").values_list("hash", flat=True)) == blobs
 
 
-def test_rotate__secret_of_a_channel__is_under_the_new_key_too(use: Use, old: bytes) -> None:
+def test_rotate__secret_of_a_channel__is_under_the_new_key_too(use_keys: UseKeys, old_key: bytes) -> None:
     wanted = NewChannel("c", ChannelKind.WEBHOOK, "https://hooks.example.com/x", (), ())
     _made, secret = channel_create(wanted=wanted, actor=DANA)
 
-    use(NEW, old)
+    use_keys(NEW_KEY, old_key)
     call_command("rotate_keys")
-    use(NEW)
+    use_keys(NEW_KEY)
 
     assert channel_secret(Channel.objects.get()) == secret.encode()
 
@@ -119,9 +96,9 @@ def manifest() -> dict[str, object]:
     return dict(manifest_of(resource_get(environment_key="default", kind=SECRET, name="key-7")))
 
 
-def test_rotate__again__moves_nothing(use: Use, old: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rotate__again__moves_nothing(use_keys: UseKeys, old_key: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     put(tls_secret("key-7", "hunter7"))
-    use(NEW, old)
+    use_keys(NEW_KEY, old_key)
     call_command("rotate_keys")
     capsys.readouterr()
 
@@ -131,13 +108,13 @@ def test_rotate__again__moves_nothing(use: Use, old: bytes, capsys: pytest.Captu
 
 
 def test_foreign_keys__wrong_key_and_the_right_one__are_told_by_what_they_made(
-    use: Use, old: bytes, capsys: pytest.CaptureFixture[str]
+    use_keys: UseKeys, old_key: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(cluster(), tls_secret("key-7", "hunter7"), tls_secret("key-8", "hunter8"))
     wanted = NewChannel("c", ChannelKind.WEBHOOK, "https://hooks.example.com/x", (), ())
     channel_create(wanted=wanted, actor=DANA)
     well = foreign_keys_sentence()
-    use(FOREIGN)
+    use_keys(FOREIGN_KEY)
 
     with pytest.raises(SystemExit) as caught:
         call_command("prepare")
@@ -149,15 +126,15 @@ def test_foreign_keys__wrong_key_and_the_right_one__are_told_by_what_they_made(
         "Made with keys that are not configured: 2 secrets, 1 secret of a channel, 1 snapshot. Nobody can open" in told
     )
     assert "add the missing keys behind the first one of PARLEY_ENCRYPTION_KEYS" in told
-    use(FOREIGN, old)
+    use_keys(FOREIGN_KEY, old_key)
     assert (well, foreign_keys_sentence()) == ("", "")
 
 
 def test_rotate__key_that_is_missing__says_so_and_makes_nothing_genuine(
-    use: Use, old: bytes, capsys: pytest.CaptureFixture[str]
+    use_keys: UseKeys, old_key: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(tls_secret("key-7", "hunter7"))
-    use(NEW, FOREIGN)
+    use_keys(NEW_KEY, FOREIGN_KEY)
 
     with pytest.raises(SystemExit) as caught:
         call_command("rotate_keys")
@@ -165,5 +142,5 @@ def test_rotate__key_that_is_missing__says_so_and_makes_nothing_genuine(
     assert caught.value.code == 1
     assert "Left behind" in capsys.readouterr().err
     assert not any(head.genuine for head in snapshot_heads())
-    use(old)
+    use_keys(old_key)
     assert b"hunter7" in secret()

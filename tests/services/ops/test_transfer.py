@@ -29,12 +29,12 @@ from controlplane.config.loading import load
 from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from controlplane.journal.models import AuditEvent
-from controlplane.notify.models import ChannelKind
+from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.services.channels import NewChannel, channel_create
 from controlplane.ops.backups import BackupError, backup_restore
 from controlplane.ops.transfer.copying import tables
 from tests.services.incidents.fleet import DANA, Fleet, held, publish
-from tests.support.databases import connected_to
+from tests.support.databases import connected_to, postgresql_empty
 from tests.support.keys import ENCRYPTION_KEYS
 from tests.support.manifests import cluster, tls_secret
 from xdscore.access import Effect
@@ -128,7 +128,7 @@ def _bytes(value: object) -> object:
 def postgresql(migrated_postgresql: str, transactional_db: None) -> Iterator[str]:
     """Connected to a PostgreSQL with every table and nothing in it; its URL."""
     with connected_to(migrated_postgresql):
-        call_command("flush", verbosity=0, interactive=False)
+        postgresql_empty()
         yield migrated_postgresql
 
 

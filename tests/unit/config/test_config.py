@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.config.loading import Config, ConfigError, load
-from controlplane.config.values import AdsAuth, MailSecurity, RepeatErrors
+from controlplane.config.values import MailSecurity, RepeatErrors
+from xdscore.auth_modes import AuthMode
 
 HERE = Path("/somewhere/with a space")
 KEY = "A" * 43  # 32 zero bytes, in base64 without padding
@@ -33,7 +34,7 @@ def test_load__nothing_set__the_defaults_of_the_interface() -> None:
     assert str(config.ads_address) == "127.0.0.1:18000"
     assert str(config.metrics_address) == "127.0.0.1:9102"
     assert config.ads_workers == 1
-    assert config.ads_auth is AdsAuth.NONE
+    assert config.ads_auth is AuthMode.NONE
     assert config.public_url == "http://127.0.0.1:8000"
     assert (config.debounce_ms, config.debounce_max_ms) == (100, 2_000)
     assert config.repeat_errors is RepeatErrors.FULL_STATE
@@ -173,7 +174,7 @@ def test_auth__none_off_loopback__is_refused_unless_insecure_is_accepted(host: s
 
     assert len(found) == 1
     assert found[0].startswith("PARLEY_ADS_AUTH is none")
-    assert read(PARLEY_ADS_ADDRESS=f"{host}:18000", PARLEY_INSECURE="1").ads_auth is AdsAuth.NONE
+    assert read(PARLEY_ADS_ADDRESS=f"{host}:18000", PARLEY_INSECURE="1").ads_auth is AuthMode.NONE
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from cryptography import x509
 from adsserver.config import TlsFiles
 from adsserver.identity.tls import Certificates, server_credentials
 from controlplane.config.loading import Config, load
-from controlplane.config.values import AdsAuth
 from tests.support.compose import ROOT, compose_document, env_file, interpolated
+from xdscore.auth_modes import AuthMode
 
 METHOD = "/test.Greeter/Greet"
 
@@ -66,7 +66,7 @@ def test_environment__of_every_process__is_a_sound_configuration(prepared: Prepa
 def test_environment__of_ads__asks_clients_for_tokens_over_tls(prepared: Prepared) -> None:
     config = _config(prepared, "ads")
 
-    assert config.ads_auth is AdsAuth.TOKEN
+    assert config.ads_auth is AuthMode.TOKEN
     assert config.ads_tls is not None
     assert len(config.encryption_keys) == 1
     assert config.secret_key == ""  # sessions are web's

@@ -232,7 +232,7 @@ def test_rejected__text_of_a_megabyte__is_not_held_and_marked_as_cut() -> None:
 
     buffer.learnt(one, rejected(response, "x" * 1_000_000))
 
-    assert len(next(iter(buffer._learnt.refusals)).message) <= 2 * 4096 + 1
+    assert len(next(iter(buffer._learnt.nacks)).message) <= 2 * 4096 + 1
     flush(buffer)
     text = database.batches[0].nacks[0].text
     assert len(text.encode()) == 4096

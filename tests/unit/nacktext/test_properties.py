@@ -11,7 +11,7 @@ from tests.unit.nacktext import grammar
 from tests.unit.nacktext.grammar import CDS, EDS, LDS, RDS, Case
 from xdscore.nacktext import Dialect, attribute
 
-_IN_GRAMMAR = {
+IN_GRAMMAR = {
     "core": (grammar.core_cases(), LDS, Dialect.GRPC_CORE),
     "rust": (grammar.rust_cases(), CDS, Dialect.GRPC_RUST),
     "node": (grammar.node_cases(), LDS, Dialect.GRPC_NODE),
@@ -27,11 +27,11 @@ _IN_GRAMMAR = {
 _CUTS = ("", "...(truncated)", "...(trunc", "...(trunca...(truncated)")
 
 
-@pytest.mark.parametrize("form", _IN_GRAMMAR)
+@pytest.mark.parametrize("form", IN_GRAMMAR)
 @settings(deadline=None)
 @given(data=st.data())
 def test_attribute__text_in_the_grammar_of_a_client_and_nasty_names__is_exact(form: str, data: st.DataObject) -> None:
-    cases, type_url, dialect = _IN_GRAMMAR[form]
+    cases, type_url, dialect = IN_GRAMMAR[form]
     case = data.draw(cases)
     assume(not case.may_be_cut)
 
@@ -43,11 +43,11 @@ def test_attribute__text_in_the_grammar_of_a_client_and_nasty_names__is_exact(fo
     assert attribution.complete
 
 
-@pytest.mark.parametrize("form", _IN_GRAMMAR)
+@pytest.mark.parametrize("form", IN_GRAMMAR)
 @settings(deadline=None)
 @given(data=st.data())
 def test_attribute__text_cut_anywhere__blames_only_culprits_and_is_incomplete(form: str, data: st.DataObject) -> None:
-    cases, type_url, _ = _IN_GRAMMAR[form]
+    cases, type_url, _ = IN_GRAMMAR[form]
     case = data.draw(cases)
     kept = data.draw(st.integers(0, len(case.message)))
     mark = data.draw(st.sampled_from(_CUTS))
@@ -80,8 +80,8 @@ _pieces = st.lists(
 ).map("".join)
 _any_message = st.one_of(
     _pieces,
-    *(cases.map(lambda case: case.message) for cases, _, _ in _IN_GRAMMAR.values()),
-    st.tuples(st.one_of(*(cases for cases, _, _ in _IN_GRAMMAR.values())), _pieces).map(
+    *(cases.map(lambda case: case.message) for cases, _, _ in IN_GRAMMAR.values()),
+    st.tuples(st.one_of(*(cases for cases, _, _ in IN_GRAMMAR.values())), _pieces).map(
         lambda pair: pair[0].message + pair[1]
     ),
 )
@@ -108,7 +108,7 @@ def test_attribute__any_text__blames_only_what_was_sent_and_always_the_same(
 
 
 @settings(deadline=None)
-@given(case=st.one_of(*(cases for cases, _, _ in _IN_GRAMMAR.values())))
+@given(case=st.one_of(*(cases for cases, _, _ in IN_GRAMMAR.values())))
 def test_attribute__text_about_another_response__blames_nobody_by_a_name_it_does_not_hold(case: Case) -> None:
     others = tuple(f"other {place}" for place in range(len(case.names)))
 

@@ -7,7 +7,7 @@ import django
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from adsserver.config import AdsConfig, AuthMode, TlsFiles
+from adsserver.config import AdsConfig, TlsFiles
 from adsserver.main import serve
 from adsserver.ports import Directory
 from adsserver.running.opener import Store
@@ -38,7 +38,7 @@ def ads_config(config: Config) -> AdsConfig:
         home=config.home,
         public_url=config.public_url,
         workers=config.ads_workers,
-        auth=AuthMode(config.ads_auth.value),
+        auth=config.ads_auth,
         tls=TlsFiles(tls.certificate, tls.key, tls.client_ca) if tls is not None else None,
         trust_domains=frozenset(config.trust_domains),
         repeat_errors=config.repeat_errors is RepeatErrors.FULL_STATE,
