@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench bench-guard check test-fast test-protocol test-e2e fuzz soak lock golden codes differential openapi clean install install-dev test-search nightly api-search mutation screenshots audit release
+.PHONY: help run test demo bench bench-guard check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi clean install install-dev test-search nightly api-search mutation screenshots audit release
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -96,6 +96,9 @@ differential: install-dev  ## Ask a real Envoy about every generated mutation, n
 
 codes: install-dev  ## Write the reference page of the codes
 	$(BIN)/python scripts/codes_page.py > docs/reference/codes.md
+
+states: install-dev  ## Write the reference page of the states of a name
+	$(BIN)/python scripts/states_page.py > docs/reference/protocol-states.md
 
 openapi: install-dev  ## Write the API's schema; fails when it differs from the reviewed one
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml

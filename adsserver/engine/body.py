@@ -86,7 +86,7 @@ def body_of(named: Mapping[str, NamedContent], errors: tuple[ResourceError, ...]
 
 
 def marks_of(errors: Iterable[ResourceError]) -> int:
-    """What these entries add to the version of a state."""
+    """The sum of the marks of these errors: what they add to the version of a state (B8)."""
     return sum(mark(error.name, error) for error in errors)
 
 

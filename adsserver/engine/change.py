@@ -36,7 +36,7 @@ def members_of(view: ClientView, gains: list[Change]) -> tuple[NamedContent, ...
 
 
 def errors_of(losses: Iterable[Change]) -> tuple[ResourceError, ...]:
-    """The entries that say why."""
+    """The resource errors of a response that tells of these losses."""
     return tuple(loss.now for loss in losses if isinstance(loss.now, ResourceError))
 
 
@@ -51,7 +51,7 @@ class Room:
         self._empty = not used_bytes
 
     def takes(self, change: Change) -> bool:
-        """Whether this one fits, too; then it is in."""
+        """Whether this change fits into the response beside those before it; if so, its room is taken."""
         match change.now:
             case Content(size=size):
                 self._bytes -= size
@@ -64,6 +64,6 @@ class Room:
 
 
 def fitting(chosen: list[Change], limits: Limits) -> list[Change]:
-    """As many of these as fit into one response."""
+    """The first of these changes, as many as fit into one response."""
     room = Room(limits)
     return list(takewhile(room.takes, chosen))

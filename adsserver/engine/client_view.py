@@ -155,29 +155,29 @@ class ClientView:
 
     @property
     def total(self) -> int:
-        """The sum of the marks of all members."""
+        """The sum of the marks of all members, from which the version of the whole is made (B8)."""
         if self._total is None:
             self._total = sum(mark(name, member.content) for name, member in self.named.items())
         return self._total
 
     @property
     def known_total(self) -> int | None:
-        """That sum where it was needed before, else None."""
+        """The sum of the marks of all members if it was computed before, else None."""
         return self._total
 
     @property
     def version(self) -> str:
-        """The version of the whole, as a wildcard shows it."""
+        """The `version_info` of a response that holds all members."""
         if not self._version:
             self._version = version_text(self.total)
         return self._version
 
     def decision(self, name: str) -> Decision:
-        """The one decision about this name (architecture.md law 2)."""
+        """What the audience gets for this name, by the one decision (architecture.md law 2)."""
         return decide(self.audience, self.kind, name, self.snapshot)
 
     def collection(self, glob: Glob) -> Collection | Missing | Denied:
-        """The members of this collection, or why there are none."""
+        """The members of this collection that the audience may read, or why there are none."""
         known = self._collections.get(glob)
         if known is not None:
             return known
@@ -304,7 +304,7 @@ class ClientView:
         return self._bodies.put((subscription.wildcard, subscription.names, overlay, public_url), body)
 
     def step_from(self, earlier: "ClientView | Absent") -> Step:
-        """The way from `earlier`, or from nothing at all, to this view."""
+        """What a client that was told `earlier`, or nothing at all, has to be told to be told this view."""
         if isinstance(earlier, Absent):
             if self._from_nothing is None:
                 self._from_nothing = Step(frozenset(self.named), False, self.members, (), {}, _size(self.members))

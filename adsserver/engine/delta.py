@@ -1,68 +1,59 @@
 """Incremental xDS: how a DeltaDiscoveryRequest is read, and what a loss looks like."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from adsserver.engine.by_name import ByName
 from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import DeltaRequest, Fact, Subscribed, Violated
-from adsserver.engine.settings import EngineSettings
-from adsserver.engine.subscription import WILDCARD, Subscription, edited, legacy_wildcard
-from adsserver.engine.told import Absent, Told
+from adsserver.engine.subscription import WILDCARD, edited, legacy_wildcard
+from adsserver.engine.told import Absent
 from xdscore.errors import ResourceError, StatusCode
-from xdscore.resource_types import DeltaMissing, ResourceType
+from xdscore.resource_types import DeltaMissing
 from xdscore.snapshot import Content
 from xdscore.xdstp import glob_of
 
 
 class DeltaByName(ByName):
-    """Any type over delta."""
+    """One type on a delta stream: how a loss, a kept copy and a version are written in a DeltaDiscoveryResponse."""
 
-    __slots__ = ("_kept",)
-
-    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
-        super().__init__(kind, settings, heals=heals)
-        # By name, what the client holds although it was told an error of it after which it keeps its copy (F2).
-        self._kept: dict[str, Content] = {}
-
-    def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
-        """See the base."""
-        super().subscribe(subscription, asked)
-        self._kept = {name: copy for name, copy in self._kept.items() if subscription.covers(name)}
+    __slots__ = ()
 
     def removed_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
         """What the client holds of ours, and what it asked for and cannot have.
 
-        The latter only where the type allows it (E2, F12, F13, T10). What passes by itself takes nothing away (F14),
-        and what is withheld nothing from a client that has a copy: after INTERNAL it goes on with that (TP3, F18a).
+        The latter only where the type allows it (E2, F12, F13, T10). Not what the client goes on with.
         """
-        removed = []
-        for loss in losses:
-            held = isinstance(loss.before, Content) or loss.name in self._kept
-            code = loss.now.code if isinstance(loss.now, ResourceError) else None
-            if code is StatusCode.UNAVAILABLE or (code is StatusCode.INTERNAL and held):
-                self._kept |= {loss.name: loss.before} if isinstance(loss.before, Content) else {}
-            elif held or isinstance(loss.now, Absent) or self._is_answered_so(loss):
-                self._kept.pop(loss.name, None)
-                removed.append(loss.name)
-        return tuple(removed)
+        return tuple(loss.name for loss in losses if self._is_removed(loss))
 
-    def _copy(self, name: str, before: Told) -> Told:
-        return before if isinstance(before, Content) else self._kept.get(name, before)
+    def copy_left(self, change: Change) -> Content | None:
+        """The copy that a client goes on with, although it is told this of a name; None where there is none.
 
-    def needed(self) -> Iterator[Content]:
-        """See the base."""
-        yield from super().needed()
-        yield from (copy for copy in self._kept.values() if copy.blob)
+        What passes by itself takes nothing away (F14), and what is withheld nothing from a client that has a copy:
+        after INTERNAL it goes on with that (TP3, F18a).
+        """
+        code = change.now.code if isinstance(change.now, ResourceError) else None
+        if code is StatusCode.UNAVAILABLE or code is StatusCode.INTERNAL:
+            return change.before if isinstance(change.before, Content) else self._memory[change.name].copy
+        return None
+
+    def _is_removed(self, loss: Change) -> bool:
+        if self.copy_left(loss) is not None or (
+            isinstance(loss.now, ResourceError) and loss.now.code is StatusCode.UNAVAILABLE
+        ):
+            return False
+        has_copy = isinstance(loss.before, Content) or self._memory[loss.name].copy is not None
+        return has_copy or isinstance(loss.now, Absent) or self._is_answered_so(loss)
 
     def _is_answered_so(self, loss: Change) -> bool:
         both = self.kind.delta_missing is DeltaMissing.ENTRY_AND_REMOVAL
         return both and (loss.forced or isinstance(loss.before, Absent))
 
-    def says_gone(self, name: str, before: Told) -> bool:
-        """A resource, and a name that a client leaves under its wildcard (C7); not a collection, which has members."""
-        held = isinstance(before, Content) or name in self._kept
-        return held or (self.subscription.wildcard and glob_of(name) is None)
+    def says_gone(self, name: str, has_copy: bool) -> bool:
+        """Of a resource, and of a name that a client leaves under its wildcard (C7); not of a collection, which has
+        members.
+        """
+        return has_copy or (self.subscription.wildcard and glob_of(name) is None)
 
     def version_after(self, _changes: Iterable[Change], view: ClientView) -> str:
         """The version of the shared view; delta clients only show it to people (B10)."""
@@ -86,7 +77,7 @@ def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
 
 
 def _subscribe(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:
-    """Read the lists of a request."""
+    """Apply the lists of subscriptions of a request, and say what the client is subscribed to if that changed."""
     first, stream.asked_before = not stream.asked_before, True
     current = stream.subscription
     if not request.subscribe and not request.unsubscribe:

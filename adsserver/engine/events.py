@@ -48,7 +48,7 @@ class SotwRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeltaRequest:
-    """One DeltaDiscoveryRequest of a known type."""
+    """One DeltaDiscoveryRequest of a known type, with its lists as sent."""
 
     kind: ResourceType
     subscribe: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """The subscription of a type changed to this."""
+    """The client changed its subscription to a type: what it asks for from now on."""
 
     kind: ResourceType
     wildcard: bool

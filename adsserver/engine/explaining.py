@@ -12,7 +12,7 @@ from xdscore.errors import ResourceError
 
 
 class Explaining:
-    """The errors of one subscription at one view."""
+    """The resource errors that a full state of one subscription at one view holds, as far as they were looked up."""
 
     __slots__ = ("_ahead", "_errors", "_found", "_marks", "_settings", "subscription", "view")
 

@@ -5,11 +5,12 @@ an overlay puts the last content it acknowledged, or the last any client did, in
 that adds would also delete: where other types have something to say first, the names that go stay in it until that was
 said (D14, I4).
 
-Suspects are told apart like elsewhere (decisions C8), by full states in which part of them is new and the overlay
-stands in for the rest.
+What was refused of a name is in its state, as elsewhere (`name_state`). Suspects are told apart as elsewhere (decisions
+C8), by full states in which part of them is new and the overlay stands in for the rest.
 """
 
 from collections.abc import Iterator
+from enum import IntEnum
 from operator import itemgetter
 
 from adsserver.engine.body import EMPTY_BODY, Body, Overlay, marks_of
@@ -17,6 +18,9 @@ from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.explaining import Explaining
 from adsserver.engine.ledger import Entry
+from adsserver.engine.memory import Memory
+from adsserver.engine.name_state import Event
+from adsserver.engine.refusals import is_refused, stand_in
 from adsserver.engine.rejection import Group, Resends, halves, named_by
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import WILDCARD, Subscription
@@ -28,22 +32,30 @@ from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
 
+class StateDue(IntEnum):
+    """Why a state is due although the client was told it before; the later ones include the earlier."""
+
+    NOTHING = 0
+    # B12: what the client has of a refused response is unknown, so that even a state that was sent before is news.
+    MEND = 1
+    # F17a: the client may have dropped what it had acknowledged of what it refused.
+    HEAL = 2
+
+
 class FullState(SubStream):
-    """One full-state type over SotW."""
+    """One type on a SotW stream whose responses hold everything that is subscribed to: LDS or CDS."""
 
     __slots__ = (
         "_acknowledged_body",
         "_asked",
         "_assembled",
+        "_due",
         "_explaining",
         "_guessed",
-        "_heal_due",
-        "_loose",
-        "_refused",
+        "_memory",
         "_resends",
         "_told",
         "_told_view",
-        "_unsure",
     )
 
     def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
@@ -56,26 +68,22 @@ class FullState(SubStream):
         self._explaining: Explaining | None = None
         # Names that wait for an answer; "*" when the wildcard does.
         self._asked: frozenset[str] = frozenset()
-        # What the client has of a rejected response is unknown (B12): a state has to be sent, even one that was sent
-        # before.
-        self._unsure = False
-        # The client may have dropped what it had acknowledged of what it refused: that is due to be sent again (F17a).
-        self._heal_due = False
-        # Names of rejected responses that the client may hold, although it acknowledged nothing of them (B12).
-        self._loose: set[str] = set()
-        # By name: versions this client refused, remembered while the view still shows one of them.
-        self._refused: dict[str, frozenset[str]] = {}
+        self._due = StateDue.NOTHING
+        self._memory = Memory(settings.public_url)
         self._resends = Resends(settings.limits.isolation_resends)
         # A single suspect that only the fleet's experience speaks against: it may turn out to be innocent.
         self._guessed: Group = ()
 
     @property
     def dirty(self) -> bool:
-        """Whether there may be something to write."""
-        return self._told_view is not self.view or bool(self._asked) or self._must_send or bool(self._resends)
+        """Whether there may be a response to write; cheap, and true a little too often."""
+        return self._told_view is not self.view or bool(self._asked or self._due or self._resends)
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
-        """See the base. Any added name is answered with the full state (C1, D4), even when it is empty (D3)."""
+        """The client is subscribed to this from now on, and waits for an answer about the names in `asked`.
+
+        Any added name is answered with the full state (C1, D4), even when it is empty (D3).
+        """
         gained = {WILDCARD} if subscription.wildcard and not self.subscription.wildcard else set()
         wanted = subscription.names | ({WILDCARD} if subscription.wildcard else set())
         self.subscription = subscription
@@ -84,13 +92,13 @@ class FullState(SubStream):
         self._told = self._told.restricted_to(subscription)
         self._acknowledged_body = self._acknowledged_body.restricted_to(subscription)
         # B7: a change of the subscription is one of the three reasons to send refused content again.
-        self._refused = {name: versions for name, versions in self._refused.items() if subscription.covers(name)}
+        self._memory.forget_unless(subscription.covers)
 
     def send_again(self, names: frozenset[str]) -> None:
         """Nothing: the repeated ask of B7 and the re-send of I3 concern types that come in parts."""
 
     def make(self, now: float, *, gently: bool) -> Entry | Later:
-        """The full state, when it is asked for or adds something."""
+        """The next response that answers the client or adds something: the full state."""
         view = self.view
         if isinstance(view, Absent) or not self.dirty:
             return NOTHING
@@ -99,14 +107,14 @@ class FullState(SubStream):
         return self._added(view, desired, now, gently=gently) if desired is not None else Later(now)
 
     def _added(self, view: ClientView, desired: Body, now: float, *, gently: bool) -> Entry | Later:
-        departed = {name for name in self._loose if name not in view.named}
+        departed = [name for name in self._memory.doubted if name not in view.named] if self._memory else []
         if departed:
-            self._loose -= departed
-            self._unsure = True
+            self._memory.each(departed, Event.DEPARTED)
+            self._mend()
         target = desired.transition_from(self._told, view.lets_go_gently).gentle if gently else desired
         if not self._fits(target):
             return NOTHING
-        if not self._asked and not self._must_send and target.version == self._told.version:
+        if not self._asked and not self._due and target.version == self._told.version:
             if desired.version == target.version:
                 self._told, self._told_view = desired, view
                 return self._resend_group(view)
@@ -117,7 +125,7 @@ class FullState(SubStream):
         return self._respond(view, target, settled=target is desired)
 
     def take_away(self, now: float) -> Entry | Later:
-        """The full state without what the client no longer gets."""
+        """The next response that takes something away: the full state without what the client no longer gets."""
         view = self.view
         if isinstance(view, Absent) or self.subscription.empty:
             return NOTHING
@@ -131,10 +139,8 @@ class FullState(SubStream):
             return Later(due_s)
         return self._respond(view, desired, settled=True)
 
-    @property
-    def _must_send(self) -> bool:
-        """Whether a state is due although the client was told it before."""
-        return self._unsure or self._heal_due
+    def _mend(self) -> None:
+        self._due = max(self._due, StateDue.MEND)
 
     def _fits(self, body: Body) -> bool:
         """Whether clients can read it: gRPC refuses larger messages, and a full state cannot be split (F23, F24).
@@ -173,11 +179,11 @@ class FullState(SubStream):
             changed=self._changed_by(body, view),
             errors=(*errors, *farewells) if farewells else errors,
             push=not self._asked,
-            heal=self._heal_due and body.version == self._acknowledged_body.version,
+            heal=self._due is StateDue.HEAL and body.version == self._acknowledged_body.version,
             body=body,
         )
         self._asked = frozenset()
-        self._unsure = self._heal_due = False
+        self._due = StateDue.NOTHING
         self._told = body
         if settled:
             self._told_view = view
@@ -202,26 +208,26 @@ class FullState(SubStream):
     def _changed_by(self, body: Body, view: ClientView) -> tuple[NamedContent, ...]:
         """What the client may take for new or different: also what it rejected, whichever part of that it applied."""
         changed = body.transition_from(self._told, view.lets_go_gently).changed
-        if not self._loose:
+        if not self._memory:
             return changed
-        known = {member.name for member in changed}
-        return changed + tuple(m for m in body.resources if m.name in self._loose and m.name not in known)
+        doubted = set(self._memory.doubted).difference(member.name for member in changed)
+        return changed + tuple(m for m in body.resources if m.name in doubted)
 
     def _overlay(self, view: ClientView) -> Overlay:
         """What stands in for content this client refused, as long as the view still shows that content (F17)."""
         overlay: list[tuple[str, Content | Absent]] = []
-        for name, refused in sorted(self._refused.items()):
-            member = view.named.get(name)
-            if member is None or member.content.version not in refused:
-                del self._refused[name]
-                # Who drops what it refuses (A88's fail_on_data_errors) has no copy left: it needs even a state that is
-                # what it acknowledged before.
-                self._unsure |= member is not None and bool(refused)
+        refusals = sorted(self._memory.refusals.items(), key=itemgetter(0)) if self._memory else []
+        for name, state in refusals:
+            if not is_refused(view, name, state):
+                self._memory.happens(name, Event.FIXED)
+                if name in view.named:
+                    # Who drops what it refuses (A88's fail_on_data_errors) has no copy left: it needs even a state
+                    # that is what it acknowledged before.
+                    self._mend()
                 continue
             # What the client has, or is about to have, comes before what others have.
             held = _content(self._acknowledged_body.named.get(name)), _content(self._told.named.get(name))
-            usable = (c for c in (*held, view.proven(name)) if isinstance(c, Content) and c.version not in refused)
-            overlay.append((name, next(usable, ABSENT)))
+            overlay.append((name, stand_in((*held, view.proven(name)), state.refused)))
         # What the client acknowledged it keeps until there is something newer, or it must not have it (F18a): absence
         # would delete it (D1).
         copies = self._acknowledged_body.named
@@ -229,20 +235,22 @@ class FullState(SubStream):
         return tuple(sorted(overlay, key=itemgetter(0)))
 
     def needed(self) -> Iterator[Content]:
-        """See the base."""
-        at_rest = self.ledger.idle and not self._refused and self._told_view is self.view
+        """Content that the client acknowledged and may be sent again, whether or not a snapshot still has it."""
+        at_rest = self.ledger.idle and self._told_view is self.view and not self._memory.refusals
         members = () if at_rest else self._acknowledged_body.resources
         return (member.content for member in members)
 
     def _acknowledged(self, entry: Entry) -> None:
         if not entry.passed:
-            self._loose.clear()
+            if self._memory:
+                self._memory.each(self._memory.doubted, Event.ACKNOWLEDGED)
             # Of a resource that the client asks for no longer, its ACK says nothing.
             self._acknowledged_body = entry.body.restricted_to(self.subscription)
-        for name, member in entry.body.named.items() if self._refused else ():
-            if member.content.version in self._refused.get(name, ()):
+        for name, state in self._memory.refusals.items() if self._memory else ():
+            member = entry.body.named.get(name)
+            if member is not None and member.content.version in state.refused:
                 # It was suspected with others, and turns out to be good.
-                self._refused[name] -= {member.content.version}
+                self._memory.happens(name, Event.CLEARED, version=member.content.version)
                 self._told_view = ABSENT
 
     def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
@@ -259,22 +267,26 @@ class FullState(SubStream):
         named = named_by(self.kind, entry, changed, nack)
         suspects = named or self._unproven(changed) or changed
         self._look_closer(entry, suspects, guessed=not named and len(changed) > 1)
+        last = entry.body is self._told
+        blamed = Event.NACKED if last else Event.NACKED_LATE
         for member in suspects:
             if self.subscription.covers(member.name):
-                self._refused[member.name] = self._refused.get(member.name, frozenset()) | {member.content.version}
-        if entry.body is not self._told:
+                self._memory.happens(member.name, blamed, version=member.content.version, acknowledged=ABSENT)
+        if not last:
             self._told_view = ABSENT
         elif changed:
             # Otherwise what it refuses are our errors, or nothing new: said again, that would be refused again (F8).
             guilty = {member.name for member in suspects}
+            innocent = [member.name for member in changed if member.name not in guilty]
             gone = acknowledged.keys() - entry.body.named.keys()
             self._told = self._acknowledged_body
             self._told_view = ABSENT
             had = any(member.name in acknowledged for member in suspects)
-            self._heal_due = self.heals and had and not self._resends.awaited
             # The innocent of the response may not have been applied; after a decode failure nothing is (law 1).
-            self._unsure = any(member.name not in guilty for member in changed) or bool(gone)
-            self._loose |= {member.name for member in changed}
+            self._due = StateDue.MEND if innocent or gone else StateDue.NOTHING
+            if self.heals and had and not self._resends.awaited:
+                self._due = StateDue.HEAL
+            self._memory.each(innocent, Event.IN_COMPANY)
         return suspects
 
     def _had(self, entry: Entry, name: str) -> Told:  # noqa: ARG002  a response is the whole state
@@ -282,7 +294,7 @@ class FullState(SubStream):
 
     @property
     def _heals_next(self) -> bool:
-        return self._heal_due
+        return self._due is StateDue.HEAL
 
     def _unproven(self, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
         """What no client ever acknowledged is suspected before what others use.
@@ -307,15 +319,14 @@ class FullState(SubStream):
     def _resend_group(self, view: ClientView) -> Entry | Later:
         """The full state with the next group of suspects in it; what they are added to was acknowledged before."""
         while group := self._resends.next_group():
-            refused = {name: view.named[name].content.version for name in group if name in view.named}
-            refused = {name: version for name, version in refused.items() if version in self._refused.get(name, ())}
+            refused = [name for name in group if is_refused(view, name, self._memory[name])]
             if refused and not self.ledger.idle:
                 return NOTHING
             self._resends.drop_group()
             if refused:
                 self._resends.count()
-                for name, version in refused.items():
-                    self._refused[name] -= {version}
+                for name in refused:
+                    self._memory.happens(name, Event.CLEARED, version=view.named[name].content.version)
                 while (body := self._desired(view)) is None:
                     pass
                 entry = self._respond(view, body, settled=True)

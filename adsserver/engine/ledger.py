@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def contents(self) -> Mapping[str, Content]:
-        """The content sent, by name."""
+        """The content that this response held, by resource name."""
         if self._contents is None:
             self._contents = {member.name: member.content for member in self.resources}
         return self._contents
@@ -70,12 +70,12 @@ class Ledger:
 
     @property
     def outstanding(self) -> tuple[Entry, ...]:
-        """Every response without an answer, oldest first."""
+        """The responses that the client has not answered, oldest first."""
         return tuple(self._outstanding.values())
 
     @property
     def idle(self) -> bool:
-        """Whether every response was answered."""
+        """Whether the client answered every response."""
         return not self._outstanding
 
     @property
@@ -84,7 +84,7 @@ class Ledger:
         return min((entry.sent_at_s for entry in self._outstanding.values() if not entry.passed), default=inf)
 
     def is_outstanding(self, nonce: str) -> bool:
-        """Whether the response of this nonce waits for an answer."""
+        """Whether the response with this nonce was sent and not yet answered."""
         return nonce in self._outstanding
 
     def sent(self, entry: Entry, nonce: str, now: float) -> None:
@@ -108,7 +108,7 @@ class Ledger:
         return entry
 
     def newest_with(self, name: str) -> Entry | None:
-        """The last unanswered response that held this resource."""
+        """The last unanswered response that held a resource of this name; None when there is none."""
         for entry in reversed(self._outstanding.values()):
             if name in entry.contents:
                 return entry
@@ -122,7 +122,7 @@ class Ledger:
         return max(self.answer_due_s(), max(due, default=0.0))
 
     def answer_due_s(self) -> float:
-        """From when on an answer to the client may be written."""
+        """When a response that the client asked for may be written: at once (0), or at this time in seconds."""
         if len(self._outstanding) < self._max_outstanding:
             return 0.0
         return self._free_at(next(iter(self._outstanding.values())))

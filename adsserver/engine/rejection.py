@@ -58,7 +58,7 @@ class Resends:
         del self._groups[0]
 
     def count(self) -> None:
-        """A re-send is written."""
+        """Note that one more response re-sends suspects; a NACK allows a number of them."""
         self._left -= 1
 
 

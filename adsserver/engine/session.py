@@ -80,7 +80,7 @@ class Session:
 
     @property
     def audience(self) -> Audience:
-        """Whom the stream counts as by the rules that are current."""
+        """The audience that the client belongs to by the access rules that are current."""
         return self._audience
 
     def costly_view(self, kind: ResourceType) -> Callable[[], None] | None:

@@ -17,7 +17,7 @@ class Shared(Generic[Key, Value]):
         self._values: dict[Key, Value] = {}
 
     def get(self, key: Key) -> Value | None:
-        """The value of this key, if it is remembered."""
+        """The value that was put under this key; None if it was forgotten, or never put."""
         return self._values.get(key)
 
     def put(self, key: Key, value: Value) -> Value:

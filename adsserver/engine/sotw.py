@@ -37,7 +37,7 @@ class SotwByName(ByName):
         self._last_repeat_s = -inf
 
     def removed_by(self, _losses: Iterable[Change]) -> tuple[str, ...]:
-        """Nothing: SotW has no such field."""
+        """No name is listed as removed: a SotW response has no such field."""
         return ()
 
     def version_after(self, changes: Iterable[Change], _view: ClientView) -> str:
@@ -50,9 +50,9 @@ class SotwByName(ByName):
         return version_text(self._total + farewells)
 
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
-        """See the base."""
+        """Subscribe, and take what the client left out of the sum that is the version of its state (B8)."""
         current = self.subscription
-        left = (current.names - subscription.names) | self._standing.members_of(current.globs - subscription.globs)
+        left = (current.names - subscription.names) | self._memory.members_of(current.globs - subscription.globs)
         stay = current.names & subscription.names
         if len(left) > len(stay) and not (current.globs or subscription.globs):
             # Of 10,000 names it is counted what stays, where that is less.
@@ -63,41 +63,44 @@ class SotwByName(ByName):
         super().subscribe(subscription, asked)
         self._total += sum(mark(name, self._told(name)) - mark(name, told) for name, told in before.items())
 
-    def says_gone(self, name: str, before: Told) -> bool:  # noqa: ARG002  of no name
-        """Never: absence means nothing (D1)."""
+    def says_gone(self, name: str, has_copy: bool) -> bool:  # noqa: ARG002  of no name
+        """No name is mentioned when it is gone: in these types absence means nothing (D1)."""
         return False
 
-    def _void(self, name: str, before: Told) -> None:
+    def count_over(self, name: str, before: Told) -> None:
+        """What was told of a name, `before`, is over without a word: it is not part of the state any more (B8)."""
         self._total -= mark(name, before)
-        super()._void(name, before)
 
     def _arrive(self, view: ClientView) -> set[str]:
-        """See the base. What is over without a word is so at once: no response says it, but each has its version (I8).
+        """Stand on `view`; the names of which something may have to be told.
+
+        What is over without a word is so at once: no response says it, but each has its version (I8).
 
         Of collections that have members now, that is, and of members of which there is nothing to say any more.
         """
-        new = self._standing.view is not view
+        new = self._memory.view is not view
         names = super()._arrive(view)
         subscription = self.subscription
         if not new or not subscription.globs:
             return names
+        viewer = self._viewer()
         plain = subscription.names.difference(glob.name for glob in subscription.globs)
-        return {name for name in names if name in plain or self._look_at(view, name) is not None}
+        return {name for name in names if name in plain or self._look_at(view, viewer, name) is not None}
 
     def ask_again(self, now: float) -> None:
         """The client repeats a request that it had acknowledged: it waits for the resources again (B7)."""
         # A collection that has members is answered by them.
-        members = frozenset(self._standing.members_of(self.subscription.globs))
+        members = frozenset(self._memory.members_of(self.subscription.globs))
         self._repeated = self._unsaid(self.subscription.names, members) | members
         self._repeat_due_s = min(self._repeat_due_s, max(now, self._last_repeat_s + REPEAT_PAUSE_S))
 
     @property
     def dirty(self) -> bool:
-        """Whether there may be something to write."""
+        """Whether there may be a response to write; cheap, and true a little too often."""
         return self._repeat_due_s < inf or super().dirty
 
     def make(self, now: float, *, gently: bool) -> Entry | Later:
-        """See the base."""
+        """The next answer or addition; a repeated request is answered like a new one, once its pause is over (B7)."""
         if self._repeat_due_s <= now:
             self._repeat_due_s, self._last_repeat_s = inf, now
             self.send_again(self._repeated)
@@ -114,7 +117,7 @@ class SotwByName(ByName):
     def _unsaid(self, names: frozenset[str], said: Collection[str]) -> frozenset[str]:
         """What is left of `names`, names of collections included, once these were `said`."""
         globs = self.subscription.globs
-        answered = {glob.name for glob in globs if not self._standing.members_of((glob,)).isdisjoint(said)}
+        answered = {glob.name for glob in globs if not self._memory.members_of((glob,)).isdisjoint(said)}
         return names.difference(said, answered)
 
 

@@ -102,7 +102,7 @@ class SubStream(ABC):
 
     @abstractmethod
     def _acknowledged(self, entry: Entry) -> None:
-        """The client acknowledged this response."""
+        """Take in that the client acknowledged this response."""
 
     @abstractmethod
     def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:

@@ -45,12 +45,12 @@ def remember_marks(snapshot: Snapshot, before: Snapshot | None) -> None:
 
 
 def version_with(version: str, marks: int) -> str:
-    """The version of a state that shows this much more."""
+    """The version of a state that shows, beside what this version stands for, things of these marks."""
     return version_text(int(version, base=16) + marks)
 
 
 def version_text(total: int) -> str:
-    """The version on the wire for this sum; never empty (F7)."""
+    """The `version_info` for this sum of marks, as 32 hexadecimal digits; never empty (F7)."""
     return f"{total % _MODULUS:032x}"
 
 

@@ -19,7 +19,7 @@ _TOO_LONG = 36
 
 
 def _generated(item: pytest.Item) -> bool:
-    """Whether Hypothesis makes the test's examples; its own plugin sets the mark."""
+    """Whether the test's examples are generated; Hypothesis's plugin sets the mark for those that it makes."""
     return "hypothesis" in item.keywords
 
 

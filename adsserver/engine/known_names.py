@@ -1,0 +1,202 @@
+"""What is known of a client's names, where a response holds any part of the state: what it asked for, has and refused.
+
+Here is what requests say: subscriptions, ACKs and NACKs. `by_name` makes the responses that follow.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+
+from adsserver.engine.agenda import Agenda
+from adsserver.engine.client_view import ClientView
+from adsserver.engine.events import Nack, NamedContent
+from adsserver.engine.ledger import Entry
+from adsserver.engine.memory import Memory
+from adsserver.engine.name_state import Event
+from adsserver.engine.refusals import Suspects
+from adsserver.engine.rejection import blamed
+from adsserver.engine.settings import EngineSettings
+from adsserver.engine.subscription import Subscription, memory_of
+from adsserver.engine.substream import SubStream
+from adsserver.engine.told import ABSENT, Absent, Told, same
+from xdscore.resource_types import ResourceType
+from xdscore.snapshot import Content
+
+
+class Owed(Enum):
+    """Which answer the client waits for that is about no name in particular."""
+
+    NOTHING = "none"
+    REST = "the answer that was begun goes on in another response"
+    EVERYTHING = "it asked for everything, and is answered even if that is nothing (D3, E6)"
+
+
+class KnownNames(SubStream):
+    """One type on one stream, as far as the client said something of it: what it asked for, answered and refused."""
+
+    __slots__ = ("_agenda", "_healing", "_memory", "_owed", "_reported_bytes", "_suspects")
+
+    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
+        super().__init__(kind, settings, heals=heals)
+        self._memory = Memory(settings.public_url)
+        self._suspects = Suspects(settings.limits.isolation_resends, reverts=kind.remembers_refused)
+        # None: what there is to look at may be something else than before.
+        self._agenda: Agenda | None = None
+        self._owed = Owed.NOTHING
+        # Whether the last NACK left something open that the client had acknowledged before (F17a).
+        self._healing = False
+        # Of the names that the client said it holds, until it was told of all of them.
+        self._reported_bytes = 0
+
+    @property
+    def name_bytes(self) -> int:
+        """The memory of the names that the client made this stream remember, in bytes."""
+        return super().name_bytes + (self._reported_bytes if self._memory.moving else 0)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there may be a response to write; cheap, and true a little too often."""
+        return (
+            self._memory.view is not self.view
+            or self._owed is Owed.EVERYTHING
+            or (bool(self._memory) and self._memory.moving)
+            or bool(self._suspects.resends)
+        )
+
+    # Requests.
+
+    def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
+        """The client is subscribed to this from now on, and waits for an answer about the names in `asked`.
+
+        A name that is new was told nothing of yet; one that left is forgotten.
+        """
+        current, memory = self.subscription, self._memory
+        self._agenda = None
+        if subscription.wildcard and not current.wildcard:
+            # Whatever else the view shows was never told: stand on nothing again, apart from the names asked for so
+            # far.
+            known = current.names | memory.members_of(current.globs)
+            memory.pin(known, current)
+            memory.stand_on_nothing(but_for=known)
+            self._owed = Owed.EVERYTHING
+        if not current.wildcard:
+            members = memory.members_of(subscription.globs - current.globs)
+            memory.pin((subscription.names - current.names) | members, current)
+            # C1, C6: what the client knows of a member by its own name is an answer about the collection, too.
+            asked |= {name for name in members if memory[name].told is not ABSENT}
+            # What is on its way to the client arrives after it subscribed again, and counts for it.
+            on_the_way = {name for entry in self.ledger.outstanding for name in entry.contents}
+            new = {name for name in on_the_way if subscription.covers(name) and not current.covers(name)}
+            memory.each(new, Event.LOST_TRACK)
+        self.subscription = subscription
+        if not subscription.wildcard and self._owed is Owed.EVERYTHING:
+            self._owed = Owed.NOTHING
+        memory.each(asked, Event.ASKED)
+        if not current.names <= subscription.names or (current.wildcard and not subscription.wildcard):
+            memory.forget_unless(subscription.covers)
+
+    def holds(self, versions: Mapping[str, str]) -> None:
+        """What a client says, on a new stream, it still has of what it is subscribed to (E5)."""
+        if not versions:
+            # A new client: told everything by the step that all of them share.
+            return
+        self._agenda = None
+        memory, subscription = self._memory, self.subscription
+        if subscription.wildcard and not subscription.globs and not isinstance(self.view, Absent):
+            memory.join(self.view, subscription.names, versions)
+        else:
+            memory.report({name: version for name, version in versions.items() if subscription.covers(name)})
+        self._reported_bytes = memory_of(memory.moving_names())
+
+    def was_told(self, name: str) -> bool:
+        """Whether the client holds something of this name by our knowledge."""
+        return isinstance(self._told(name), Content)
+
+    def forget_all(self) -> None:
+        """The client asks for everything once more, whatever it was told (C6)."""
+        self._agenda = None
+        self._memory.stand_on_nothing()
+        self._owed = Owed.EVERYTHING
+
+    def send_again(self, names: frozenset[str]) -> None:
+        """Send these names once more although the client was told them (I3, B7); not what it refused."""
+        if again := {name for name in names if self.subscription.covers(name)}:
+            self._agenda = None
+            self._memory.each(again, Event.REPEATED)
+
+    def _told(self, name: str) -> Told:
+        return self._memory.told(name, self.subscription)
+
+    # Answers to responses.
+
+    def needed(self) -> Iterator[Content]:
+        """Content that the client acknowledged and may be sent again, whether or not a snapshot still has it."""
+        view, told_view = self.view, self._memory.view
+        for entry in self.ledger.outstanding:
+            yield from (copy for copy in entry.before.values() if copy.blob)
+        yield from self._memory.copies()
+        if isinstance(view, ClientView) and isinstance(told_view, ClientView) and view is not told_view:
+            yield from view.step_from(told_view).held.values()
+
+    def _acknowledged(self, entry: Entry) -> None:
+        # Of a stream at rest nothing is to be looked up: most ACKs end here, however much they are about.
+        if self._memory and self._memory.acknowledge(entry.contents):
+            self._agenda = None
+        for later in self.ledger.outstanding:
+            if later.sent_after(entry):
+                # Of a resource that the client asks for no longer, its ACK says nothing.
+                both = (
+                    name for name in entry.contents.keys() & later.contents.keys() if self.subscription.covers(name)
+                )
+                later.before.update((name, entry.contents[name]) for name in both)
+
+    def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
+        return tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))
+
+    def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
+        memory = self._memory
+        self._agenda = None
+        suspects = blamed(self.kind, entry, changed, nack)
+        for member in changed:
+            # What is on its way once more is judged by the answer to that.
+            if self._stands_on(member) and self.ledger.newest_with(member.name) is None:
+                before = entry.before.get(member.name, ABSENT)
+                memory.happens(member.name, Event.NACKED, version=member.content.version, acknowledged=before)
+        if entry.resources:
+            # B12: whether removals and errors were taken in is not known; they are said again, by themselves. Where
+            # there was nothing else to reject, they are what was rejected, and saying them again would not help (F8).
+            said = {*entry.removed, *(e.name for e in entry.errors if isinstance(self._told(e.name), Absent))}
+            gone = [name for name in said if self.subscription.covers(name)]
+            memory.each([name for name in gone if not isinstance(self._told(name), Content)], Event.LOST_TRACK)
+            memory.each([e.name for e in entry.errors if same(self._told(e.name), e)], Event.LEFT_OPEN)
+        self._suspects.plan(entry, changed, suspects)
+        lacking = self._lacking()
+        memory.each(lacking, Event.LEFT_OPEN)
+        self._healing = self.heals and bool(lacking)
+        return suspects
+
+    def _lacking(self) -> list[str]:
+        """Names of which other content has to stand in for what the client was sent last and refused (F17, F17a).
+
+        Who has a copy of its own goes on with it, unless its kind may have dropped it. Suspects that are still to be
+        told apart come again by themselves.
+        """
+        awaited = self._suspects.resends.awaited
+        return [
+            name
+            for name, state in self._memory.refusals.items()
+            if name not in awaited
+            and isinstance(told := self._told(name), Content)
+            and told.version in state.refused
+            and (self.heals or not isinstance(state.acknowledged, Content))
+        ]
+
+    def _had(self, entry: Entry, name: str) -> Told:
+        return entry.before.get(name, ABSENT)
+
+    @property
+    def _heals_next(self) -> bool:
+        return self._healing
+
+    def _stands_on(self, member: NamedContent) -> bool:
+        """Whether this is what the client was told last of a name it still asks for."""
+        return self.subscription.covers(member.name) and same(self._told(member.name), member.content)
