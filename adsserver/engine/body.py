@@ -39,7 +39,7 @@ class Body:
 
     @property
     def size(self) -> int:
-        """Its resources in a response, in bytes; the measure that changes are judged by (F24, decisions D17)."""
+        """The bytes of the resources of this state in a response, by which changes are judged (F24, decisions D17)."""
         if self._size is None:
             self._size = sum(member.content.size + FRAME_BYTES for member in self.resources)
         return self._size
@@ -56,7 +56,7 @@ class Body:
         return transition
 
     def restricted_to(self, subscription: Subscription) -> "Body":
-        """The same without what `subscription` no longer covers; itself when that is nothing."""
+        """The part of this state that `subscription` covers; this very object when that is all of it."""
         # Asked at every ACK: under a wildcard nothing is left out, and the members are not gone through.
         everything = subscription.wildcard
         named = self.named if everything else {n: m for n, m in self.named.items() if subscription.covers(n)}

@@ -243,12 +243,12 @@ class ClientView:
         return served.proven if served is not None and served.proven is not None else ABSENT
 
     def withheld_of(self, names: Container[str]) -> Iterator[str]:
-        """Those of these names that exist and may be read, but of which there is nothing to serve to this audience."""
+        """The withheld ones of `names`: they exist and may be read, and there is nothing to serve to this audience."""
         state = self.snapshot.type_state(self.kind)
         return (name for name in state.withheld if name in names and isinstance(self.decision(name), Withheld))
 
     def withholds(self, name: str) -> bool:
-        """Whether it exists and may be read, but there is nothing of it to serve to this audience."""
+        """Whether `name` is withheld: it exists and may be read, and there is nothing to serve to this audience."""
         return name in self.snapshot.type_state(self.kind).withheld and isinstance(self.decision(name), Withheld)
 
     def lets_go_gently(self, name: str) -> bool:

@@ -95,7 +95,7 @@ class FullState(SubStream):
         self._memory.forget_unless(subscription.covers)
 
     def send_again(self, names: frozenset[str]) -> None:
-        """Nothing: the repeated ask of B7 and the re-send of I3 concern types that come in parts."""
+        """Do nothing: what repeats names (a repeated request, B7; a changed cluster, I3) concerns types that come in parts."""
 
     def make(self, now: float, *, gently: bool) -> Entry | Later:
         """The next response that answers the client or adds something: the full state."""
@@ -276,8 +276,8 @@ class FullState(SubStream):
             self._told_view = ABSENT
         elif changed:
             # Otherwise what it refuses are our errors, or nothing new: said again, that would be refused again (F8).
-            guilty = {member.name for member in suspects}
-            innocent = [member.name for member in changed if member.name not in guilty]
+            suspected = {member.name for member in suspects}
+            innocent = [member.name for member in changed if member.name not in suspected]
             gone = acknowledged.keys() - entry.body.named.keys()
             self._told = self._acknowledged_body
             self._told_view = ABSENT

@@ -72,7 +72,7 @@ class Publication:
         return self._same(replace(audience, probes=audience.probes | granted)) if granted else audience
 
     def still_probing(self, audience: Audience, probes: frozenset[tuple[str, str, str]]) -> Audience:
-        """The same audience with those of these probes that are still withheld."""
+        """The audience with only those of `probes` (type word, name, version) whose content is still withheld."""
         types = self.snapshot.types
         withheld = {
             (word, name, version)

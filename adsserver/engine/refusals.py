@@ -29,9 +29,8 @@ def stand_in(candidates: Iterable[Told | None], refused: frozenset[str]) -> Cont
 
 
 class Suspects:
-    """Of a type that comes in parts: groups of refused contents that are to be sent again, apart (decisions C8).
-
-    `resends`: the groups.
+    """The suspects of one type that comes in parts, on one stream: which refused contents are to be sent again in which
+    groups, to find the culprit (decisions C8). `resends`: the groups.
     """
 
     __slots__ = ("_reverts", "_to_revert", "resends")

@@ -37,7 +37,7 @@ class Resends:
         return bool(self._groups)
 
     def plan(self, groups: list[Group], *, isolating: bool) -> None:
-        """These come next. A NACK of anything but a re-send (`isolating`) starts the count anew."""
+        """Put these groups in front. A NACK of anything but a re-send (not `isolating`) starts the count anew."""
         if not isolating:
             self._left = self._limit
         self._groups = groups + self._groups
@@ -100,8 +100,8 @@ def groups_to_resend(changed: tuple[NamedContent, ...], suspects: tuple[NamedCon
     After a NACK nobody knows what of the response was used (B12): what the text clears is sent once more, together.
     Where it clears nothing, the suspects go in halves. A single suspect is not sent again: it is the culprit (B7).
     """
-    guilty = {member.name for member in suspects}
-    cleared = tuple(member.name for member in changed if member.name not in guilty)
+    suspected = {member.name for member in suspects}
+    cleared = tuple(member.name for member in changed if member.name not in suspected)
     if cleared:
         return [cleared]
     return halves(suspects)

@@ -57,7 +57,7 @@ class Subscription:
         return bool(self._by_place) and place_of(name) in self._by_place
 
     def collections_of(self, name: str) -> Sequence[Glob]:
-        """Those of the collections asked for that have a resource of this name as a member."""
+        """The collections asked for that have a resource of this name as a member."""
         place = place_of(name)
         return self._by_place.get(place, ()) if place is not None else ()
 

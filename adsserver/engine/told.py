@@ -8,7 +8,7 @@ from xdscore.snapshot import Content
 
 
 class Absent(Enum):
-    """Nothing: never told, not shown, or not there."""
+    """The value that stands for nothing: a name never told, not shown, or not there."""
 
     ABSENT = "absent"
 

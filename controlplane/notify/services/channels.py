@@ -73,9 +73,8 @@ _samples = _Samples()
 
 @transaction.atomic(durable=True)
 def channel_create(*, wanted: NewChannel, actor: Principal, request_id: str = "") -> tuple[Channel, str]:
-    """Create a channel. Returns its row and, where its kind signs, the key with which it signs, which is shown only this
-    once; for others an empty text.
-
+    """Create a channel. Returns its row and, where its kind signs, the key with which it signs, which is shown only
+    this once; for others an empty text.
 
     Raises InputInvalid for a target to which nothing may be sent, and Conflict for a name that another channel has or
     where there are too many channels.
