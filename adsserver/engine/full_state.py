@@ -95,7 +95,7 @@ class FullState(SubStream):
         self._memory.forget_unless(subscription.covers)
 
     def send_again(self, names: frozenset[str]) -> None:
-        """Do nothing: a repeated request (B7) or a changed cluster (I3) repeats names of types that come in parts only."""
+        """Do nothing: a repeated request (B7) or a changed cluster (I3) repeats names of types that come in parts."""
 
     def make(self, now: float, *, gently: bool) -> Entry | Later:
         """The next response that answers the client or adds something: the full state."""
