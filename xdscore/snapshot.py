@@ -45,8 +45,8 @@ class Content:
     """The content of one revision.
 
     blob: the address (hash) of its bytes.
-    version: on the wire. It follows from the content alone, by a key where the content is secret (decisions D18), so it
-      is equal on every replica and changes exactly when the content does (protocol.md B10).
+    version: its version on the wire (`version_info`), a hash of the content, keyed where the content is secret
+      (decisions D18). It is equal on every replica and changes exactly when the content does (protocol.md B10).
     size: in bytes.
     eds_name: the name under which a cluster asks EDS for its endpoints; else empty.
     """
@@ -201,8 +201,10 @@ class Snapshot:
     """Everything that one environment serves at one epoch. `types` has an item for every resource type, also for one of
     which there is nothing.
 
-    `unknown` are the words of types that only a later version of Parley knows, which publishes and serves them. `kinds`
-    are the kinds of clients from which content is withheld: only these are told apart (`audience`).
+    `unknown`: the words of types in this snapshot that this version of Parley does not know and does not serve; a later
+    version published them.
+    `kinds`: the kinds of clients from which some content is withheld. `audience` tells clients of these kinds apart
+    from all others.
     """
 
     environment: str

@@ -94,8 +94,8 @@ class Api:
         return f"/environments/{segment(self.context.environment)}{rest}"
 
     def resource(self, word: str, name: str, rest: str = "") -> str:
-        """The path of a resource of the chosen environment below `/api/v1`, with `rest` appended. `word` is that of its
-        type, such as cluster.
+        """The path of a resource of the chosen environment, relative to `/api/v1`, its name percent-encoded and `rest`
+        appended as it is. `word` is that of its type, such as cluster.
         """
         return self.environment(f"/resources/{segment(word)}/{segment(name)}{rest}")
 

@@ -308,7 +308,10 @@ class FullState(SubStream):
         return tuple(member for member in changed if not same(view.proven(member.name), member.content))
 
     def _look_closer(self, entry: Entry, suspects: tuple[NamedContent, ...], *, guessed: bool) -> None:
-        """Plan which suspects are sent again in which company (decisions C8). `guessed`: no text names them."""
+        """Plan how the culprit is isolated: which suspects are sent again, together with which others (decisions C8).
+
+        `entry`: the response that was refused; `guessed`: the client's text names none of the suspects.
+        """
         groups = halves(suspects) if guessed else []
         if self._guessed:
             # Without it there was something to refuse all the same.

@@ -60,8 +60,8 @@ class Chain:
 
 
 def presented(own: bytes, others: bytes, limits: Limits) -> Chain:
-    """The chain of a client's own certificate and of those it presented beside it, in any order. Raises ValueError,
-    with a sentence for the client, when they are more than this server takes.
+    """The chain of a client's own certificate and the others that it sent, in any order, both in PEM. Nothing
+    is verified here. Raises ValueError, with a sentence for the client, when they are too many or too large.
     """
     pem = own + others
     count = pem.count(_BEGIN)

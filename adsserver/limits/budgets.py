@@ -142,8 +142,8 @@ class Budget:
     # Places and names: refused beyond their limit.
 
     def enter(self) -> None:
-        """Count a call of this caller as open. How many calls it may open before its rate applies follows from the most
-        that it ever had open at once: a multiple of that.
+        """Count a call of this caller as open, until it is counted as closed. The caller may open a multiple of the
+        most calls that it had open at once, since this process knows it, before its rate of openings applies.
         """
         self.places += 1
         if self.places > self._most_places:

@@ -445,7 +445,9 @@ class Stream:
             turn.cancel()
 
     def _next_in_turn(self, budget: Budget, turn: WriteTurn) -> bytes | None:
-        """The bytes to write now, if any. Answers to requests wait for the caller's budget, publications do not."""
+        """The bytes to write now, or None. Answers to requests are kept back until it is the stream's `turn`;
+        publications are not. Does not block.
+        """
         if not self._asked:
             return self._next()
         if not turn.has_come():

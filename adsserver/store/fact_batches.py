@@ -129,7 +129,7 @@ class Pending:
         return bool(self._opened or self._ended or self._substreams or self._nacks or self._proven or self._probes)
 
     def add(self, learnt: Learnt) -> None:
-        """Add facts that are newer than all that wait."""
+        """Add facts to those that wait. The caller adds in the order of time: a newer fact replaces an older one."""
         self._opened.update(learnt.opened)
         self._ended.update(learnt.ended)
         self._substreams.update(learnt.substreams)

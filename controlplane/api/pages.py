@@ -49,7 +49,7 @@ def plain_page(
     request: Request, rows: "QuerySet[Any, T] | Sequence[T]", render: Callable[[T], object]
 ) -> dict[str, object]:
     """The part of `rows` that the request asks for, as `offset_page` makes it, for a list without filters. Raises
-    InputInvalid for any other parameter.
+    InputInvalid for query parameters other than those of paging.
     """
     query = Query(request, OFFSET_PARAMETERS)
     window = window_of(query)

@@ -66,7 +66,7 @@ class HeldResource(models.Model):
     generation = models.PositiveBigIntegerField()
 
     class Meta:
-        """At most one row for each name of an environment."""
+        """Constraint: at most one row for each type and name of an environment."""
 
         constraints = (models.UniqueConstraint(fields=("environment", "type", "name"), name="held_once"),)
 

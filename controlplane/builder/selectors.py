@@ -140,8 +140,8 @@ def held_rows(
 
 
 def covered_at(*, environment_key: str, generations: Collection[int]) -> Mapping[int, datetime]:
-    """When the first build that covered each of these generations ended, by generation. A generation that is not built,
-    or whose build is not recorded any more, is left out. One query.
+    """For each of these generations, when the first build that covered it ended. A generation that is not built, or
+    whose build is not recorded any more, is left out. One query.
     """
     first = _ended().filter(
         environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("generation")

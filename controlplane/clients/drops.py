@@ -41,10 +41,10 @@ def is_drop(before: int, after: int, *, percent: int) -> bool:
 
 
 def fleets_dropped(*, percent: int) -> Mapping[str, Drop]:
-    """The environments that lost more than `percent` of their connected clients in one minute, by key. The minute ended
-    `PATIENCE` ago, to let clients come back.
+    """The environments, by key, that had over `percent` % fewer clients connected at the end of a minute than at its
+    start. The minute ended `PATIENCE` ago, so that clients had time to come back before anybody is told.
 
-    New clients make up for lost ones: processes that come back under other node ids are no loss.
+    Counts are compared, not node ids: processes that come back under other node ids are no loss.
     """
     lately = database_now() - PATIENCE
     then = lately - WINDOW

@@ -227,8 +227,8 @@ def _sent(name: NameFacts, asked: Asked) -> Rung:
 
 
 def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -> str:
-    """A headline about what the client has instead, for a client that certainly refused what is published; empty where
-    there is no such refusal, or the catalogue does not know both revisions.
+    """A headline that says which revision the client has in place of the published one, which it certainly refused.
+    Empty where it did not, or where the catalogue does not know one of the two revisions.
     """
     if client is None or client.refusal is None or not client.refusal.sure:
         return ""
@@ -301,9 +301,7 @@ def _after_refusal(now: NowRuns, name: NameFacts) -> tuple[RungState, str]:
 
 
 def _belief(family: str) -> str:
-    """A sentence about what a client of this family probably shows when it does not have the resource (gRFC A88,
-    texts.md F1 and F3).
-    """
+    """A sentence about how a client of this family probably behaves without a resource (A88, texts.md F1 and F3)."""
     if family.startswith("grpc"):
         return (
             "It fails with our sentence where it reads resource_errors, else with 'does not exist' after 15 s; "

@@ -44,8 +44,8 @@ class Passage:
 
     @property
     def worlds(self) -> Sequence[World]:
-        """The environment before the write and that after it; only the one before it where no environment would serve
-        the clients.
+        """The rules and names that serve these clients before the write, then those that serve them after it, which may
+        be another environment's. The first alone where no environment would serve them after it.
         """
         return (self.before,) if self.after is None else (self.before, self.after)
 

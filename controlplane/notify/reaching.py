@@ -110,7 +110,9 @@ def tls_context() -> ssl.SSLContext:
 
 
 def connected(address: str, port: int, deadline: Deadline) -> TimedSocket:
-    """Connect to an IP address, not a host name. Raises OSError, or TimeoutError, which is one, at the deadline."""
+    """A connection to an IP address, whose reads and writes keep to `deadline`, too. Raises OSError when it fails, and
+    TimeoutError (an OSError) at the deadline.
+    """
     sock = TimedSocket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.deadline = deadline

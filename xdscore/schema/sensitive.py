@@ -220,8 +220,9 @@ def _mentions_kept(tree: Tree) -> bool:
 class _Rewrite:
     """One walk over the JSON of a message, which replaces every secret value by what `visit` returns for it.
 
-    The tag of a value is the name of the outermost sensitive field around it, and empty outside of such fields. What
-    does not fit the descriptors is left alone. Maps come out in the order of their keys.
+    `visit` is also given a tag: the name of the outermost sensitive field around the value, empty for a value that is
+    secret without such a field. JSON that does not fit the descriptors is copied as it is. Maps come out in the order
+    of their keys.
     """
 
     visit: Visit

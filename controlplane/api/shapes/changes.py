@@ -34,7 +34,7 @@ class HeldBackOut(serializers.Serializer[Any]):
 
 
 class HeldBackThenOut(serializers.Serializer[Any]):
-    """A name of which an earlier build did not serve the revision that was the newest then."""
+    """A name that the build of a snapshot held back: the build did not serve its newest revision of that time."""
 
     type = serializers.CharField()
     name = serializers.CharField()

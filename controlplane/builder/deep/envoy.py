@@ -176,8 +176,8 @@ def _run(binary: Path, arguments: tuple[str, ...], configuration: bytes, output:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the sandbox with every process in it. The sandbox's inner processes die with bubblewrap only after they have
-    asked for that; if bubblewrap is killed earlier, they would stay.
+    """Kill bubblewrap and its child, the first process of the sandbox, with which all others end. To kill bubblewrap
+    alone does not do: its child ends with it only once it has asked the kernel for that, and stays before.
     """
     process.send_signal(signal.SIGSTOP)
     # It may still start something until it has stopped.

@@ -27,7 +27,7 @@ def nacks_mark_digested(*, ids: Iterable[int]) -> frozenset[int]:
 
 
 def probes_drop(*, ids: Iterable[int]) -> None:
-    """Delete the probes with these ids, because the catalogue has been told of them."""
+    """Delete the probes with these ids. The caller has told the catalogue of them: they are lost otherwise."""
     ContentProbe.objects.filter(pk__in=list(ids)).delete()
 
 
