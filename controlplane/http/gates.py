@@ -1,5 +1,6 @@
 """The bases of middleware that stands in a synchronous chain and in an asynchronous one, and takes no thread for it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -10,7 +11,7 @@ from django.http.response import HttpResponseBase
 Respond = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
 
 
-class Middleware:
+class Middleware(ABC):
     """A middleware for both a synchronous and an asynchronous chain. A subclass defines `answer` and `answer_soon`,
     which call `rest` and `rest_soon` for the answer of the rest of the chain.
     """
@@ -28,13 +29,13 @@ class Middleware:
         """The answer to the request; in an asynchronous chain, an awaitable of it."""
         return self.answer_soon(request) if self._asynchronous else self.answer(request)
 
+    @abstractmethod
     def answer(self, request: HttpRequest) -> HttpResponseBase:
         """The answer to the request, in a synchronous chain."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def answer_soon(self, request: HttpRequest) -> HttpResponseBase:
         """The answer to the request, in an asynchronous chain; runs on its event loop, so it must not block."""
-        raise NotImplementedError
 
     def rest(self, request: HttpRequest) -> HttpResponseBase:
         """The answer of the rest of a synchronous chain."""
@@ -56,9 +57,9 @@ class Gate(Middleware):
         """The answer of `refusal_soon` or, where the request may pass, of the rest of an asynchronous chain."""
         return await self.refusal_soon(request) or self.answered(request, await self.rest_soon(request))
 
+    @abstractmethod
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
         """The answer that refuses the request; None where the request may pass."""
-        raise NotImplementedError
 
     async def refusal_soon(self, request: HttpRequest) -> HttpResponse | None:
         """The result of `refusal`, in an asynchronous chain. A subclass whose `refusal` reads the database runs it in a

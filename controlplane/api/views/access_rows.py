@@ -3,6 +3,7 @@ changed in parts and deleted. Each write is judged by what clients would lose, a
 row.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, TypedDict
 
 from django.db.models import QuerySet
@@ -36,7 +37,7 @@ class Writing(TypedDict):
     dry_run: bool
 
 
-class AccessRowsView(ApiView):
+class AccessRowsView(ApiView, ABC):
     """The base class of the views that list and create client groups, or access rules. `shape`: what a request body
     holds; `word`: the part of the path that stands for them, such as `rules`.
     """
@@ -45,19 +46,19 @@ class AccessRowsView(ApiView):
     shape: ClassVar[type[StrictSerializer]]
     word: ClassVar[str]
 
+    @abstractmethod
     def rows(self, environment_key: str) -> "QuerySet[Any]":
         """The environment's client groups, or access rules, in the order in which they are listed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def state(self, row: Any) -> GroupState | RuleState:
         """The client group or access rule that is stored in this row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def create(self, values: dict[str, Any], consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
         """Create a client group or access rule; returns what was written, and the key or id under which it is
         addressed.
         """
-        raise NotImplementedError
 
     def get(self, request: Request, environment_key: str) -> HttpResponse:
         """One page of the environment's client groups or access rules."""
@@ -74,7 +75,7 @@ class AccessRowsView(ApiView):
         return json_answer(_written_json(made), status=201, headers={"Location": location})
 
 
-class AccessRowView(ApiView):
+class AccessRowView(ApiView, ABC):
     """The base class of the views of one client group, or one access rule. `shape`: what a request body holds. `at`, in
     the methods: the parts of the path behind the environment, such as `rule_id`.
     """
@@ -82,19 +83,19 @@ class AccessRowView(ApiView):
     needs = {"GET": Role.VIEWER, "PUT": Role.ACCESS_EDITOR, "PATCH": Role.ACCESS_EDITOR, "DELETE": Role.ACCESS_EDITOR}
     shape: ClassVar[type[StrictSerializer]]
 
+    @abstractmethod
     def read(self, environment_key: str, *args: Any, **at: Any) -> GroupState | RuleState:
         """The client group or access rule that the path names. Raises NotFound."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update(
         self, values: dict[str, Any], consent: Consent, writing: Writing, *args: Any, **at: Any
     ) -> AccessWritten:
         """Replace the client group or access rule by one with these values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove(self, consent: Consent, writing: Writing, *args: Any, **at: Any) -> AccessWritten:
         """Delete the client group or access rule; returns it as it was."""
-        raise NotImplementedError
 
     def get(self, request: Request, environment_key: str, **at: Any) -> HttpResponse:
         """The client group or access rule as it is stored now."""
