@@ -17,9 +17,10 @@ from adsserver.engine.body import EMPTY_BODY, Body, Overlay, marks_of
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.explaining import Explaining
+from adsserver.engine.holdings import BodyGround, Holdings, Known, holding_of
 from adsserver.engine.ledger import Entry
 from adsserver.engine.memory import Memory
-from adsserver.engine.name_state import Event
+from adsserver.engine.name_state import DOUBTFUL, Event
 from adsserver.engine.refusals import is_refused, stand_in
 from adsserver.engine.rejection import Group, Resends, halves, named_by
 from adsserver.engine.settings import EngineSettings
@@ -240,6 +241,31 @@ class FullState(SubStream):
         members = () if at_rest else self._acknowledged_body.resources
         return (member.content for member in members)
 
+    def holdings(self, *, tells: bool) -> Holdings:
+        """What the client has of each name. `tells`: whether it is told errors."""
+        told, had, view = self._told, self._acknowledged_body.named, self.view
+        names = set(self._memory.names) if self._memory else set()
+        unanswered = not self.ledger.idle
+        if unanswered:
+            names.update(name for name, member in told.named.items() if had.get(name) is not member)
+        errors = {error.name: error for error in told.errors} if names or self.subscription.names else {}
+        names.update(name for name in self.subscription.names if name not in told.named and name not in errors)
+        apart = {}
+        for name in names:
+            state = self._memory[name]
+            member = told.named.get(name)
+            refused = isinstance(view, ClientView) and is_refused(view, name, state)
+            known = Known(
+                member.content if member is not None else errors.get(name, ABSENT),
+                had[name].content if name in had else None,
+                view.named[name].content if isinstance(view, ClientView) and refused else None,
+                unanswered,
+                name in self._resends.undecided,
+                state.acceptance in DOUBTFUL,
+            )
+            apart[name] = holding_of(known, tells=tells)
+        return Holdings(BodyGround(told, tells), apart)
+
     def _acknowledged(self, entry: Entry) -> None:
         if not entry.passed:
             if self._memory:
@@ -252,6 +278,10 @@ class FullState(SubStream):
                 # It was suspected with others, and turns out to be good.
                 self._memory.happens(name, Event.CLEARED, version=member.content.version)
                 self._told_view = ABSENT
+
+        if entry.body.named.keys().isdisjoint(self._guessed):
+            # Without the suspect there was nothing to refuse.
+            self._resends.undecided = self._resends.undecided.difference(self._guessed)
 
     def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
         acknowledged = self._acknowledged_body.named
@@ -316,8 +346,9 @@ class FullState(SubStream):
         if self._guessed:
             # Without it there was something to refuse all the same.
             groups.append(self._guessed)
-        self._resends.plan(groups, isolating=entry.isolating)
         self._guessed = tuple(member.name for member in suspects) if guessed and len(suspects) == 1 else ()
+        self._resends.plan(groups, suspects, isolating=entry.isolating)
+        self._resends.undecided |= frozenset(self._guessed)
 
     def _resend_group(self, view: ClientView) -> Entry | Later:
         """The full state with the next group of suspects in it; what they are added to was acknowledged before."""

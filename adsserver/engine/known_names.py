@@ -9,15 +9,16 @@ from enum import Enum
 from adsserver.engine.agenda import Agenda
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Nack, NamedContent
+from adsserver.engine.holdings import Holdings, Known, ViewGround, holding_of
 from adsserver.engine.ledger import Entry
 from adsserver.engine.memory import Memory
-from adsserver.engine.name_state import Event
-from adsserver.engine.refusals import Suspects
+from adsserver.engine.name_state import DOUBTFUL, Event
+from adsserver.engine.refusals import Suspects, is_refused
 from adsserver.engine.rejection import blamed
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.substream import SubStream
-from adsserver.engine.told import ABSENT, Absent, Told, same
+from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, same
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
@@ -125,6 +126,35 @@ class KnownNames(SubStream):
 
     def _told(self, name: str) -> Told:
         return self._memory.told(name, self.subscription)
+
+    def holdings(self, *, tells: bool) -> Holdings:
+        """What the client has of each name. `tells`: whether it is told errors."""
+        names = set(self._memory.names) if self._memory else set()
+        for entry in self.ledger.outstanding:
+            names.update(name for name in entry.contents if self.subscription.covers(name))
+        ground = ViewGround(self._memory.view, self.subscription, self.settings.public_url, tells)
+        return Holdings(ground, {name: holding_of(self._known(name), tells=tells) for name in names})
+
+    def _known(self, name: str) -> Known:
+        state, told, view = self._memory[name], self._told(name), self.view
+        doubted = state.acceptance in DOUBTFUL
+        entry = self.ledger.newest_with(name)
+        acked: Told | None
+        if entry is not None:
+            acked = entry.before.get(name)
+        elif doubted or told is UNKNOWN_COPY:
+            acked = state.acknowledged
+        else:
+            acked = told if isinstance(told, Content) else state.copy
+        refused = isinstance(view, ClientView) and is_refused(view, name, state)
+        return Known(
+            told,
+            acked if isinstance(acked, Content) else None,
+            view.named[name].content if isinstance(view, ClientView) and refused else None,
+            entry is not None,
+            name in self._suspects.resends.undecided,
+            doubted,
+        )
 
     # Answers to responses.
 

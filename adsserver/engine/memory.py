@@ -4,7 +4,7 @@ not rest on it (decisions A6, performance.md law 3).
 A stream at rest remembers nothing but its view. Whatever happens to a name goes through `name_state.after`.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 
 from adsserver.engine.client_view import ClientView, Step
 from adsserver.engine.name_state import DOUBTFUL, REST, Due, Event, NameState, Standing, after
@@ -77,6 +77,11 @@ class Memory:
     def __bool__(self) -> bool:
         """Whether anything is remembered of any name."""
         return bool(self._names)
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of which anything is remembered."""
+        return self._names.keys()
 
     @property
     def moving(self) -> bool:

@@ -45,7 +45,7 @@ class Suspects:
     def plan(self, entry: Entry, changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> None:
         """Plan which of the content new in a rejected response is to be sent again, apart."""
         groups = groups_to_resend(changed, suspects)
-        self.resends.plan(groups, isolating=entry.isolating)
+        self.resends.plan(groups, changed, isolating=entry.isolating)
         if self._reverts:
             self._to_revert |= {name for group in groups for name in group} & entry.before.keys()
 

@@ -4,6 +4,7 @@ First comes what changed since this client's last ACK; the text only narrows it.
 never blamed.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from adsserver.engine.events import Nack, NamedContent
@@ -23,21 +24,28 @@ _MAX_READ_CHARS = 4_096
 class Resends:
     """The groups of suspects that are to be sent again, and how many times the NACK they come from still allows it.
 
-    `limit`: re-sends for one NACK (reliability N3).
+    `limit`: re-sends for one NACK (reliability N3). `undecided`: the names suspected together with others, by no NACK
+    yet alone; also those that are not sent again because the limit is reached.
     """
 
-    __slots__ = ("_groups", "_left", "_limit")
+    __slots__ = ("_groups", "_left", "_limit", "undecided")
 
     def __init__(self, limit: int) -> None:
         self._groups: list[Group] = []
+        self.undecided: frozenset[str] = frozenset()
         self._limit = limit
         self._left = 0
 
     def __bool__(self) -> bool:
         return bool(self._groups)
 
-    def plan(self, groups: list[Group], *, isolating: bool) -> None:
-        """Put these groups in front. A NACK of anything but a re-send (not `isolating`) starts the count anew."""
+    def plan(self, groups: list[Group], judged: Iterable[NamedContent], *, isolating: bool) -> None:
+        """Put these groups in front. A NACK of anything but a re-send (not `isolating`) starts the count anew.
+
+        `judged`: what the NACK speaks of; what of it is in no group is decided.
+        """
+        suspected = (name for group in groups for name in group)
+        self.undecided = self.undecided.difference(member.name for member in judged).union(suspected)
         if not isolating:
             self._left = self._limit
         self._groups = groups + self._groups

@@ -24,6 +24,7 @@ from adsserver.engine.events import (
     Violated,
 )
 from adsserver.engine.full_state import FullState
+from adsserver.engine.holdings import Holdings
 from adsserver.engine.ledger import Entry
 from adsserver.engine.publication import Publication
 from adsserver.engine.settings import EngineSettings
@@ -167,6 +168,11 @@ class Session:
     def needed(self) -> Iterator[Content]:
         """Content that this stream may have to be sent again although no snapshot has it any more (F17, F17a)."""
         return (content for stream in self._streams.values() for content in stream.needed())
+
+    def holdings(self, kind: ResourceType) -> Holdings | None:
+        """What the client has of this type; None where it never asked for it."""
+        stream = self._streams.get(kind)
+        return stream.holdings(tells=self.tells_errors) if stream is not None else None
 
     def too_large(self) -> dict[ResourceType, int]:
         """Types whose state is too large to be sent, with its bytes (F24). As of the last `compose`."""

@@ -11,6 +11,7 @@ from math import inf
 
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Acknowledged, Fact, Nack, NamedContent, Rejected, Violated
+from adsserver.engine.holdings import Holdings
 from adsserver.engine.ledger import Entry, Ledger
 from adsserver.engine.rejection import evidence_of
 from adsserver.engine.settings import EngineSettings
@@ -99,6 +100,10 @@ class SubStream(ABC):
         """Content that the client acknowledged and may be sent again, whether or not a snapshot still has it: what it
         had of names that it was, or is about to be, sent anew (F17, F17a).
         """
+
+    @abstractmethod
+    def holdings(self, *, tells: bool) -> Holdings:
+        """What the client has of each name (truth.md H1). `tells`: whether it is told errors."""
 
     @abstractmethod
     def _acknowledged(self, entry: Entry) -> None:

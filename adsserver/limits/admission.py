@@ -26,6 +26,8 @@ SHORT_OF_MEMORY = "This server is short of memory; try another one, or later."
 _OTHERS = CallerKey()
 # So much of the pace that a late loop missed is made up for, not more: the rest would come as one block.
 _CATCH_UP_S = 0.01
+# Those that wait are let in a few at a time: a timer for each costs as much as a tenth of the stream that it lets in.
+_TOGETHER_S = 0.005
 # Callers that have spent what they have are looked at again after this.
 _LOOK_AGAIN_S = 0.01
 
@@ -177,7 +179,7 @@ class Admission:
                 budget, turn = found
                 self._admit(budget, now)
                 turn.set_result(None)
-            again_at = self._next_at if self._next_at > now else now + _LOOK_AGAIN_S
+            again_at = max(self._next_at, now + _TOGETHER_S) if self._next_at > now else now + _LOOK_AGAIN_S
         if self._lines:
             self._look_at(again_at)
 
