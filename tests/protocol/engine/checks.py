@@ -82,6 +82,8 @@ class Half:
     kept: set[str] = field(default_factory=set)
     ever_acknowledged: bool = False
     lost_errors: set[str] = field(default_factory=set)
+    # Names of which a response that it refused said something, on this stream.
+    in_refused: set[str] = field(default_factory=set)
     # Members that it asked for by name, too, was told it cannot have, and no longer asks for by name.
     left: set[str] = field(default_factory=set)
 

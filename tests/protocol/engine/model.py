@@ -209,6 +209,7 @@ class ModelClient(Checker):
             half.resends_left = 16
 
     def _forget_errors(self, half: Half, response: Respond) -> None:
+        half.in_refused |= {*versions_of(response), *response.removed, *(error.name for error in response.errors)}
         # B12: whether the errors of a rejected response were read, the server cannot know.
         half.lost_errors |= {error.name for error in response.errors}
         # What it said was removed may be said again, with the reason.

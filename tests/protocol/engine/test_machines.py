@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from adsserver.engine.events import Variant
 from adsserver.engine.session import EngineSettings
+from tests.protocol.engine.held import check_holdings, check_holdings_at_rest
 from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.profile import EXAMPLES
 from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, URL, World
@@ -133,6 +134,12 @@ class Stream(RuleBasedStateMachine):
     def rest(self) -> None:
         self.client.publish()
         self.client.rest()
+        check_holdings_at_rest(self.client)
+
+    @invariant()
+    def holdings_are_true(self) -> None:
+        if hasattr(self, "client"):
+            check_holdings(self.client)
 
     @invariant()
     def bounded(self) -> None:
