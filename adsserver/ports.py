@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Protocol
 
 from adsserver.engine.events import Fact, Respond, Variant
+from adsserver.engine.holdings import Holdings
 from xdscore.environment_choice import EnvironmentChoice
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Snapshot
@@ -97,6 +98,10 @@ class Facts(Protocol):
 
     def learnt(self, stream: StreamInfo, fact: Fact) -> None:
         """Note what a request meant, as the engine found: an ACK, a NACK, another subscription."""
+        ...
+
+    def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
+        """Note what the client has of a type, after a request that said something of it."""
         ...
 
     def closed(self, stream: StreamInfo, cause: str) -> None:

@@ -79,6 +79,7 @@ BUDGETS: Final = (
             "nack_writes_per_s",
             "clients_per_environment",
             "closed_streams_per_environment",
+            "holding_moves_per_environment",
         ),
         "Whoever has most loses its own oldest, and waits behind the others.",
         "adsserver.store.waiting_nacks.WaitingNacks",

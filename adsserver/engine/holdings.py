@@ -8,12 +8,13 @@ Thousands of clients rest on one and the same ground, a view or a body. Only nam
 """
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from adsserver.engine.body import Body
 from adsserver.engine.client_view import ClientView
-from adsserver.engine.events import Respond
+from adsserver.engine.events import NamedContent, Respond
 from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import UNKNOWN_COPY, Absent, Told
 from xdscore.errors import ResourceError
@@ -31,15 +32,32 @@ class ViewGround(NamedTuple):
 
     def everything(self) -> Iterator[tuple[str, Holding]]:
         """Each name that the client asks for and what it has of it, if it acknowledged all that the view shows."""
+        return _everything(self.members(), self.others())
+
+    def members(self) -> Mapping[str, NamedContent]:
+        """The content that the view shows, by name. A name that did not change has the object of the view before."""
         view, subscription = self.view, self.subscription
         if isinstance(view, Absent):
-            yield from dict.fromkeys(sorted(subscription.names), REQUESTED).items()
-            return
-        names = set(view.named) if subscription.wildcard else set()
-        for name in sorted(names | subscription.names | view.members_of(subscription.globs)):
-            shown = view.shown(name, subscription, self.public_url)
-            if not isinstance(shown, Absent):
-                yield name, rests(shown, tells=self.tells)
+            return {}
+        if subscription.wildcard:
+            return view.named
+        return {name: view.named[name] for name in self._explicit(view) if name in view.named}
+
+    def others(self) -> Mapping[str, Holding]:
+        """What the client has of names that it asks for and that have no content."""
+        view, subscription = self.view, self.subscription
+        if isinstance(view, Absent):
+            return dict.fromkeys(subscription.names, REQUESTED)
+        shown = (
+            (name, view.shown(name, subscription, self.public_url))
+            for name in self._explicit(view)
+            if name not in view.named
+        )
+        return {name: rests(told, tells=self.tells) for name, told in shown if not isinstance(told, Absent)}
+
+    def _explicit(self, view: ClientView) -> AbstractSet[str]:
+        subscription = self.subscription
+        return subscription.names | view.members_of(subscription.globs) if subscription.globs else subscription.names
 
 
 class BodyGround(NamedTuple):
@@ -50,10 +68,15 @@ class BodyGround(NamedTuple):
 
     def everything(self) -> Iterator[tuple[str, Holding]]:
         """Each name of the state and what the client has of it, if it acknowledged the state."""
-        for member in self.body.resources:
-            yield member.name, acknowledged(member.content.version)
-        for error in self.body.errors:
-            yield error.name, explained(error, None, tells=self.tells)
+        return _everything(self.members(), self.others())
+
+    def members(self) -> Mapping[str, NamedContent]:
+        """The content that the state holds, by name. A name that did not change has the object of the state before."""
+        return self.body.named
+
+    def others(self) -> Mapping[str, Holding]:
+        """What the client has of names that the state tells an error of."""
+        return {error.name: explained(error, None, tells=self.tells) for error in self.body.errors}
 
 
 Ground = ViewGround | BodyGround
@@ -106,6 +129,11 @@ def holding_of(known: Known, *, tells: bool) -> Holding | None:
     return acknowledged(told.version)
 
 
+def _everything(members: Mapping[str, NamedContent], others: Mapping[str, Holding]) -> Iterator[tuple[str, Holding]]:
+    for name in sorted(members.keys() | others.keys()):
+        yield name, acknowledged(members[name].content.version) if name in members else others[name]
+
+
 def acknowledged(version: str) -> Holding:
     """What a client has of a resource that it acknowledged in this version."""
     return Holding(HoldingState.ACKED, version, version)
@@ -124,7 +152,15 @@ def rests(shown: Content | ResourceError, *, tells: bool) -> Holding:
     return acknowledged(shown.version)
 
 
-def with_unanswered(before: Mapping[str, Holding], response: Respond, *, tells: bool) -> dict[str, Holding | None]:
+class Before(Protocol):
+    """What a client had, by name."""
+
+    def get(self, name: str, default: Holding, /) -> Holding:
+        """What it had of this name; `default` where it had nothing."""
+        ...
+
+
+def with_unanswered(before: Before, response: Respond, *, tells: bool) -> dict[str, Holding | None]:
     """What changes for a client that had `before` when it is sent this response; None: it has nothing any more.
 
     For who has not answered for so long that it is worth to be said.

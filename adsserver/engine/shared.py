@@ -1,14 +1,22 @@
 """A bounded cache of shared values."""
 
 from collections.abc import Hashable
+from threading import Lock
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
+# One for all: an assignment takes no longer than it takes to wait for another's.
+_PUTTING = Lock()
+
+
 class Shared(Generic[Key, Value]):
-    """Remembers the newest `limit` values; an older one is computed again when it is needed, with another identity."""
+    """Remembers the newest `limit` values; an older one is computed again when it is needed, with another identity.
+
+    Safe to use from several threads.
+    """
 
     __slots__ = ("_limit", "_values")
 
@@ -22,7 +30,8 @@ class Shared(Generic[Key, Value]):
 
     def put(self, key: Key, value: Value) -> Value:
         """Remember `value`, forgetting the oldest when there is no room; gives it back."""
-        if len(self._values) >= self._limit:
-            del self._values[next(iter(self._values))]
-        self._values[key] = value
+        with _PUTTING:
+            if len(self._values) >= self._limit:
+                del self._values[next(iter(self._values))]
+            self._values[key] = value
         return value

@@ -47,5 +47,17 @@ def written(response: Respond, spelled: Mapping[str, str]) -> Respond:
     )
 
 
+def read_response(response: Respond) -> Respond:
+    """The response under canonical names, however it was written; the same object where it has no others."""
+    if not _spellings((*(m.name for m in response.resources), *(e.name for e in response.errors), *response.removed)):
+        return response
+    return replace(
+        response,
+        resources=tuple(NamedContent(canonical(m.name), m.content) for m in response.resources),
+        errors=tuple(replace(error, name=canonical(error.name)) for error in response.errors),
+        removed=tuple(map(canonical, response.removed)),
+    )
+
+
 def _spellings(names: Iterable[str]) -> dict[str, str]:
     return {plain: name for name in names if name.startswith(XDSTP) and (plain := canonical(name)) != name}

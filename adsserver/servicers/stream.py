@@ -100,7 +100,7 @@ class Stream:
         self._look_again: asyncio.TimerHandle | None = None
         self._silent_until = math.inf
         self._too_old_at = math.inf
-        self._release: Callable[[], object] = _nothing
+        self._release: Callable[[], object] = lambda: None  # where no turn was taken
         self._budget: Budget | None = None
         self._counted: str | None = None
         self._name_bytes = 0
@@ -371,8 +371,11 @@ class Stream:
 
     def _receive(self, begun: _Begun, request: Request) -> None:
         self._shared.metrics.requests[self._variant.value, request.kind.word].inc()
-        for fact in begun.session.receive(request, self._loop.time()):
+        facts = begun.session.receive(request, self._loop.time())
+        for fact in facts:
             self._learn(begun.info, fact)
+        if facts and (holdings := begun.session.holdings(request.kind)) is not None:
+            self._shared.facts.holds(begun.info, request.kind, holdings)
         # Most requests are ACKs, after which there is nothing to say.
         if begun.session.dirty:
             self._asked = True
@@ -494,7 +497,3 @@ class Stream:
         if due < math.inf:
             due = max(due, self._loop.time() + _SHORTEST_WAIT_S)
             self._look_again = self._loop.call_at(due, self._wake.set)
-
-
-def _nothing() -> None:
-    """Stands for the function that gives a turn back, where no turn was taken."""

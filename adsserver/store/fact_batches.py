@@ -7,14 +7,17 @@ one per (stream, type); of streams that came and went meanwhile, of probes and o
 way, the oldest first.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from adsserver.engine.events import NamedContent
+from adsserver.store.held_moves import NOWHERE, HeldMoves, Reported, Standing
+from adsserver.store.held_sets import HeldSets
 from adsserver.store.opened import Opened
 from adsserver.store.reading_time import ReadingTime
+from adsserver.store.recent import Recent
 from adsserver.store.sent_secrets import Hearing, SentContents
 from adsserver.store.waiting_nacks import KeptNack, RawNack, WaitingNacks
 from controlplane.catalog.values import ProvenContent
@@ -39,9 +42,6 @@ from xdscore.client_kinds import family_of
 from xdscore.resource_types import RESOURCE_TYPES
 from xdscore.shares import beyond
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
 # decisions part 7, "Facts".
 # Streams that opened and ended while nothing could be written.
 MAX_GONE = 10_000
@@ -59,6 +59,8 @@ _CAUSE_CHARS = 300
 class Substream(NamedTuple):
     """One type of one stream, as it was when facts were collected. `sent` and `acked` are versions; times are of a
     clock that only goes forward, None: never.
+
+    `reported`: what the client has; None: the stream did not say.
     """
 
     wildcard: bool
@@ -68,6 +70,7 @@ class Substream(NamedTuple):
     sent_at: float | None
     acked: str
     acked_at: float | None
+    reported: Reported | None
 
 
 class Ended(NamedTuple):
@@ -102,12 +105,13 @@ class Pending:
 
     max_nack_bytes: the stored length of a NACK's text.
     max_nacks: how many NACKs may wait.
+    key: a secret of the installation.
     contents: what streams were sent; the secrets in it must not stay in the texts of NACKs.
     clock: returns seconds on a clock that only goes forward.
     """
 
     def __init__(
-        self, *, max_nack_bytes: int, max_nacks: int, contents: SentContents, clock: Callable[[], float]
+        self, *, max_nack_bytes: int, max_nacks: int, key: str, contents: SentContents, clock: Callable[[], float]
     ) -> None:
         self._max_nack_bytes = max_nack_bytes
         self._held = contents
@@ -118,9 +122,10 @@ class Pending:
         self._nacks: WaitingNacks[KeptNack] = WaitingNacks(max_nacks)
         self._proven: dict[ProvenContent, None] = {}
         self._probes: dict[ProbeFact, Opened] = {}
-        self._reported: _Recent[tuple[str, str, str], str] = _Recent(MAX_PROVEN)
-        self._name_sets: _Recent[frozenset[str], Interned] = _Recent(_MAX_NAME_SETS)
-        self._content_lists: _Recent[int, tuple[tuple[NamedContent, ...], Interned]] = _Recent(_MAX_CONTENT_LISTS)
+        self._reported: Recent[tuple[str, str, str], str] = Recent(MAX_PROVEN)
+        self._name_sets: Recent[frozenset[str], Interned] = Recent(_MAX_NAME_SETS)
+        self._content_lists: Recent[int, tuple[tuple[NamedContent, ...], Interned]] = Recent(_MAX_CONTENT_LISTS)
+        self._held_moves = HeldMoves(HeldSets(key))
         self.nacks_dropped = 0
         self.streams_dropped = 0
 
@@ -164,6 +169,7 @@ class Pending:
             tuple(self._contents(contents) for contents in (raw.resources, raw.suspects, raw.kept))
             for raw in (nack.raw for nack in nacks)
         ]
+        held = self._held_moves.batch(((key, each.reported) for key, each in substreams if each.reported), now)
         named = (*opened, *(nack.opened for nack in nacks), *(self._probes[probe] for probe in probes))
         clients = {each.client: _client(each, now) for each in named}
         return FactBatch(
@@ -174,7 +180,9 @@ class Pending:
                 StreamEnd(stream, one_line(end.cause, max_chars=_CAUSE_CHARS), now - end.at) for stream, end in ended
             ),
             name_sets=_once(name_sets.values()),
-            subscriptions=tuple(_subscriptions(substreams, name_sets, now)),
+            held_sets=held.sets,
+            subscriptions=tuple(_subscriptions(substreams, name_sets, held.stands, now)),
+            moves=held.moves,
             content_lists=_once(each for lists in refused for each in lists),
             nacks=tuple(_nack(nack, lists, now) for nack, lists in zip(nacks, refused, strict=True)),
             proven=proven,
@@ -187,8 +195,10 @@ class Pending:
             del self._opened[stream.id]
         for subscription in batch.subscriptions:
             del self._substreams[(subscription.stream, subscription.says.word)]
+        self._held_moves.written()
         for end in batch.ends:
             del self._ended[end.id]
+            self._held_moves.ended(end.id)
         self._nacks.forget(len(batch.nacks))
         for content in batch.proven:
             del self._proven[content]
@@ -236,27 +246,6 @@ class Pending:
             interned = intern_contents((member.name, member.content.version) for member in resources)
             known = self._content_lists.put(id(resources), (resources, interned))
         return known[1]
-
-
-class _Recent(Generic[K, V]):
-    """A mapping that keeps the entries used last, up to a fixed number."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._entries: dict[K, V] = {}
-
-    def get(self, key: K) -> V | None:
-        value = self._entries.pop(key, None)
-        if value is not None:
-            self._entries[key] = value
-        return value
-
-    def put(self, key: K, value: V) -> V:
-        self._entries.pop(key, None)
-        self._entries[key] = value
-        if len(self._entries) > self._size:
-            del self._entries[next(iter(self._entries))]
-        return value
 
 
 def _once(interned: Iterable[Interned]) -> tuple[Interned, ...]:
@@ -313,15 +302,22 @@ def _stream(opened: Opened, now: float) -> StreamFact:
 
 
 def _subscriptions(
-    substreams: Iterable[tuple[tuple[str, str], Substream]], name_sets: Mapping[frozenset[str], Interned], now: float
+    substreams: Iterable[tuple[tuple[str, str], Substream]],
+    name_sets: Mapping[frozenset[str], Interned],
+    stands: Mapping[tuple[str, str], Standing],
+    now: float,
 ) -> Iterator[SubscriptionFact]:
     # In a fleet that takes a change one of these is that of thousands.
-    known: dict[tuple[str, bool, frozenset[str], SubscriptionState, str, str], SubscriptionSays] = {}
-    for (stream, word), (wildcard, names, state, sent, sent_at, acked, acked_at) in substreams:
-        key = (word, wildcard, names, state, sent, acked)
+    known: dict[tuple[str, bool, frozenset[str], SubscriptionState, str, str, str], SubscriptionSays] = {}
+    for (stream, word), each in substreams:
+        held, since = stands.get((stream, word), NOWHERE)
+        key = (word, each.wildcard, each.names, each.state, each.sent, each.acked, held)
         says = known.get(key)
         if says is None:
-            says = known[key] = SubscriptionSays(word, name_sets[names].id, wildcard, state, sent, acked)
-        sent_age_s = None if sent_at is None else now - sent_at
-        acked_age_s = None if acked_at is None else now - acked_at
-        yield SubscriptionFact(stream, says, sent_age_s, acked_age_s)
+            names = name_sets[each.names].id
+            says = known[key] = SubscriptionSays(
+                word, names, each.wildcard, each.state, each.sent, each.acked, held or None
+            )
+        sent_age_s = None if each.sent_at is None else now - each.sent_at
+        acked_age_s = None if each.acked_at is None else now - each.acked_at
+        yield SubscriptionFact(stream, says, sent_age_s, acked_age_s, now - since if held else None)

@@ -12,7 +12,6 @@ import socket
 import threading
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,17 +21,21 @@ import structlog
 from django.conf import settings
 from django.db import DataError, IntegrityError, connection
 
-from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, Respond, Subscribed, Violated
+from adsserver.engine.events import Acknowledged, Fact, Rejected, Respond, Subscribed, Violated
+from adsserver.engine.holdings import Holdings
 from adsserver.ports import StreamInfo
 from adsserver.store.contents import ContentMemory
 from adsserver.store.fact_batches import Acknowledgement, Ended, Learnt, Pending, Substream
+from adsserver.store.held_moves import Reported
 from adsserver.store.opened import Opened
+from adsserver.store.remembered import RememberedResponses
 from adsserver.store.sent_secrets import SentContents
 from adsserver.store.waiting_nacks import RawNack, WaitingNacks
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.services import SILENT_S, facts_write
 from controlplane.logs.origin import replica_set
 from xdscore.limits import Limits
+from xdscore.resource_types import ResourceType
 
 log = structlog.get_logger(__name__)
 
@@ -62,9 +65,6 @@ _SHRINK = 8
 _SLICE = 500
 # decisions C30: the fact writer is the first to give way to other writers.
 _SQLITE_BUSY_MS = 2_000
-# Resources of responses whose contents were reported; beyond it the oldest response is looked at again when
-# acknowledged.
-_MAX_REMEMBERED_MEMBERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,28 @@ class _OpenSubstream:
     sent_at: float | None = None
     acked: str = ""
     acked_at: float | None = None
+    environment: str = ""
+    # What the client had at its last request, and what it was sent since; as of when.
+    holdings: Holdings | None = None
+    unanswered: tuple[Respond, ...] = ()
+    held_at: float = 0.0
 
     def is_sent_after(self, moment: float) -> bool:
         """Whether a response was sent after this time (`moment`) and has no ACK or NACK yet."""
         return self.state is _SENT and self.sent_at is not None and self.sent_at > moment
 
     def copied(self) -> Substream:
-        return Substream(self.wildcard, self.names, self.state, self.sent, self.sent_at, self.acked, self.acked_at)
+        holdings = self.holdings
+        return Substream(
+            self.wildcard,
+            self.names,
+            self.state,
+            self.sent,
+            self.sent_at,
+            self.acked,
+            self.acked_at,
+            None if holdings is None else Reported(self.environment, holdings, self.unanswered, self.held_at),
+        )
 
 
 @dataclass(slots=True)
@@ -116,7 +131,8 @@ class _OpenStream:
         """The record of the type with this word, which is made if there is none."""
         known = self.substreams.get(word)
         if known is None:
-            known = self.substreams[word] = _OpenSubstream((self.opened.stream.id, word))
+            stream = self.opened.stream
+            known = self.substreams[word] = _OpenSubstream((stream.id, word), environment=stream.environment)
         return known
 
 
@@ -146,6 +162,7 @@ class FactBuffer:
         self._clock = clock
         self._serving = serving
         self._max_nack_bytes: int = bounds.nack_text_bytes
+        self._max_unanswered: int = bounds.unanswered_responses
         self._shortest_gap_s = 1 / bounds.nack_writes_per_s
         # Held by the event loop and the thread for the time of a few assignments, or of a slice of copies; guards the
         # next five.
@@ -155,7 +172,7 @@ class FactBuffer:
         # What changed since the thread last looked, in order: each has one place, however often it changes.
         self._changed: dict[_OpenSubstream, None] = {}
         self._streams: dict[str, _OpenStream] = {}
-        self._remembered = _RememberedResponses()
+        self._remembered = RememberedResponses()
         self._nacks_dropped = 0
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -169,6 +186,7 @@ class FactBuffer:
         self._pending = Pending(
             max_nack_bytes=self._max_nack_bytes,
             max_nacks=self._max_nacks,
+            key=settings.SECRET_KEY,
             contents=contents or ContentMemory(),
             clock=clock,
         )
@@ -203,6 +221,8 @@ class FactBuffer:
             each = known.substream(response.kind.word)
             each.state, each.nonce = _SENT, response.nonce
             each.sent, each.sent_at = response.version, now
+            # As many as the client can still answer.
+            each.unanswered, each.held_at = (*each.unanswered[1 - self._max_unanswered :], response), now
             self._changed[each] = None
             full = len(self._changed) >= MAX_BATCH_KEYS
         if full:
@@ -228,6 +248,17 @@ class FactBuffer:
                     return  # counted by the metrics of this process; nobody is told about it later
         if isinstance(fact, Rejected):
             self._wake.set()
+
+    def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
+        """Note what the client has of a type, after a request that said something of it."""
+        now = self._clock()
+        with self._lock:
+            known = self._streams.get(stream.id)
+            if known is None:
+                return
+            each = known.substream(kind.word)
+            each.holdings, each.unanswered, each.held_at = holdings, (), now
+            self._changed[each] = None
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
         """Note that the stream ended; `cause` is a sentence for an operator."""
@@ -417,33 +448,6 @@ class FactBuffer:
                     self._learnt.opened[key] = stream.opened
                     self._changed.update(dict.fromkeys(stream.substreams.values()))
         self._take()
-
-
-class _RememberedResponses:
-    """Remembers the resource tuples whose acknowledged contents were reported, so that a thousand ACKs of one tuple are
-    looked at once.
-
-    It knows a tuple by its `id()`, and therefore holds it; how many it holds is bounded by their members.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, int], tuple[NamedContent, ...]] = {}
-        self._order: deque[tuple[str, int]] = deque()
-        self._members = 0
-
-    def is_new(self, environment: str, resources: tuple[NamedContent, ...]) -> bool:
-        """Whether the contents of this tuple were not reported for this environment yet; from now on they are taken for
-        reported.
-        """
-        key = (environment, id(resources))
-        if key in self._known:
-            return False
-        self._known[key] = resources
-        self._order.append(key)
-        self._members += len(resources)
-        while self._members > _MAX_REMEMBERED_MEMBERS and len(self._order) > 1:
-            self._members -= len(self._known.pop(self._order.popleft()))
-        return True
 
 
 def write_to_database(batch: FactBatch) -> bool:

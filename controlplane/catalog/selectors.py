@@ -361,6 +361,23 @@ def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str],
     return found
 
 
+def revisions_of(
+    *, environment_key: str, contents: Collection[tuple[str, str, str]]
+) -> Mapping[tuple[str, str, str], int]:
+    """For each (type word, name, version), the number of the newest revision that has this content; contents that no
+    revision has are left out.
+    """
+    found: dict[tuple[str, str, str], int] = {}
+    wanted = set(contents)
+    while wanted:
+        # One version of each name at a time: mostly there is but one.
+        versions = {(word, name): version for word, name, version in wanted}
+        numbers = revision_numbers(environment_key=environment_key, versions=versions)
+        found.update(((*key, versions[key]), number) for key, number in numbers.items())
+        wanted -= {(*key, version) for key, version in versions.items()}
+    return found
+
+
 def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], datetime]:
     """The time at which each (type word, name) was last written or deleted; names that never existed are left out."""
     names, found = sorted({name for _, name in keys}), {}

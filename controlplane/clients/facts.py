@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.foreign_text import KeptText
+from controlplane.clients.held_sets import HeldRow
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 
@@ -121,6 +122,7 @@ class SubscriptionSays(NamedTuple):
 
     `names`: the id of an `Interned` with the names it asks for.
     `sent`, `acked`: the versions on the wire that were last sent and last acknowledged; empty where there is none.
+    `held`: the id of the `HeldRow` with what the client has; None where that is not known.
     """
 
     word: str
@@ -129,17 +131,37 @@ class SubscriptionSays(NamedTuple):
     state: SubscriptionState
     sent: str = ""
     acked: str = ""
+    held: str | None = None
 
 
 class SubscriptionFact(NamedTuple):
     """The subscription of a stream to one type as it is now. The ages say how many seconds ago a response was last sent
-    and last acknowledged; None where that never happened.
+    and last acknowledged; None where that never happened. `held_age_s`: for how many seconds the client has had what it
+    has.
     """
 
     stream: str
     says: SubscriptionSays
     sent_age_s: float | None = None
     acked_age_s: float | None = None
+    held_age_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveFact:
+    """What these streams of one environment have of a type changed `age_s` seconds ago, from one set to another; both
+    are ids of a `HeldRow`, the first None for a stream that had not said what it has.
+
+    `streams`: the `stream_mark` of each, one behind the other; `count`: how many they are.
+    """
+
+    environment: str
+    word: str
+    from_set: str | None
+    to_set: str
+    streams: bytes
+    count: int
+    age_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +213,9 @@ class FactBatch:
     streams: tuple[StreamFact, ...] = ()
     ends: tuple[StreamEnd, ...] = ()
     name_sets: tuple[Interned, ...] = ()
+    held_sets: tuple[HeldRow, ...] = ()
     subscriptions: tuple[SubscriptionFact, ...] = ()
+    moves: tuple[MoveFact, ...] = ()
     content_lists: tuple[Interned, ...] = ()
     nacks: tuple[NackFact, ...] = ()
     proven: tuple[ProvenContent, ...] = field(default=())

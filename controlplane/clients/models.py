@@ -128,8 +128,27 @@ class NameSet(models.Model):
         return f"{self.count} names"
 
 
+class HoldingSet(models.Model):
+    """What a client has of each resource of a type: all of it (a keyframe), or how that differs from `keyframe`. One
+    row is shared by all streams that have the same. `entries`: `held_sets.pack_held`; `count`: of names in all.
+    """
+
+    id = models.CharField(max_length=HASH_CHARS, primary_key=True)
+    keyframe = models.ForeignKey("self", on_delete=models.RESTRICT, related_name="+", null=True)
+    count = models.PositiveIntegerField()
+    entries = models.BinaryField()
+
+    def __str__(self) -> str:
+        """The number of names."""
+        return f"{self.count} names"
+
+
 class Subscription(models.Model):
-    """The subscription of a stream to one type: the names, the last response, and the client's answer to that."""
+    """The subscription of a stream to one type: the names, the last response, and the client's answer to that.
+
+    `holding_set`: what the client has; null where an ADS process of the version before this one wrote the row.
+    `held_at`: since when.
+    """
 
     pk = models.CompositePrimaryKey("stream_id", "type")
     stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="subscriptions", db_index=False)
@@ -141,6 +160,8 @@ class Subscription(models.Model):
     sent_at = models.DateTimeField(null=True)
     acked = models.CharField(max_length=VERSION_CHARS, blank=True)
     acked_at = models.DateTimeField(null=True)
+    holding_set = models.ForeignKey(HoldingSet, on_delete=models.RESTRICT, related_name="+", db_index=False, null=True)
+    held_at = models.DateTimeField(null=True)
 
     class Meta:
         """No index but the key: these rows are written far more often than read."""
@@ -155,6 +176,33 @@ class Subscription(models.Model):
     def __str__(self) -> str:
         """The subscription's type and state."""
         return f"{self.type} {self.state}"
+
+
+class HoldingMove(models.Model):
+    """What some streams have of a type changed, for all of them from the one set to the other. `from_set`: null where a
+    stream had not said what it has. `streams`: `held_sets.stream_mark` of each; `count`: how many they are.
+    """
+
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="+", db_index=False)
+    type = models.CharField(max_length=16)
+    from_set = models.ForeignKey(HoldingSet, on_delete=models.RESTRICT, related_name="+", null=True)
+    to_set = models.ForeignKey(HoldingSet, on_delete=models.RESTRICT, related_name="+", db_index=False)
+    at = models.DateTimeField(db_index=True)
+    count = models.PositiveIntegerField()
+    streams = models.BinaryField()
+
+    class Meta:
+        """Moves are looked up by where they led, and by when they were."""
+
+        indexes = (
+            models.Index(fields=("to_set", "at"), name="move_by_set"),
+            models.Index(fields=("environment", "type", "at"), name="move_by_type"),
+        )
+        constraints = (models.CheckConstraint(condition=models.Q(type__in=TYPE_WORDS), name="move_type_known"),)
+
+    def __str__(self) -> str:
+        """The type and the number of streams."""
+        return f"{self.type} of {self.count} streams"
 
 
 class ContentList(models.Model):

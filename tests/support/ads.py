@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from adsserver.config import AdsConfig, TlsFiles
 from adsserver.engine.events import Fact, Respond
+from adsserver.engine.holdings import Holdings
 from adsserver.metrics import Metrics
 from adsserver.ports import ClientToken, Directory, StreamInfo
 from adsserver.running.server import AdsServer
@@ -77,6 +78,7 @@ class MemoryFacts:
     opened_streams: list[StreamInfo] = field(default_factory=list)
     responses: list[tuple[StreamInfo, Respond]] = field(default_factory=list)
     learnt_facts: list[tuple[StreamInfo, Fact]] = field(default_factory=list)
+    holdings: dict[tuple[str, str], Holdings] = field(default_factory=dict)
     closed_streams: list[tuple[StreamInfo, str]] = field(default_factory=list)
 
     def opened(self, stream: StreamInfo) -> None:
@@ -87,6 +89,9 @@ class MemoryFacts:
 
     def learnt(self, stream: StreamInfo, fact: Fact) -> None:
         self.learnt_facts.append((stream, fact))
+
+    def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
+        self.holdings[stream.id, kind.word] = holdings
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
         self.closed_streams.append((stream, cause))

@@ -22,9 +22,11 @@ from google.protobuf.message import Message
 
 from adsserver.config import AdsConfig
 from adsserver.engine.events import Fact, Respond
+from adsserver.engine.holdings import Holdings
 from adsserver.engine.versions import remember_marks
 from adsserver.ports import StreamInfo
 from tests.support.ads import MemoryFacts, Running, config, running
+from xdscore.resource_types import ResourceType
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,6 +41,7 @@ class Forgetful(MemoryFacts):
     def opened(self, stream: StreamInfo) -> None: ...
     def sent(self, stream: StreamInfo, response: Respond) -> None: ...
     def learnt(self, stream: StreamInfo, fact: Fact) -> None: ...
+    def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None: ...
     def closed(self, stream: StreamInfo, cause: str) -> None: ...
 
 

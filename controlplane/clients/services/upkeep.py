@@ -17,6 +17,8 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.models import (
     Client,
     ContentList,
+    HoldingMove,
+    HoldingSet,
     Nack,
     NameSet,
     Replica,
@@ -71,6 +73,9 @@ def facts_prune() -> int:
         + _delete(Stream.objects.filter(closed_at__lt=now - FORGET_AFTER))
         + _delete(_forgotten_clients(now - FORGET_AFTER))
         + _delete(_dead_replicas(now - FORGET_AFTER))
+        + _delete(HoldingMove.objects.filter(at__lt=now - timedelta(hours=settings.PARLEY.limits.holding_history_h)))
+        + _delete(_crowded_moves(settings.PARLEY.limits.holding_moves_per_environment))
+        + _delete(_unnamed_sets())
         + _delete(NameSet.objects.exclude(Exists(Subscription.objects.filter(name_set=OuterRef("pk")))))
         + _delete(
             ContentList.objects.exclude(
@@ -86,6 +91,28 @@ def facts_prune() -> int:
 
 def _old_nacks(before: models.Expression | object) -> models.QuerySet[Nack]:
     return Nack.objects.filter(digested_at__isnull=False, at__lt=before)
+
+
+def _crowded_moves(room: int) -> models.QuerySet[HoldingMove]:
+    """The oldest moves of each environment that has more than `room`."""
+    totals = HoldingMove.objects.order_by().values_list("environment").annotate(held=models.Count("pk"))
+    crowded = [environment for environment, held in totals.filter(held__gt=room)]
+    newest = models.Window(RowNumber(), partition_by=["environment_id"], order_by=models.F("id").desc())
+    return HoldingMove.objects.filter(environment__in=crowded).annotate(newest=newest).filter(newest__gt=room)
+
+
+def _unnamed_sets() -> models.QuerySet[HoldingSet]:
+    """The sets that no stream stands on, no move names and no other set differs from."""
+    named = (
+        Subscription.objects.filter(holding_set__isnull=False).values("holding_set"),
+        HoldingMove.objects.filter(from_set__isnull=False).values("from_set"),
+        HoldingMove.objects.values("to_set"),
+        HoldingSet.objects.filter(keyframe__isnull=False).values("keyframe"),
+    )
+    rows = HoldingSet.objects.all()
+    for names in named:
+        rows = rows.exclude(pk__in=names)
+    return rows
 
 
 def _crowded_nacks() -> models.QuerySet[Nack]:

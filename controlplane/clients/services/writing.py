@@ -18,6 +18,7 @@ from django.db.backends.utils import CursorWrapper
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving, SubscriptionSays
+from controlplane.clients.services.holding import held_sets_write, moves_write
 from controlplane.clients.services.replacing import predecessors_replace, replica_back
 
 Value = str | int | bool | bytes | datetime | None
@@ -83,19 +84,21 @@ _CONTENT_LIST: Final = (
     "INSERT INTO clients_contentlist (id, count, contents) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING"
 )
 _SUBSCRIPTIONS: Final = """
-    INSERT INTO clients_subscription (stream_id, type, name_set_id, wildcard, state, sent, sent_at, acked, acked_at)
-    SELECT stream.id, {1}, {2}, {3:boolean}, {4}, {5}, {6:moment}, {7}, {8:moment}
+    INSERT INTO clients_subscription
+        (stream_id, type, name_set_id, wildcard, state, sent, sent_at, acked, acked_at, holding_set_id, held_at)
+    SELECT stream.id, {1}, {2}, {3:boolean}, {4}, {5}, {6:moment}, {7}, {8:moment}, {9}, {10:moment}
     FROM {rows} JOIN clients_stream AS stream ON stream.id = {0}
     WHERE true
     ON CONFLICT (stream_id, type) DO UPDATE SET
         name_set_id = excluded.name_set_id, wildcard = excluded.wildcard, state = excluded.state, sent = excluded.sent,
-        sent_at = excluded.sent_at, acked = excluded.acked, acked_at = excluded.acked_at
+        sent_at = excluded.sent_at, acked = excluded.acked, acked_at = excluded.acked_at,
+        holding_set_id = excluded.holding_set_id, held_at = excluded.held_at
 """
 # Of those that are there already: cheaper than to insert them.
 _SAID: Final = """
     UPDATE clients_subscription SET
         name_set_id = {2}, wildcard = {3:boolean}, state = {4}, sent = {5}, sent_at = {6:moment}, acked = {7},
-        acked_at = {8:moment}
+        acked_at = {8:moment}, holding_set_id = {9}, held_at = {10:moment}
     FROM {rows}
     WHERE clients_subscription.stream_id = {0} AND clients_subscription.type = {1}
 """
@@ -243,7 +246,9 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
         ],
     )
     _many(cursor, _NAME_SET, _interned_rows(batch.name_sets))
+    held_sets_write(cursor, rows=batch.held_sets)
     _write_subscriptions(cursor, batch, moments)
+    moves_write(cursor, moves=[(each, moments.ago(each.age_s)) for each in batch.moves])
     ends = sorted(batch.ends, key=lambda each: each.id)
     _many(cursor, _END, ((moments.ago(each.age_s), each.cause, each.id) for each in ends))
     _many(cursor, _CLIENT_OF_END, (((seen := moments.ago(each.age_s)), seen, each.id) for each in ends))
@@ -252,10 +257,11 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
 def _write_subscriptions(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
     newcomers = {each.id for each in batch.streams}
     alike: dict[tuple[SubscriptionSays, bool], list[Row]] = defaultdict(list)
-    for stream, says, sent_age_s, acked_age_s in batch.subscriptions:
-        word, names, wildcard, state, sent, acked = says
+    for stream, says, sent_age_s, acked_age_s, held_age_s in batch.subscriptions:
+        word, names, wildcard, state, sent, acked, held = says
         sent_at, acked_at = moments.ago(sent_age_s), moments.ago(acked_age_s)
-        row = (stream, word, names, wildcard, state.value, sent, sent_at, acked, acked_at)
+        held_at = moments.ago(held_age_s)
+        row = (stream, word, names, wildcard, state.value, sent, sent_at, acked, acked_at, held, held_at)
         alike[says, stream in newcomers].append(row)
     others: list[Row] = []
     for (_, new), rows in alike.items():
