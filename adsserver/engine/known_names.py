@@ -12,13 +12,14 @@ from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.holdings import Holdings, Known, ViewGround, holding_of
 from adsserver.engine.ledger import Entry
 from adsserver.engine.memory import Memory
-from adsserver.engine.name_state import DOUBTFUL, Event
+from adsserver.engine.name_state import DOUBTFUL, Due, Event
 from adsserver.engine.refusals import Suspects, is_refused
 from adsserver.engine.rejection import blamed
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.substream import SubStream
 from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, same
+from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
@@ -148,7 +149,8 @@ class KnownNames(SubStream):
             acked = told if isinstance(told, Content) else state.copy
         refused = isinstance(view, ClientView) and is_refused(view, name, state)
         return Known(
-            told,
+            # What the view says of a name that was not asked for before was not said yet.
+            ABSENT if state.due is Due.ASKED and isinstance(told, ResourceError) else told,
             acked if isinstance(acked, Content) else None,
             view.named[name].content if isinstance(view, ClientView) and refused else None,
             entry is not None,

@@ -1,6 +1,8 @@
 """Whether the server's word of what a client has is true of a model client (truth.md H1, H2)."""
 
-from adsserver.engine.events import Variant
+from collections.abc import Sequence
+
+from adsserver.engine.events import Respond, Variant
 from tests.protocol.engine.checks import Half
 from tests.protocol.engine.model import ModelClient
 from xdscore.decision import Serve
@@ -20,47 +22,50 @@ def held_by(client: ModelClient, half: Half) -> dict[str, Holding]:
 def check_holdings(client: ModelClient) -> None:
     """Compare the server's word about every name with what the client really has, whatever is on the way."""
     for half in client.halves.values():
+        # A stale SotW request tells the server nothing (B3).
         if half.opened and (half.wish == (half.names, half.wildcard) or client.variant is Variant.DELTA):
-            _check_half(client, half)
+            on_the_way = [response for response in client.in_flight if response.kind is half.kind]
+            said = held_by(client, half)
+            for name, holding in said.items():
+                _check_one(client, half, name, holding, on_the_way)
+            unsaid = {name for name in half.names if glob_of(name) is None} - said.keys()
+            assert not unsaid, (half.kind.word, unsaid)
+            if client.reads_errors:
+                _check_nothing_is_lost(half, said, on_the_way)
 
 
-def _check_half(client: ModelClient, half: Half) -> None:
-    on_the_way = [response for response in client.in_flight if response.kind is half.kind]
-    said = held_by(client, half)
-    for name, holding in said.items():
-        where = (half.kind.word, name, holding, half.held.get(name), half.errors.get(name))
-        sent = {m.content.version for response in on_the_way for m in response.resources if m.name == name}
-        has = half.held.get(name, "")
-        if name in half.names and glob_of(name) is None:
-            assert half.covers(name), where
-        match holding.state:
-            case HoldingState.ACKED:
-                assert has == holding.version == holding.acked, where
-            case HoldingState.SENT:
-                assert holding.version in sent, where
-            case HoldingState.NACKED:
-                assert holding.version in half.rejected.get(name, ()), where
-                assert has != holding.version, where
-            case HoldingState.ERROR_SENT:
-                # From before TP3 or not: what it was sent is the same.
-                told = {e.text for response in on_the_way for e in response.errors if e.name == name}
-                assert (
-                    not client.reads_errors
-                    or name in half.in_refused
-                    or holding.message in {half.errors.get(name), *told}
-                ), where
-            case HoldingState.SILENT:
-                raise AssertionError(where)
-            case HoldingState.REQUESTED:
-                assert not sent, where
-            case HoldingState.UNKNOWN:
-                assert name in half.in_refused, where
-        if holding.acked and holding.state is not HoldingState.UNKNOWN and not client.drops_refused:
-            assert has == holding.acked, where
-    unsaid = {name for name in half.names if glob_of(name) is None} - said.keys()
-    assert not unsaid, (half.kind.word, unsaid)
+def _check_one(client: ModelClient, half: Half, name: str, holding: Holding, on_the_way: Sequence[Respond]) -> None:
+    where = (half.kind.word, name, holding, half.held.get(name), half.errors.get(name))
+    sent = {m.content.version for response in on_the_way for m in response.resources if m.name == name}
+    has = half.held.get(name, "")
+    match holding.state:
+        case HoldingState.ACKED:
+            assert has == holding.version == holding.acked, where
+        case HoldingState.SENT:
+            assert holding.version in sent, where
+        case HoldingState.NACKED:
+            assert holding.version in half.rejected.get(name, ()), where
+            assert holding.version in client.poison, where
+            assert has != holding.version, where
+        case HoldingState.ERROR_SENT:
+            told = {error.text for response in on_the_way for error in response.errors if error.name == name}
+            known = holding.message in {half.errors.get(name), *told}
+            assert known or not client.reads_errors or name in half.in_refused, where
+        case HoldingState.REQUESTED:
+            assert not sent, where
+        case HoldingState.UNKNOWN:
+            assert name in half.in_refused, where
+        case HoldingState.SILENT:
+            raise AssertionError(where)
+    if holding.acked and holding.state is not HoldingState.UNKNOWN and not client.drops_refused:
+        assert has == holding.acked, where
+
+
+def _check_nothing_is_lost(half: Half, said: dict[str, Holding], on_the_way: Sequence[Respond]) -> None:
     gone = {name for response in on_the_way for name in response.removed}
-    lost = {name for name in half.held if half.covers(name) and name in half.ever_sent} - said.keys() - gone
+    # A member of a collection is told why it is gone, once, and then it is (F19).
+    had = {name for name in half.held if half.covers(name) and name in half.ever_sent and name not in half.errors}
+    lost = had - said.keys() - gone
     assert not lost, (half.kind.word, lost)
 
 

@@ -126,6 +126,9 @@ class ModelClient(Checker):
 
     def _change(self, half: Half, names: frozenset[str], *, wildcard: bool) -> None:
         half.opened = True
+        if any(glob.name not in names for glob in half.globs):
+            # Who asks for a collection and leaves it before the answer may be sent its members all the same.
+            self._ask_for_members(half)
         half.asked |= names - half.names
         half.asked_all = (half.asked_all or (wildcard and not half.wildcard)) and wildcard
         half.names, half.wildcard = names, wildcard

@@ -4,7 +4,7 @@ import os
 
 from hypothesis import HealthCheck, Phase, settings
 
-_EXAMPLES = {"quick": 40, "suite": 300, "nightly": 5000}
+_EXAMPLES = {"quick": 40, "suite": 300, "nightly": 5000, "some": 1500}
 _PROFILE = os.environ.get("HYPOTHESIS_EXAMPLES", "suite")
 
 STEPS = 40
