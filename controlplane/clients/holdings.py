@@ -5,7 +5,7 @@ Where a client has several streams, the one that needs attention counts (`holdin
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -205,28 +205,20 @@ def _found_of_one(
     """What the streams of these rows, which are of one client, have of each name."""
     held: dict[Key, list[tuple[Standing, Holding]]] = defaultdict(list)
     for values in rows.order_by("stream_id", "type").values(*_COLUMNS, "name_set__names"):
-        standing, names = _standing(values), unpack_names(bytes(values["name_set__names"]))
-        unsaid = UNSAID
-        if at is not None:
+        standing, unsaid = _standing(values), UNSAID
+        sets.read([standing.held])
+        names = {*unpack_names(bytes(values["name_set__names"])), *sets.items(standing.held)}
+        if at is not None and standing.held is not None:
             known, held_id = history.held_at(standing, at)
-            hours = settings.PARLEY.limits.holding_history_h
-            unsaid = UNSAID if standing.held is None else UNSAID._replace(message=FORGOTTEN.format(hours=hours))
             if known and held_id is None:
                 continue  # it had not asked for anything yet
-            standing = _at(standing, held_id)
-        sets.read([standing.held])
-        if standing.held is None:
-            for name in names:
-                held[standing.type, name].append((standing, unsaid))
-        for name, holding in sets.items(standing.held).items():
+            unsaid = UNSAID._replace(message=FORGOTTEN.format(hours=settings.PARLEY.limits.holding_history_h))
+            standing = replace(standing, held=held_id, since=None)
+            sets.read([standing.held])
+        had = sets.items(standing.held) if standing.held is not None else dict.fromkeys(names, unsaid)
+        for name, holding in had.items():
             held[standing.type, name].append((standing, holding))
     return {key: _counting(each) for key, each in held.items()}
-
-
-def _at(standing: Standing, held: str | None) -> Standing:
-    return Standing(
-        standing.stream, standing.client, standing.environment, standing.type, held, None, standing.opened_at
-    )
 
 
 def _counting(held: list[tuple[Standing, Holding]]) -> _Found:

@@ -1,0 +1,354 @@
+"""What clients have, from the engine's word to the database and back, on SQLite and on PostgreSQL."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+from pytest_django.fixtures import Settings
+
+from controlplane.clients.clock import database_now
+from controlplane.clients.holdings import HeldResource, client_holdings, holding_states, resource_holders
+from controlplane.clients.models import HoldingMove, HoldingSet, Stream, Subscription
+from controlplane.clients.services import facts_prune
+from controlplane.database.aliases import READER
+from tests.protocol.engine.world import World
+from tests.services.clients.test_shares import limited
+from tests.support.held_fleet import Fleet, Member
+from xdscore.holdings import HoldingState
+from xdscore.resource_types import CLUSTER
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
+
+ACKED, NACKED, SENT, UNKNOWN = HoldingState.ACKED, HoldingState.NACKED, HoldingState.SENT, HoldingState.UNKNOWN
+ERROR_SENT = HoldingState.ERROR_SENT
+
+
+def world_of(count: int) -> World:
+    world = World()
+    for number in range(count):
+        world.serve(CLUSTER, f"c{number}", f"v{number}")
+    return world
+
+
+def had_by(member: Member, *, at: datetime | None = None) -> dict[str, tuple[HoldingState, str, str]]:
+    rows = client_holdings(public_id=member.client, at=at, limit=1_000).rows
+    return {each.name: (each.state, each.version, each.acked_version) for each in rows}
+
+
+def of(member: Member, name: str) -> HeldResource:
+    (row,) = client_holdings(public_id=member.client, name=name).rows
+    return row
+
+
+def shifted(back: timedelta) -> datetime:
+    """Everything that is stored happens so much earlier; the time that is now this long ago."""
+    Stream.objects.update(opened_at=F("opened_at") - back, closed_at=F("closed_at") - back)
+    Subscription.objects.update(held_at=F("held_at") - back)
+    HoldingMove.objects.update(at=F("at") - back)
+    return database_now() - back
+
+
+def test_client_holdings__some_acknowledged_some_not_there__each_has_its_state() -> None:
+    fleet = Fleet(world_of(2))
+    one = fleet.join("c0", "c1", "lost")
+    fleet.ack()
+    fleet.write()
+
+    held = had_by(one)
+
+    assert held == {"c0": (ACKED, "v0", "v0"), "c1": (ACKED, "v1", "v1"), "lost": (ERROR_SENT, "", "")}
+    lost = of(one, "lost")
+    assert (lost.code, lost.message.startswith("NOT_FOUND [XDS2101]")) == ("XDS2101", True)
+
+
+def test_client_holdings__an_update_is_refused__says_the_words_and_what_it_goes_on_with() -> None:
+    fleet = Fleet(world_of(2))
+    one = fleet.join()
+    fleet.ack()
+    fleet.write()
+    fleet.world.serve(CLUSTER, "c1", "bad")
+    fleet.publish()
+    fleet.nack(one, "c1: no such thing")
+    fleet.write()
+
+    held = had_by(one)
+
+    assert held == {"c0": (ACKED, "v0", "v0"), "c1": (NACKED, "bad", "v1")}
+    assert of(one, "c1").message == "c1: no such thing"
+
+
+def test_client_holdings__a_response_is_not_answered_for_long__it_was_sent_what_it_does_not_have() -> None:
+    fleet = Fleet(world_of(2))
+    one = fleet.join()
+    fleet.ack()
+    fleet.write()
+    fleet.world.serve(CLUSTER, "c1", "new")
+    fleet.publish()
+    fleet.write()
+
+    held = had_by(one)
+
+    assert held == {"c0": (ACKED, "v0", "v0"), "c1": (SENT, "new", "v1")}
+
+
+def test_client_holdings__two_streams__the_one_that_needs_attention_counts() -> None:
+    fleet = Fleet(world_of(1))
+    good, bad = fleet.join(node_id="me"), fleet.join(node_id="me")
+    fleet.ack()
+    fleet.world.serve(CLUSTER, "c0", "bad")
+    fleet.publish()
+    fleet.ack(good)
+    fleet.nack(bad, "c0 is bad")
+    fleet.write()
+
+    row = of(good, "c0")
+
+    assert (row.state, row.stream, row.acked_version) == (NACKED, bad.info.id, "v0")
+    assert row.message == "c0 is bad This is so on 1 of its 2 streams."
+
+
+def test_client_holdings__the_client_went_away__is_unknown_and_says_what_it_had() -> None:
+    fleet = Fleet(world_of(1))
+    one = fleet.join()
+    fleet.ack()
+    fleet.write()
+    fleet.leave(one)
+    fleet.write()
+
+    row = of(one, "c0")
+
+    assert (row.state, row.acked_version) == (UNKNOWN, "v0")
+    assert row.message.startswith("It went away at 20")
+    assert row.message.endswith("; it had version v0, which is of no revision known here.")
+
+
+def test_client_holdings__a_process_of_the_version_before_wrote__is_unknown_and_says_why() -> None:
+    fleet = Fleet(world_of(1))
+    one = fleet.join("c0", speaks=False)
+    fleet.write()
+
+    row = of(one, "c0")
+    counts, page = resource_holders(environment_key="default", word="cluster", name="c0")
+
+    assert row.state is UNKNOWN
+    assert "earlier version" in row.message
+    assert counts == {UNKNOWN: {"none": 1}}
+    assert [each.client for each in page.rows] == [one.client]
+
+
+def test_client_holdings__pages__cover_everything_once_in_order() -> None:
+    fleet = Fleet(world_of(5))
+    one = fleet.join()
+    fleet.ack()
+    fleet.write()
+
+    first = client_holdings(public_id=one.client, limit=3)
+    second = client_holdings(public_id=one.client, limit=3, after=first.after)
+
+    assert [each.name for each in (*first.rows, *second.rows)] == ["c0", "c1", "c2", "c3", "c4"]
+    assert (first.after, second.after) == ("cluster/c2", "")
+
+
+def test_client_holdings__filters__leave_what_was_asked_for() -> None:
+    fleet = Fleet(world_of(2))
+    one = fleet.join("c0", "c1", "lost")
+    fleet.ack()
+    fleet.write()
+
+    by_state = client_holdings(public_id=one.client, states=[ERROR_SENT]).rows
+    by_type = client_holdings(public_id=one.client, types=["listener"]).rows
+    by_name = client_holdings(public_id=one.client, name="C1").rows
+
+    assert [each.name for each in by_state] == ["lost"]
+    assert by_type == ()
+    assert [each.name for each in by_name] == ["c1"]
+
+
+def test_client_holdings__some_time_ago__has_what_it_had_then_and_since() -> None:
+    fleet = Fleet(world_of(2))
+    one = fleet.join()
+    fleet.ack()
+    fleet.write()
+    opened = shifted(timedelta(minutes=10))
+    fleet.world.serve(CLUSTER, "c1", "second")
+    fleet.publish()
+    fleet.ack()
+    fleet.write()
+    changed = shifted(timedelta(minutes=10))
+    fleet.world.serve(CLUSTER, "c1", "third")
+    fleet.publish()
+    fleet.ack()
+    fleet.write()
+    opened -= timedelta(minutes=10)
+
+    between = [had_by(one, at=moment + timedelta(minutes=1))["c1"][1] for moment in (opened, changed)]
+
+    assert between == ["v1", "second"]
+    assert had_by(one, at=database_now())["c1"][1] == "third"
+    assert had_by(one, at=opened - timedelta(minutes=5)) == {}
+    since = {each.name: each.since for each in client_holdings(public_id=one.client).rows}
+    assert abs(since["c0"] - opened) < timedelta(seconds=30)  # type: ignore[operator]
+    assert abs(since["c1"] - database_now()) < timedelta(seconds=30)  # type: ignore[operator]
+
+
+def test_client_holdings__before_the_history_begins__is_unknown_and_says_why() -> None:
+    fleet = Fleet(world_of(1))
+    one = fleet.join()
+    fleet.ack()
+    fleet.write()
+    opened = shifted(timedelta(minutes=10))
+    fleet.world.serve(CLUSTER, "c0", "second")
+    fleet.publish()
+    fleet.ack()
+    fleet.write()
+    HoldingMove.objects.all().delete()
+
+    (row,) = client_holdings(public_id=one.client, at=opened).rows
+
+    assert row.state is UNKNOWN
+    assert row.message == "Nobody knows any more: what clients had is kept for 24 h."
+
+
+def test_resource_holders__clients_in_several_states__are_counted_and_listed() -> None:
+    fleet = Fleet(world_of(1))
+    good, bad, other = fleet.join(node_id="good"), fleet.join(node_id="bad"), fleet.join("lost", node_id="other")
+    fleet.ack()
+    fleet.world.serve(CLUSTER, "c0", "second")
+    fleet.publish()
+    fleet.ack(good)
+    fleet.nack(bad, "no")
+    fleet.write()
+
+    counts, page = resource_holders(environment_key="default", word="cluster", name="c0")
+    _, refusing = resource_holders(environment_key="default", word="cluster", name="c0", states=[NACKED])
+    lost, _ = resource_holders(environment_key="default", word="cluster", name="lost")
+
+    assert counts == {ACKED: {"other": 1}, NACKED: {"other": 1}}
+    assert {each.node_id for each in page.rows} == {"good", "bad"}
+    assert [(each.node_id, each.message) for each in refusing.rows] == [("bad", "no")]
+    assert lost == {ERROR_SENT: {"XDS2101": 1}}
+    states = holding_states(environment_key="default", word="cluster", names=["c0", "lost"])
+    assert {client: holding.state for client, holding in states["c0"].items()} == {
+        good.client: ACKED,
+        bad.client: NACKED,
+    }
+    assert list(states["lost"]) == [other.client]
+
+
+def test_resource_holders__another_environment__counts_nobody_of_this_one() -> None:
+    fleet = Fleet(world_of(1))
+    fleet.join()
+    fleet.ack()
+    fleet.write()
+
+    counts, page = resource_holders(environment_key="elsewhere", word="cluster", name="c0")
+
+    assert (counts, page.rows) == ({}, ())
+
+
+def test_facts_write__equal_clients_take_a_change__share_one_set_and_one_move() -> None:
+    fleet = Fleet(world_of(100))
+    for _ in range(200):
+        fleet.join()
+    fleet.ack()
+    fleet.write()
+    before = (HoldingSet.objects.count(), HoldingMove.objects.count())
+    fleet.world.serve(CLUSTER, "c7", "second")
+    fleet.publish()
+    fleet.ack()
+
+    with CaptureQueriesContext(connection) as queries:
+        fleet.write()
+
+    assert before == (1, 1)
+    assert (HoldingSet.objects.count(), HoldingMove.objects.count()) == (2, 2)
+    assert set(HoldingMove.objects.values_list("count", flat=True)) == {200}
+    assert Subscription.objects.values("holding_set").distinct().count() == 1
+    assert len(queries) < 20
+    difference = HoldingSet.objects.get(keyframe__isnull=False)
+    assert (difference.count, len(difference.entries) < 100) == (100, True)
+
+
+def test_facts_write__the_same_again__moves_nobody_and_keeps_since_when() -> None:
+    fleet = Fleet(world_of(3))
+    fleet.join()
+    fleet.ack()
+    fleet.write()
+    since = Subscription.objects.get().held_at
+    fleet.buffer._report_again()
+
+    fleet.write()
+
+    assert (HoldingSet.objects.count(), HoldingMove.objects.count()) == (1, 1)
+    assert abs(Subscription.objects.get().held_at - since) < timedelta(milliseconds=100)  # type: ignore[operator]
+
+
+def test_facts_prune__sets_nobody_names__are_deleted_and_keyframes_stay() -> None:
+    fleet = Fleet(world_of(200))
+    one = fleet.join()
+    fleet.ack()
+    fleet.write()
+    for number in range(3):
+        fleet.world.serve(CLUSTER, "c7", f"next{number}")
+        fleet.publish()
+        fleet.ack()
+        fleet.write()
+    assert HoldingSet.objects.count() == 4
+    HoldingMove.objects.update(at=F("at") - timedelta(hours=25))
+
+    facts_prune()
+
+    assert HoldingMove.objects.count() == 0
+    assert HoldingSet.objects.count() == 2
+    assert had_by(one)["c7"] == (ACKED, "next2", "next2")
+
+
+def test_facts_write__a_set_that_was_pruned_comes_back__is_stored_again() -> None:
+    fleet = Fleet(world_of(200))
+    one = fleet.join()
+    fleet.ack()
+    fleet.write()
+    for version in ("second", "third"):
+        fleet.world.serve(CLUSTER, "c7", version)
+        fleet.publish()
+        fleet.ack()
+        fleet.write()
+    HoldingMove.objects.all().delete()
+    facts_prune()
+    fleet.world.serve(CLUSTER, "c7", "second")
+    fleet.publish()
+    fleet.ack()
+
+    fleet.write()
+
+    assert had_by(one)["c7"] == (ACKED, "second", "second")
+
+
+def test_facts_prune__more_moves_than_there_is_room__the_oldest_go(settings: Settings) -> None:
+    limited(settings, holding_moves_per_environment=100)
+    fleet = Fleet(world_of(1))
+    fleet.join()
+    fleet.ack()
+    fleet.write()
+    first = HoldingMove.objects.get()
+    HoldingMove.objects.bulk_create(
+        HoldingMove(
+            environment=first.environment,
+            type="cluster",
+            to_set=first.to_set,
+            at=first.at,
+            count=1,
+            streams=b"12345678",
+        )
+        for _ in range(100)
+    )
+
+    facts_prune()
+
+    assert HoldingMove.objects.count() == 100
+    assert not HoldingMove.objects.filter(pk=first.pk).exists()
