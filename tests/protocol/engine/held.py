@@ -43,6 +43,8 @@ def _check_one(client: ModelClient, half: Half, name: str, holding: Holding, on_
             assert has == holding.version == holding.acked, where
         case HoldingState.SENT:
             assert holding.version in sent, where
+            # What is sent once more although it was acknowledged is no news.
+            assert half.acknowledged.get(name) != holding.version, where
         case HoldingState.NACKED:
             assert holding.version in half.rejected.get(name, ()), where
             assert holding.version in client.poison, where

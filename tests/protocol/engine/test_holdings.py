@@ -155,6 +155,19 @@ def test_holdings__refused_content_is_mended__is_sent_and_then_acknowledged(aske
     assert asker.says["a"] == "ACKED a3/a3"
 
 
+def test_holdings__what_others_proved_stands_in__is_still_refused(asker: Asker) -> None:
+    asker.acknowledges()
+    asker.world.serve(asker.kind, "d", "d2", proven="d1")
+    asker.publish()
+
+    asker.refuses()
+    on_its_way = asker.says["d"]
+    asker.acknowledges()
+
+    assert on_its_way == "NACKED d2/"
+    assert asker.says["d"] == "NACKED d2/d1"
+
+
 def test_holdings__removed__it_is_told_why(asker: Asker) -> None:
     asker.acknowledges()
     asker.world.remove(asker.kind, "a")
