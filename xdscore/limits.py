@@ -233,10 +233,10 @@ class Limits:
     )
     nack_retention_days: int = _limit(14, "days", 1, 3_650, "Age at which stored NACKs are removed.", "(e)")
     holding_history_h: int = _limit(
-        24, "h", 1, 720, "Age at which it is forgotten what clients had before what they have.", "H6"
+        24, "h", 1, 720, "Age at which it is forgotten what clients had before what they have.", "truth.md H6"
     )
     holding_moves_per_environment: int = _limit(
-        50_000, "rows", 100, 10_000_000, "Stored moves of clients from what they had to what they have.", "H6"
+        50_000, "rows", 100, 10_000_000, "Stored moves of clients from what they had to what they have.", "truth.md H6"
     )
     nack_writes_per_s: int = _limit(10, "writes/s", 1, 10_000, "Database writes for NACKs of one process.", "(e)")
     fleet_drop_percent: int = _limit(

@@ -156,7 +156,7 @@ class Before(Protocol):
     """What a client had, by name."""
 
     def get(self, name: str, default: Holding, /) -> Holding:
-        """What it had of this name; `default` where it had nothing."""
+        """The client's holding of this name; `default` where it had nothing."""
         ...
 
 

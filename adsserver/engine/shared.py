@@ -1,15 +1,11 @@
 """A bounded cache of shared values."""
 
 from collections.abc import Hashable
-from threading import Lock
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-
-
-# One for all: an assignment takes no longer than it takes to wait for another's.
-_PUTTING = Lock()
 
 
 class Shared(Generic[Key, Value]):
@@ -30,8 +26,9 @@ class Shared(Generic[Key, Value]):
 
     def put(self, key: Key, value: Value) -> Value:
         """Remember `value`, forgetting the oldest when there is no room; gives it back."""
-        with _PUTTING:
-            if len(self._values) >= self._limit:
-                del self._values[next(iter(self._values))]
-            self._values[key] = value
+        if len(self._values) >= self._limit:
+            # Where another thread puts something at this very moment, that one makes room.
+            with suppress(RuntimeError):
+                self._values.pop(next(iter(self._values)), None)
+        self._values[key] = value
         return value

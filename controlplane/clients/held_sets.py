@@ -35,8 +35,8 @@ def is_short(changes: int, count: int) -> bool:
 
 
 def pack_held(entries: Iterable[tuple[str, Holding | None]]) -> bytes:
-    """These names, and what is had of them, as they are stored. None: the keyframe has the name and this set has
-    not.
+    """The stored form of a set, or of its difference to a keyframe, from the names in it and what a client has of each.
+    None: the keyframe has the name and the set has not.
     """
     has: dict[str, str] = {}
     others: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""How it is said what a client has: one sentence for each state that has no words of its own, and which of several
+"""The words about what a client has: one sentence for each state that has no words of its own, and which of several
 streams counts. Pure.
 """
 

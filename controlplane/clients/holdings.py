@@ -246,7 +246,7 @@ def _found_of_all(environment_key: str, word: str, name: str, sets: StoredSets) 
 
 
 def _unsaid(name: str, streams: Iterable[Standing]) -> Collection[str]:
-    """Those of the streams that ask for the name, and do not say what they have."""
+    """The ids of the streams among `streams` that ask for the name and do not say what they have."""
     silent = [each for each in streams if each.held is None]
     if not silent:
         return ()

@@ -13,7 +13,7 @@ from django.db import IntegrityError, OperationalError
 
 from adsserver.engine.events import Respond
 from adsserver.ports import StreamInfo
-from adsserver.store import fact_batches, facts
+from adsserver.store import fact_batches, remembered
 from adsserver.store.facts import FactBuffer
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, SubscriptionState, unpack_contents, unpack_names
 from tests.support.facts import NothingSecret, acknowledged, content, rejected, respond, stream, subscribed
@@ -402,15 +402,15 @@ def test_pending__streams_that_came_and_went_while_nothing_could_be_written__are
 
 
 def test_remembered_responses__beyond_their_members__oldest_are_forgotten() -> None:
-    remembered = facts._RememberedResponses()
-    half = facts._MAX_REMEMBERED_MEMBERS // 2
+    known = remembered.RememberedResponses()
+    half = remembered._MAX_REMEMBERED_MEMBERS // 2
     tuples = [tuple(content(f"{which}") for _ in range(half)) for which in range(3)]
 
-    answers = [remembered.is_new("default", each) for each in tuples]
+    answers = [known.is_new("default", each) for each in tuples]
 
     assert answers == [True, True, True]
-    assert remembered.is_new("default", tuples[2]) is False
-    assert remembered.is_new("default", tuples[0]) is True
+    assert known.is_new("default", tuples[2]) is False
+    assert known.is_new("default", tuples[0]) is True
 
 
 def test_thread__facts_from_a_busy_loop__all_arrive_and_the_last_word_says_so() -> None:
