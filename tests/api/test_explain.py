@@ -214,7 +214,7 @@ def test_explain__refused__no_with_its_own_words_and_the_incident(api: Caller, f
     assert (document["answer"], document["code"], states(document)) == ("no", "", "oooooofo")
     assert document["sentence"].endswith(BAD)
     assert f"/api/v1/incidents/{incident['id']}" in [link["href"] for link in document["links"]]
-    assert asked(api, client="node-2")["answer"] == "unknown"  # sent r2, and has not answered
+    assert asked(api, client="node-2")["answer"] == "no"  # sent r2, and has not answered
 
 
 def test_explain__refused_by_name_with_another__no_for_both_although_the_rest_was_accepted_later(
@@ -359,7 +359,8 @@ def test_explain__acknowledged_before_the_revision_was_written__not_sent_yet(api
 
     document = asked(api)
 
-    assert (document["answer"], states(document)[5]) == ("unknown", "u")
+    assert (document["answer"], states(document)[5]) == ("no", "f")
+    assert "r1 was not sent to it yet" in document["sentence"]
 
 
 @pytest.mark.parametrize(
