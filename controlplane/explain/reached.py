@@ -85,6 +85,8 @@ def _runs(name: NameFacts, client: ClientSide) -> _Said:
         return RungState.UNKNOWN, "Only its own admin interface can tell."
     if held.state is HoldingState.NACKED and refusal is not None and refusal.now is not None:
         return _after_refusal(refusal.now, name)
+    if held.unused:
+        return RungState.OK, held.unused
     if held.acked:
         return RungState.OK, f"It runs {held.acked}."
     return RungState.OK, "It was given nothing of it on this stream that it took."

@@ -31,6 +31,7 @@ from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
+from controlplane.explain.uses import with_uses
 from controlplane.explain.values import Asked, ClientSide, Held, Ladder, NameFacts, Origin, Question, Refusal, Reply
 from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import blame
@@ -229,6 +230,7 @@ def _held(client: ClientSummary, kind: ResourceType, name: str) -> Held | None:
     if found is None:
         said = client_said(public_id=client.id, word=kind.word)
         return Held(HoldingState.REQUESTED, others=True) if said else None
+    (row,) = with_uses(client=client, rows=[found], subscriptions=client_subscriptions(public_id=client.id))
     return Held(
         found.state,
         found.version,
@@ -237,6 +239,7 @@ def _held(client: ClientSummary, kind: ResourceType, name: str) -> Held | None:
         found.acked_revision,
         found.message,
         found.since,
+        unused=row.message if row is not found else "",
     )
 
 

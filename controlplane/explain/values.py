@@ -109,7 +109,7 @@ class Asked:
 
     names: tuple[str, ...]
     wildcard: bool
-    reply: Reply
+    reply: Reply = Reply.REQUESTED
     sent: str = ""
     sent_at: datetime | None = None
     acked: str = ""
@@ -140,7 +140,8 @@ class Held:
     not know the content.
 
     `message`: a sentence about the state, or the client's own words. `since`: since when it is so. `others`: whether it
-        was sent others of the type, which it asks for as a whole.
+        was sent others of the type, which it asks for as a whole. `unused`: a sentence that says that it does not use
+        it yet, and why; empty where nothing speaks against it.
     """
 
     state: HoldingState
@@ -151,6 +152,7 @@ class Held:
     message: str = ""
     since: datetime | None = None
     others: bool = False
+    unused: str = ""
 
     @property
     def acked(self) -> str:
