@@ -369,7 +369,8 @@ def test_explain__acknowledged_before_the_revision_was_written__not_sent_yet(api
 def test_explain__acknowledged_half_a_minute_ago_and_not_in_use__yes_and_says_what_it_did_not_ask_for(
     api: Caller, fleet: Fleet
 ) -> None:
-    publish(cluster("pay", eds=True), endpoints("pay", 80))
+    eds = {"eds_config": {"ads": {}, "resource_api_version": "V3"}, "service_name": "pay-hosts"}
+    publish(cluster("pay", type="EDS", eds_cluster_config=eds), endpoints("pay-hosts", 80))
     fleet.accept(held("pay", 1))
     at_once = asked(api)
     Subscription.objects.update(held_at=database_now() - timedelta(seconds=31))
@@ -379,7 +380,7 @@ def test_explain__acknowledged_half_a_minute_ago_and_not_in_use__yes_and_says_wh
 
     assert "does not use it" not in rung(at_once, 8)
     assert document["answer"] == "yes"
-    assert rung(document, 8) == "It has it and does not use it yet: it has not asked for endpoint 'pay'."
+    assert rung(document, 8) == "It has it and does not use it yet: it has not asked for endpoint 'pay-hosts'."
 
 
 @pytest.mark.parametrize(
