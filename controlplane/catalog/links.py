@@ -55,6 +55,24 @@ def links_from(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, S
     return _grouped(((row[0], row[1]), link) for row, link in zip(found, links, strict=True))
 
 
+def references_of(*, environment_key: str, revisions: Mapping[Key, int]) -> Mapping[Key, Sequence[Key]]:
+    """What these revisions, given as the revision's number by type and name, refer to: (type, name) by the resource
+    that refers. One query.
+    """
+    rows = Reference.objects.filter(
+        revision__resource__environment__key=environment_key,
+        revision__resource__type__in={word for word, _ in revisions},
+        revision__resource__name__in={name for _, name in revisions},
+        revision__number__in=set(revisions.values()),
+    )
+    columns = ("revision__resource__type", "revision__resource__name", "revision__number", "to_type", "to_name")
+    found: dict[Key, list[Key]] = {}
+    for word, name, number, to_word, to_name in rows.order_by("to_type", "to_name").values_list(*columns):
+        if revisions.get((word, name)) == number:
+            found.setdefault((word, name), []).append((to_word, to_name))
+    return found
+
+
 def links_to(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Sequence[LinkedName]]:
     """The resources that refer to each of these names, by type and name of what is referred to, whether or not that
     exists. One query.

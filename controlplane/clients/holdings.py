@@ -127,6 +127,27 @@ def client_holdings(
     return HeldPage(shown, _cursor(page[limit - 1][0]) if len(page) > limit else "")
 
 
+def client_holding(*, public_id: str, word: str, name: str) -> HeldResource | None:
+    """What a connected client has of one resource; None where it does not ask for it, or did not say yet. Raises
+    NotFound.
+    """
+    client = _client(public_id)
+    sets = StoredSets()
+    history = History(sets)
+    rows = Subscription.objects.filter(stream__client=public_id, stream__closed_at=None, type=word)
+    found = _found_of_one(rows, sets, history, None).get((word, name))
+    if found is None:
+        return None
+    return _rows(client.environment.key, {public_id: client.node_id}, [((word, name), found)], history)[0]
+
+
+def client_said(*, public_id: str, word: str) -> bool:
+    """Whether every open stream of a client that asks for this type said what it has of it, and there is one."""
+    said = Subscription.objects.filter(stream__client=public_id, stream__closed_at=None, type=word)
+    held = list(said.values_list("holding_set_id", flat=True))
+    return bool(held) and None not in held
+
+
 def resource_holders(
     *,
     environment_key: str,

@@ -3,6 +3,7 @@
 The rungs are asked in W2's order; the ninth is `Ladder.next`. What nothing tells is "cannot know", never a guess.
 """
 
+from controlplane.explain.reached import answered_rung, headline_of, now_rung, sent_rung
 from controlplane.explain.values import (
     Asked,
     ClientSide,
@@ -11,13 +12,11 @@ from controlplane.explain.values import (
     Link,
     NameFacts,
     Question,
-    Reply,
     Rung,
     RungState,
     clock,
 )
 from xdscore.access import Effect, RuleStep
-from xdscore.after_nack import NowRuns
 from xdscore.decision import Missing, Serve, Undecided, Withheld
 from xdscore.names import canonical
 
@@ -40,7 +39,7 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
     )
     decisive = _decisive(rungs)
     has = _has(decisive)
-    headline = _headline(name, here, asked) if decisive.number == _ANSWERED else ""
+    headline = headline_of(name, here) if decisive.number == _ANSWERED else ""
     sentence = name.answer.sentence if has is Has.YES else decisive.text
     return Ladder(
         has,
@@ -64,8 +63,8 @@ def _delivery(
     if client is None or question.at is not None:
         return sent, answered, now
     if asked is not None and isinstance(name.decision, Serve):
-        sent, answered = _sent(name, asked), _answered(client, asked)
-    return sent, answered, _now(name, client, asked)
+        sent, answered = sent_rung(name, client), answered_rung(name, client)
+    return sent, answered, now_rung(name, client)
 
 
 def _code(name: NameFacts, decisive: Rung) -> str:
@@ -214,102 +213,6 @@ def _unsure(steps: tuple[RuleStep, ...], effect: Effect, client: ClientSide | No
     return next((step for step in doubted if step.rule.effect is not effect), None)
 
 
-def _sent(name: NameFacts, asked: Asked) -> Rung:
-    def rung(state: RungState, text: str) -> Rung:
-        return Rung(6, "sent", state, text)
-
-    if asked.sent_at is None:
-        return rung(RungState.UNKNOWN, "It was not sent anything of this type yet.")
-    if name.served is not None and asked.sent_at < name.served.at:
-        text = f"It was last sent this type at {clock(asked.sent_at)}, before r{name.served.number} was written."
-        return rung(RungState.UNKNOWN, text)
-    return rung(RungState.OK, f"A response of version {asked.sent or '?'} at {clock(asked.sent_at)}.")
-
-
-def _headline(name: NameFacts, client: ClientSide | None, asked: Asked | None) -> str:
-    """A headline that says which revision the client has in place of the published one, which it certainly refused.
-    Empty where it did not, or where the catalogue does not know one of the two revisions.
-    """
-    if client is None or client.refusal is None or not client.refusal.sure:
-        return ""
-    if asked is None or name.served is None:
-        return ""
-    if client.refusal.now is not None:
-        return f"It refused r{name.served.number} and {client.refusal.now}"
-    if name.fallback is None:
-        return ""
-    refused, kept = name.served.number, name.fallback.number
-    # A stream is not sent again what it refused (decisions D13). What it acknowledged since is what stands in for it;
-    # where nothing was sent since, it had acknowledged that before.
-    had = asked.reply is Reply.NACKED and asked.acked_at is not None and asked.acked_at >= name.fallback.at
-    if had or asked.reply is Reply.ACKED:
-        return f"It runs r{kept} and refused r{refused}"
-    return f"It refused r{refused} and is offered r{kept}"
-
-
-def _answered(client: ClientSide, asked: Asked) -> Rung:
-    def rung(state: RungState, text: str) -> Rung:
-        return Rung(7, "answered", state, text)
-
-    refusal = client.refusal
-    if refusal is not None:
-        said = f"at {clock(refusal.at)}: {refusal.text}"
-        if refusal.sure:
-            return rung(RungState.FAIL, f"It refused this content {said}")
-        if asked.reply is Reply.NACKED:
-            return rung(RungState.UNKNOWN, f"It refused a response with this and others in it {said}")
-    match asked.reply:
-        case Reply.ACKED if asked.acked_at is not None:
-            return rung(RungState.OK, f"It acknowledged version {asked.acked} at {clock(asked.acked_at)}.")
-        case Reply.NACKED:
-            return rung(RungState.UNKNOWN, "It refused the last response of this type, for another resource.")
-        case _:
-            return rung(RungState.UNKNOWN, "It has not answered the last response yet.")
-
-
-def _now(name: NameFacts, client: ClientSide, asked: Asked | None) -> Rung:
-    def rung(state: RungState, text: str) -> Rung:
-        return Rung(8, "now", state, text)
-
-    if not client.connected:
-        return rung(RungState.UNKNOWN, "Clients keep what they have while nobody is connected; this cannot be seen.")
-    if isinstance(name.decision, Serve):
-        if client.refusal is not None and client.refusal.sure:
-            if client.refusal.now is not None:
-                return rung(*_after_refusal(client.refusal.now, name))
-            kept = "the last content that clients proved good" if name.decision.fallback else "what it had before"
-            if name.fallback is not None:
-                kept = f"r{name.fallback.number}, the last revision that clients proved good"
-            return rung(RungState.OK, f"It runs {kept}, if it had any.")
-        accepted = asked is not None and asked.reply is Reply.ACKED
-        text = "It runs what it acknowledged." if accepted else "Only its own admin interface can tell."
-        return rung(RungState.OK if accepted else RungState.UNKNOWN, text)
-    if isinstance(name.decision, Undecided | Withheld):
-        return rung(RungState.UNKNOWN, "It keeps a copy, if it had one; this cannot be seen.")
-    return rung(RungState.UNKNOWN, _belief(client.family))
-
-
-def _after_refusal(now: NowRuns, name: NameFacts) -> tuple[RungState, str]:
-    if now.sure:
-        return RungState.OK, f"It {now}."
-    instead = (
-        f" r{name.fallback.number}, the last revision that clients proved good, is sent in its place."
-        if name.fallback is not None
-        else ""
-    )
-    return RungState.UNKNOWN, f"It {now}.{instead}"
-
-
-def _belief(family: str) -> str:
-    """A sentence about how a client of this family probably behaves without a resource (A88, texts.md F1 and F3)."""
-    if family.startswith("grpc"):
-        return (
-            "It fails with our sentence where it reads resource_errors, else with 'does not exist' after 15 s; "
-            "whether a copy is kept depends on fail_on_data_errors. Neither can be seen from here."
-        )
-    return "It keeps or drops a copy by its own rules; this cannot be seen from here."
-
-
 _NEXT = {
     _ENVIRONMENT: "Ask about the client's own environment, or change the selectors that lead it there.",
     _SUBSCRIBED: "Look at what the client asks for: its bootstrap, or the resource that should name this one.",
@@ -343,16 +246,10 @@ def _links(question: Question, name: NameFacts, client: ClientSide | None) -> tu
 
 
 def _asking(client: ClientSide | None, question: Question) -> Asked | None:
-    """Of the client's subscriptions that ask for the name, the one that needs attention most; None where no open stream
-    asks for it.
-    """
+    """A subscription of the client that asks for the name; None where no open stream does."""
     if client is None or not client.connected:
         return None
-    covering = [each for each in client.asked if each.covers(question.name)]
-    return min(covering, key=lambda each: _ATTENTION.index(each.reply), default=None)
-
-
-_ATTENTION = (Reply.NACKED, Reply.SENT, Reply.REQUESTED, Reply.ACKED)
+    return next((each for each in client.asked if each.covers(question.name)), None)
 
 
 def _away(question: Question, name: NameFacts, client: ClientSide | None, *, stranger: bool) -> str:

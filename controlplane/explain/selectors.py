@@ -16,6 +16,7 @@ from controlplane.catalog.selectors import (
     revision_list,
     revision_origin,
 )
+from controlplane.clients.holdings import client_holding, client_said
 from controlplane.clients.selectors import (
     ClientSummary,
     NackView,
@@ -30,7 +31,8 @@ from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
-from controlplane.explain.values import Asked, ClientSide, Ladder, NameFacts, Origin, Question, Refusal, Reply
+from controlplane.explain.uses import with_uses
+from controlplane.explain.values import Asked, ClientSide, Held, Ladder, NameFacts, Origin, Question, Refusal, Reply
 from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import blame
 from controlplane.incidents.selectors import incidents_of_name
@@ -41,6 +43,7 @@ from xdscore.codes import shown
 from xdscore.decision import Decision, Missing, Serve, decide
 from xdscore.environment_choice import ClientFacts
 from xdscore.errors import error_of
+from xdscore.holdings import HoldingState
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.snapshot import Content, Snapshot
@@ -217,6 +220,26 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
         asked=asked,
         near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
         refusal=refusal_of(kind.word, name, decided.decision, nacks),
+        held=_held(client, kind, name) if client.connected else None,
+    )
+
+
+def _held(client: ClientSummary, kind: ResourceType, name: str) -> Held | None:
+    """What the client has of a name; None where its streams did not say yet."""
+    found = client_holding(public_id=client.id, word=kind.word, name=name)
+    if found is None:
+        said = client_said(public_id=client.id, word=kind.word)
+        return Held(HoldingState.REQUESTED, others=True) if said else None
+    (row,) = with_uses(client=client, rows=[found], subscriptions=client_subscriptions(public_id=client.id))
+    return Held(
+        found.state,
+        found.version,
+        found.revision,
+        found.acked_version,
+        found.acked_revision,
+        found.message,
+        found.since,
+        unused=row.message if row is not found else "",
     )
 
 

@@ -9,6 +9,7 @@ from controlplane.explain.answers import Answer
 from xdscore.access import Effect
 from xdscore.after_nack import NowRuns
 from xdscore.decision import Decision
+from xdscore.holdings import HoldingState
 from xdscore.names import XDSTP, canonical
 from xdscore.resource_types import ResourceType
 from xdscore.xdstp import glob_of
@@ -108,7 +109,7 @@ class Asked:
 
     names: tuple[str, ...]
     wildcard: bool
-    reply: Reply
+    reply: Reply = Reply.REQUESTED
     sent: str = ""
     sent_at: datetime | None = None
     acked: str = ""
@@ -133,6 +134,33 @@ def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What a client has of a name: its state, the version and revision that it was sent, refused or acknowledged, and
+    what it goes on with (`acked…`; empty and None where it has nothing). Revisions are None where the catalogue does
+    not know the content.
+
+    `message`: a sentence about the state, or the client's own words. `since`: since when it is so. `others`: whether it
+        was sent others of the type, which it asks for as a whole. `unused`: a sentence that says that it does not use
+        it yet, and why; empty where nothing speaks against it.
+    """
+
+    state: HoldingState
+    version: str = ""
+    revision: int | None = None
+    acked_version: str = ""
+    acked_revision: int | None = None
+    message: str = ""
+    since: datetime | None = None
+    others: bool = False
+    unused: str = ""
+
+    @property
+    def acked(self) -> str:
+        """What the client goes on with, in words; empty where that is nothing."""
+        return f"r{self.acked_revision}" if self.acked_revision else self.acked_version and "what it had before"
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A NACK of the content that is served, on an open stream.
 
@@ -153,6 +181,7 @@ class ClientSide:
     `groups`: the client groups to which it belongs; `doubtful`: those to which it may belong by its metadata, which is
         not stored.
     `near`: names that it asks for and that are similar to the name in the question.
+    `held`: what it has of the name in the question; None where its streams did not say yet.
     """
 
     id: str
@@ -167,6 +196,7 @@ class ClientSide:
     asked: tuple[Asked, ...] = ()
     near: tuple[str, ...] = ()
     refusal: Refusal | None = None
+    held: Held | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Why a client does, or does not, have a resource: the twelve situations, from what real fact buffers wrote."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +12,14 @@ from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.services import change_apply, environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy, Put
+from controlplane.clients.clock import database_now
+from controlplane.clients.models import HoldingMove, Subscription
 from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild
 from tests.support.facts import acknowledged, respond, stream, subscribed
-from tests.support.manifests import cluster, parsed, route, tls_secret
+from tests.support.manifests import cluster, endpoints, parsed, route, tls_secret
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.environment_choice import Selector
@@ -214,7 +217,7 @@ def test_explain__refused__no_with_its_own_words_and_the_incident(api: Caller, f
     assert (document["answer"], document["code"], states(document)) == ("no", "", "oooooofo")
     assert document["sentence"].endswith(BAD)
     assert f"/api/v1/incidents/{incident['id']}" in [link["href"] for link in document["links"]]
-    assert asked(api, client="node-2")["answer"] == "unknown"  # sent r2, and has not answered
+    assert asked(api, client="node-2")["answer"] == "no"  # sent r2, and has not answered
 
 
 def test_explain__refused_by_name_with_another__no_for_both_although_the_rest_was_accepted_later(
@@ -359,7 +362,25 @@ def test_explain__acknowledged_before_the_revision_was_written__not_sent_yet(api
 
     document = asked(api)
 
-    assert (document["answer"], states(document)[5]) == ("unknown", "u")
+    assert (document["answer"], states(document)[5]) == ("no", "f")
+    assert "r1 was not sent to it yet" in document["sentence"]
+
+
+def test_explain__acknowledged_half_a_minute_ago_and_not_in_use__yes_and_says_what_it_did_not_ask_for(
+    api: Caller, fleet: Fleet
+) -> None:
+    eds = {"eds_config": {"ads": {}, "resource_api_version": "V3"}, "service_name": "pay-hosts"}
+    publish(cluster("pay", type="EDS", eds_cluster_config=eds), endpoints("pay-hosts", 80))
+    fleet.accept(held("pay", 1))
+    at_once = asked(api)
+    Subscription.objects.update(held_at=database_now() - timedelta(seconds=31))
+    HoldingMove.objects.update(at=database_now() - timedelta(seconds=31))
+
+    document = asked(api)
+
+    assert "does not use it" not in rung(at_once, 8)
+    assert document["answer"] == "yes"
+    assert rung(document, 8) == "It has it and does not use it yet: it has not asked for endpoint 'pay-hosts'."
 
 
 @pytest.mark.parametrize(

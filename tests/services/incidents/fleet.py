@@ -5,7 +5,10 @@ What they are sent comes from the real catalogue, what they say goes through the
 
 from dataclasses import replace
 
+from adsserver.engine.body import EMPTY_BODY
 from adsserver.engine.events import Fact, NamedContent, Respond
+from adsserver.engine.holdings import BodyGround, Holdings
+from adsserver.engine.holdings import acknowledged as taken
 from adsserver.ports import StreamInfo
 from adsserver.store.facts import FactBuffer
 from controlplane.accounts.principal import ADMIN_SCOPES
@@ -18,6 +21,8 @@ from controlplane.clients.facts import Serving
 from tests.support.facts import NothingSecret, acknowledged, rejected, stream, subscribed
 from tests.support.manifests import Tree, parsed
 from tests.support.principals import somebody
+from xdscore.holdings import REQUESTED, Holding, HoldingState
+from xdscore.nacktext import attribute
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.snapshot import Content
 
@@ -56,6 +61,10 @@ def proven(name: str) -> int:
     return row.number if row is not None else 0
 
 
+def _contents(response: Respond) -> dict[str, Content]:
+    return {member.name: member.content for member in response.resources}
+
+
 class Fleet:
     """Clients on one ADS process, each with a wildcard subscription to clusters. `identity`: what each can prove, the
     same for all of them unless it has `{number}` in it.
@@ -83,9 +92,11 @@ class Fleet:
         ]
         self.streams = [replace(each, peer=f"ipv4:{address}:40000") for each in said]
         self._nonce = 0
+        self._has: dict[str, dict[str, Holding]] = {each.id: {} for each in self.streams}
         for each in self.streams:
             self.buffer.opened(each)
             self.buffer.learnt(each, subscribed(wildcard=True, kind=kind))
+            self._hold(each, {})
         self.write()
 
     def send(self, *contents: NamedContent, to: list[StreamInfo] | None = None) -> Respond:
@@ -102,6 +113,7 @@ class Fleet:
         response = self.send(*contents)
         for each in self.streams[who]:
             self.buffer.learnt(each, acknowledged(response))
+            self._hold(each, {name: taken(content.version) for name, content in _contents(response).items()})
         self.write()
 
     def refuse(
@@ -116,7 +128,35 @@ class Fleet:
         """Some refuse a response they were sent; `kept` is what they had acknowledged of the suspects."""
         for each in self.streams[who]:
             self.buffer.learnt(each, replace(rejected(response, message, suspects=suspects), kept=kept))
+            self._hold(each, self._refused(each, response, message, suspects, kept))
         self.write()
+
+    def _refused(
+        self,
+        who: StreamInfo,
+        response: Respond,
+        message: str,
+        suspects: tuple[NamedContent, ...],
+        kept: tuple[NamedContent, ...],
+    ) -> dict[str, Holding]:
+        """What the engine would say of the names of this response: refused where it is certain, else unknown."""
+        contents, had = _contents(response), self._has[who.id]
+        named = attribute(message, type_url=self.kind.url, names=tuple(contents)).names
+        blamed = {member.name for member in suspects}
+        certain = {name for name in blamed if len(blamed) == 1 or name in named}
+        copies = {member.name: member.content.version for member in kept}
+        found = {}
+        for name, content in contents.items():
+            before = had.get(name, REQUESTED)
+            if before.acked == content.version and name not in blamed:
+                continue
+            state = HoldingState.NACKED if name in certain else HoldingState.UNKNOWN
+            found[name] = Holding(state, content.version, copies.get(name, before.acked))
+        return found
+
+    def _hold(self, who: StreamInfo, changed: dict[str, Holding]) -> None:
+        has = self._has[who.id] = {**self._has[who.id], **changed}
+        self.buffer.holds(who, self.kind, Holdings(BodyGround(EMPTY_BODY, tells=True), has))
 
     def learn(self, fact: Fact) -> None:
         """Everybody says this."""

@@ -11,6 +11,7 @@ from controlplane.explain.values import (
     Asked,
     ClientSide,
     Has,
+    Held,
     NameFacts,
     Origin,
     Question,
@@ -21,6 +22,7 @@ from controlplane.explain.values import (
 from xdscore.access import Effect
 from xdscore.after_nack import AfterNack, now_runs
 from xdscore.decision import Serve
+from xdscore.holdings import HoldingState
 from xdscore.resource_types import CLUSTER
 from xdscore.snapshot import Content
 
@@ -55,50 +57,56 @@ def test_asked__name_wildcard_or_collection__covers_what_the_wire_does(
     assert Asked(names, wildcard, Reply.ACKED).covers(name) is covers
 
 
+RUNS = Held(HoldingState.ACKED, "v1", 2, "v1", 2, since=NOON)
+CLIENT = replace(CLIENT, held=RUNS)
+
+
 @pytest.mark.parametrize(
-    ("reply", "sure", "has"),
+    ("held", "has", "says"),
     [
-        (Reply.NACKED, True, Has.NO),
-        (Reply.ACKED, True, Has.NO),  # what it acknowledged is what stands in for what it refused
-        (Reply.NACKED, False, Has.UNKNOWN),
-        (Reply.ACKED, False, Has.YES),  # the others of the response were to blame: it accepted this one later
+        (RUNS, Has.YES, "Cluster 'pay' is served in 'prod'"),
+        (replace(RUNS, state=HoldingState.NACKED), Has.NO, "too blue"),
+        (replace(RUNS, state=HoldingState.UNKNOWN, message="It is not told apart yet."), Has.UNKNOWN, "not told apart"),
+        (replace(RUNS, state=HoldingState.SENT, acked_revision=1), Has.NO, "it goes on with r1."),
+        (replace(RUNS, version="v0", revision=1, acked_revision=1), Has.NO, "was not sent to it yet; it runs r1 since"),
+        (replace(RUNS, state=HoldingState.SENT, version="v0"), Has.NO, "what it was sent before is not settled"),
+        (Held(HoldingState.ERROR_SENT), Has.NO, "it was told that it cannot have it."),
+        (Held(HoldingState.REQUESTED), Has.UNKNOWN, "was sent nothing of it yet."),
+        (Held(HoldingState.REQUESTED, others=True), Has.NO, "it was sent others of its type."),
+        (None, Has.UNKNOWN, "within two seconds"),
     ],
 )
-def test_ladder__refusal__no_only_when_nothing_else_could_be_meant(reply: Reply, sure: bool, has: Has) -> None:
-    client = replace(CLIENT, asked=(replace(ACKED, reply=reply),), refusal=Refusal("too blue", NOON, sure))
+def test_ladder__what_the_client_has__is_the_answer(held: Held | None, has: Has, says: str) -> None:
+    refused = held is not None and held.state is HoldingState.NACKED
+    client = replace(CLIENT, held=held, refusal=Refusal("too blue", NOON, True) if refused else None)
 
     ladder = ladder_of(QUESTION, NAME, client)
 
     assert ladder.has is has
-    assert ("too blue" in ladder.sentence) is (has is not Has.YES)
+    assert says in ladder.sentence
 
 
 @pytest.mark.parametrize(
-    ("reply", "sure", "headline"),
+    ("acked", "fallback", "headline"),
     [
-        (Reply.ACKED, True, "It runs r1 and refused r2"),
-        (Reply.NACKED, True, "It runs r1 and refused r2"),  # nothing was sent since: it had r1 before
-        (Reply.SENT, True, "It refused r2 and is offered r1"),
-        (Reply.NACKED, False, ""),
-        (Reply.ACKED, False, ""),
+        (1, True, "It runs r1 and refused r2"),
+        (1, False, "It runs r1 and refused r2"),
+        (None, True, "It refused r2 and is offered r1"),
+        (None, False, ""),
     ],
 )
 def test_ladder__refused_and_an_earlier_revision_stands_in__headline_names_both(
-    reply: Reply, sure: bool, headline: str
+    acked: int | None, fallback: bool, headline: str
 ) -> None:
-    client = replace(CLIENT, asked=(replace(ACKED, reply=reply),), refusal=Refusal("too blue", NOON, sure))
+    held = Held(HoldingState.NACKED, "v1", 2, "v0" if acked else "", acked)
+    client = replace(CLIENT, held=held, refusal=Refusal("too blue", NOON, True))
     first, second = (Origin(number, "dana", f"c{number}", NOON) for number in (1, 2))
 
-    ladder = ladder_of(QUESTION, replace(NAME, served=second, fallback=first), client)
-    unknown = ladder_of(QUESTION, replace(NAME, served=second), client)
+    ladder = ladder_of(QUESTION, replace(NAME, served=second, fallback=first if fallback else None), client)
 
     assert ladder.headline == headline
-    never = replace(client, asked=(replace(ACKED, reply=reply, acked_at=None),))
-    assert ("It runs" in ladder_of(QUESTION, replace(NAME, served=second, fallback=first), never).headline) is (
-        sure and reply is Reply.ACKED
-    )
     assert ladder.sentence.startswith(headline)
-    assert unknown.headline == ""
+    assert ladder.has is Has.NO
 
 
 @pytest.mark.parametrize(
@@ -115,22 +123,13 @@ def test_ladder__refused__says_what_is_known_of_what_the_client_has_instead(
     after: AfterNack, kept: str, healed: bool, says: str, state: RungState
 ) -> None:
     refusal = Refusal("too blue", NOON, True, now_runs(after, kept, healed=healed))
-    client = replace(CLIENT, asked=(replace(ACKED, reply=Reply.NACKED),), refusal=refusal)
+    client = replace(CLIENT, held=replace(RUNS, state=HoldingState.NACKED), refusal=refusal)
 
     ladder = ladder_of(QUESTION, replace(NAME, served=Origin(2, "dana", "c2", NOON)), client)
 
     assert ladder.headline == f"It refused r2 and {says}"
     now = ladder.rungs[-1]
     assert (now.state, now.text) == (state, f"It {says}.")
-
-
-def test_ladder__two_streams__the_one_that_needs_attention_answers() -> None:
-    waiting = replace(ACKED, reply=Reply.SENT)
-
-    ladder = ladder_of(QUESTION, NAME, replace(CLIENT, asked=(ACKED, waiting)))
-
-    assert ladder.has is Has.UNKNOWN
-    assert ladder.sentence == "It has not answered the last response yet."
 
 
 def test_ladder__every_rung__is_a_sentence_and_numbered_in_order() -> None:
