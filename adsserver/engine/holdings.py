@@ -169,7 +169,9 @@ def with_unanswered(before: Before, response: Respond, *, tells: bool) -> dict[s
     for member in response.resources:
         known = before.get(member.name, REQUESTED)
         version = member.content.version
-        if version != known.acked and known.state is not HoldingState.NACKED:
+        # Who refused something and never acknowledged anything is sent what others proved, in its place (F17).
+        stands_in = known.state is HoldingState.NACKED and not known.acked and version != known.version
+        if version != known.acked and not stands_in:
             changed[member.name] = Holding(HoldingState.SENT, version, known.acked)
     for error in response.errors:
         changed[error.name] = explained(error, None, tells=tells)

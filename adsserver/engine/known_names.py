@@ -20,6 +20,7 @@ from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.substream import SubStream
 from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, same
 from xdscore.errors import ResourceError
+from xdscore.holdings import REQUESTED, Holding
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
@@ -130,11 +131,16 @@ class KnownNames(SubStream):
 
     def holdings(self, *, tells: bool) -> Holdings:
         """What the client has of each name. `tells`: whether it is told errors."""
-        names = set(self._memory.names) if self._memory else set()
-        for entry in self.ledger.outstanding:
-            names.update(name for name in entry.contents if self.subscription.covers(name))
-        ground = ViewGround(self._memory.view, self.subscription, self.settings.public_url, tells)
-        return Holdings(ground, {name: holding_of(self._known(name), tells=tells) for name in names})
+        memory, covers = self._memory, self.subscription.covers
+        ground = ViewGround(memory.view, self.subscription, self.settings.public_url, tells)
+        names = {name for entry in self.ledger.outstanding for name in entry.contents if covers(name)}
+        apart: dict[str, Holding | None] = {}
+        if memory:
+            # Of 10,000 names that are just asked for, or about to be sent, nothing is to be found out one by one.
+            apart = dict.fromkeys(memory.untold - names, REQUESTED)
+            names.update(name for name in memory.names if name not in apart)
+        apart.update((name, holding_of(self._known(name), tells=tells)) for name in names)
+        return Holdings(ground, apart)
 
     def _known(self, name: str) -> Known:
         state, told, view = self._memory[name], self._told(name), self.view

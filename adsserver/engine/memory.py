@@ -7,7 +7,7 @@ A stream at rest remembers nothing but its view. Whatever happens to a name goes
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 
 from adsserver.engine.client_view import ClientView, Step
-from adsserver.engine.name_state import DOUBTFUL, REST, Due, Event, NameState, Standing, after
+from adsserver.engine.name_state import DOUBTFUL, REST, Acceptance, Due, Event, NameState, Standing, after
 from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import ABSENT, Absent, Told, reported
 from xdscore.snapshot import Content
@@ -82,6 +82,16 @@ class Memory:
     def names(self) -> Collection[str]:
         """The names of which anything is remembered."""
         return self._names.keys()
+
+    @property
+    def untold(self) -> set[str]:
+        """The names, of those of which anything is remembered, that wait to be told anything for the first time."""
+        nothing = isinstance(self.view, Absent)
+        return {
+            name
+            for name, state in self._names.items()
+            if (state.told is ABSENT or (nothing and state.told is None)) and state.acceptance is Acceptance.ACCEPTED
+        }
 
     @property
     def moving(self) -> bool:

@@ -13,7 +13,7 @@ Used by the fact thread alone.
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from adsserver.engine.body import Body
@@ -102,8 +102,8 @@ class HeldSets:
 
     def __init__(self, key: str) -> None:
         self._key = blake2b(key.encode(), digest_size=32, person=b"parley held sets").digest()
-        self._of_views: WeakKeyDictionary[ClientView, dict[Lineage, _Grounded]] = WeakKeyDictionary()
-        self._of_bodies: WeakKeyDictionary[Body, dict[Lineage, _Grounded]] = WeakKeyDictionary()
+        self._of_views: WeakKeyDictionary[ClientView, Recent[Lineage, _Grounded]] = WeakKeyDictionary()
+        self._of_bodies: WeakKeyDictionary[Body, Recent[Lineage, _Grounded]] = WeakKeyDictionary()
         self._newest: Recent[Lineage, _Grounded] = Recent(_MAX_GROUNDS)
         self._keyframes: Recent[Lineage, HeldSet] = Recent(_MAX_GROUNDS)
         self._steps: Recent[tuple[object, ...], tuple[Respond, HeldSet]] = Recent(_MAX_STEPS)
@@ -135,18 +135,15 @@ class HeldSets:
     def _grounded(self, environment: str, word: str, ground: Ground) -> _Grounded:
         match ground:
             case BodyGround(body, tells):
-                return self._remembered(self._of_bodies.setdefault(body, {}), (environment, word, tells), ground)
+                return self._remembered(_of(self._of_bodies, body), (environment, word, tells), ground)
             case ViewGround(view, subscription, _, tells):
                 lineage = (environment, word, tells, subscription)
                 if isinstance(view, Absent):
                     return self._made(lineage, ground)
-                return self._remembered(self._of_views.setdefault(view, {}), (*lineage, view.audience), ground)
+                return self._remembered(_of(self._of_views, view), (*lineage, view.audience), ground)
 
-    def _remembered(self, known: dict[Lineage, _Grounded], lineage: Lineage, ground: Ground) -> _Grounded:
-        found = known.get(lineage)
-        if found is None:
-            found = known[lineage] = self._made(lineage, ground)
-        return found
+    def _remembered(self, known: Recent[Lineage, _Grounded], lineage: Lineage, ground: Ground) -> _Grounded:
+        return known.get(lineage) or known.put(lineage, self._made(lineage, ground))
 
     def _made(self, lineage: Lineage, ground: Ground) -> _Grounded:
         members, others = ground.members(), ground.others()
@@ -204,3 +201,14 @@ class HeldSets:
     def _mark_of(self, text: str) -> int:
         data = text.encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(data, digest_size=_MARK_BYTES, key=self._key).digest(), "big")
+
+
+_Shown = TypeVar("_Shown", ClientView, Body)
+
+
+def _of(grounds: WeakKeyDictionary[_Shown, Recent[Lineage, _Grounded]], shown: _Shown) -> Recent[Lineage, _Grounded]:
+    """What was made of this view or state. Bounded: each client may ask for other names of it."""
+    known = grounds.get(shown)
+    if known is None:
+        known = grounds[shown] = Recent(_MAX_GROUNDS)
+    return known

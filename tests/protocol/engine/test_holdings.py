@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from adsserver.engine.events import Respond, Variant
+from adsserver.engine.events import NamedContent, Respond, Variant
+from adsserver.engine.holdings import with_unanswered
 from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.scenario import Wire
-from tests.protocol.engine.world import URL, World
+from tests.protocol.engine.world import URL, World, content
+from xdscore.holdings import REQUESTED, Holding, HoldingState
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, ResourceType
 
@@ -181,3 +183,23 @@ def test_holdings__type_never_asked_for__none(asker: Asker) -> None:
     other = ENDPOINT if asker.kind is CLUSTER else CLUSTER
 
     assert asker.wire.session.holdings(other) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "version", "after"),
+    [
+        (Holding(HoldingState.ACKED, "v1", "v1"), "v2", Holding(HoldingState.SENT, "v2", "v1")),
+        (Holding(HoldingState.ACKED, "v1", "v1"), "v1", None),  # sent once more
+        (Holding(HoldingState.NACKED, "v2", "v1"), "v3", Holding(HoldingState.SENT, "v3", "v1")),
+        (Holding(HoldingState.NACKED, "v2", "v1"), "v1", None),  # its own copy
+        (Holding(HoldingState.NACKED, "v2"), "v1", None),  # what others proved
+        (Holding(HoldingState.NACKED, "v2"), "v2", Holding(HoldingState.SENT, "v2")),
+        (REQUESTED, "v1", Holding(HoldingState.SENT, "v1")),
+    ],
+)
+def test_with_unanswered__content__is_sent_unless_it_is_no_news(
+    before: Holding, version: str, after: Holding | None
+) -> None:
+    response = Respond(CLUSTER, "1", "w", (NamedContent("a", content(version)),))
+
+    assert with_unanswered({"a": before}, response, tells=True).get("a") == after
