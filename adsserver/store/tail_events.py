@@ -158,7 +158,7 @@ def _event(
             "text": text,
             **more(name),
         }
-        return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(content, separators=(",", ":"))
 
     def has(name: str) -> bool:
         return everything or any(name in each for each in names)
