@@ -9,24 +9,19 @@ from typing import Any
 
 import httpx
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import User
-from django.test import Client, override_settings
-from pytest_django.fixtures import Settings as Changed
+from django.test import Client
+from pytest_django.fixtures import Settings
 
-from adsserver.store.hints import HintListener
-from adsserver.store.tail import Tap, TappedFacts
 from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.api import tailing
-from controlplane.broker.client import redis_client
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
-from controlplane.tail.sealed import INTERESTS
-from tests.support.ads import MemoryFacts
-from tests.support.facts import NothingSecret, content, respond, stream
-from tests.support.valkey import Valkey, valkey
+from tests.support.facts import content, respond, stream
+from tests.support.tails import Telling, telling
+from tests.support.valkey import valkey
 from tests.support.waiting import eventually
 from tests.support.web_thread import serving_web
 from xdscore.limits import Limits
@@ -38,38 +33,24 @@ PATH = "/api/v1/environments/default/tail"
 
 @dataclass
 class Place:
-    """A web server, a broker, and the facts of an ADS process that tells what happens."""
+    """A web server, and the facts of an ADS process that tells what happens."""
 
     web: str
-    broker: Valkey
-    facts: TappedFacts
+    told: Telling
 
 
 @pytest.fixture(scope="module")
-def telling() -> Iterator[tuple[Valkey, TappedFacts]]:
-    """A broker, and the facts of an ADS process that listens there; for all tests, because to stop listening takes a
-    second.
-    """
-    with valkey() as server, override_settings(PARLEY=replace(settings.PARLEY, redis_url=server.url)):
-        redis_client.cache_clear()
-        tap = Tap(NothingSecret(), lambda channel, data: redis_client().publish(channel, data), events_per_s=50)
-        listener = HintListener(lambda: None, tap.announced)
-        tap.start()
-        listener.start()
-        eventually(lambda: server.client().pubsub_numsub(INTERESTS)[0][1] == 1, within_s=10)
-        yield server, TappedFacts(MemoryFacts(), tap)
-        tap.stop()
-        listener.stop()
-        listener._thread.join(10)
-    redis_client.cache_clear()
+def told() -> Iterator[Telling]:
+    with telling() as found:
+        yield found
 
 
 @pytest.fixture
-def place(telling: tuple[Valkey, TappedFacts]) -> Iterator[Place]:
+def place(told: Telling) -> Iterator[Place]:
     environment_default_ensure()
     environment_create(key="prod", policy=EnvironmentPolicy(), actor=SYSTEM)
     with serving_web() as web:
-        yield Place(web, *telling)
+        yield Place(web, told)
 
 
 def token_for(environment: str | None = "default") -> str:
@@ -112,10 +93,10 @@ def refused(place: Place, token: str, path: str = PATH) -> tuple[int, dict[str, 
 def test_tail__something_happens__is_told_at_once_and_only_what_was_asked_for(place: Place) -> None:
     with tail(place, token_for(), path=f"{PATH}?type=cluster&name=pay&kind=sent,acked") as watched:
         first = watched.next()
-        eventually(lambda: place.facts._tap.watched, within_s=5)
-        place.facts.opened(stream())
-        place.facts.sent(stream(), respond(content("cart")))
-        place.facts.sent(stream(), respond(content("pay")))
+        place.told.watched("default")
+        place.told.facts.opened(stream())
+        place.told.facts.sent(stream(), respond(content("cart")))
+        place.told.facts.sent(stream(), respond(content("pay")))
 
         name, event = watched.next()
 
@@ -130,9 +111,9 @@ def test_tail__two_environments__each_is_told_of_its_own_and_a_stranger_finds_no
         tail(place, prod, path="/api/v1/environments/prod/tail") as there,
     ):
         here.next(), there.next()
-        eventually(lambda: set(place.facts._tap._queues) == {"default", "prod"}, within_s=5)
-        place.facts.opened(stream(1, node_id="mine"))
-        place.facts.opened(stream(2, node_id="theirs", environment="prod"))
+        place.told.watched("default", "prod")
+        place.told.facts.opened(stream(1, node_id="mine"))
+        place.told.facts.opened(stream(2, node_id="theirs", environment="prod"))
 
         seen = here.next()[1]["node_id"], there.next()[1]["node_id"]
 
@@ -176,7 +157,7 @@ def test_tail__time_is_up__ends_and_the_next_one_knows_for_how_long_nobody_watch
     assert unseen_s > 10**8
 
 
-def test_tail__broker_goes_away__ends_with_a_sentence_and_the_next_is_503(place: Place, settings: Changed) -> None:
+def test_tail__broker_goes_away__ends_with_a_sentence_and_the_next_is_503(place: Place, settings: Settings) -> None:
     token = token_for()
     with valkey() as other:
         settings.PARLEY = replace(settings.PARLEY, redis_url=other.url)
@@ -193,7 +174,7 @@ def test_tail__broker_goes_away__ends_with_a_sentence_and_the_next_is_503(place:
     assert "broker" in problem["detail"]
 
 
-def test_tail__as_many_as_may_watch__the_next_is_refused_until_one_has_left(place: Place, settings: Changed) -> None:
+def test_tail__as_many_as_may_watch__the_next_is_refused_until_one_has_left(place: Place, settings: Settings) -> None:
     settings.PARLEY = replace(settings.PARLEY, limits=Limits(tail_watchers=3, tail_watchers_each=2))
     one, other = token_for(), token_for()
     with ExitStack() as open_ones:
