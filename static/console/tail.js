@@ -4,6 +4,7 @@ const SHOW_EVERY_MS = 250;
 const SAY_EVERY_MS = 2000; // a screen reader is not told of each event
 const FIRST_PAUSE_S = 1;
 const LONGEST_PAUSE_S = 15;
+const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false };
 
 const part = document.getElementById("tail");
 const list = document.getElementById("tail-list");
@@ -45,7 +46,7 @@ function about(event) {
 
 function line(event) {
   const made = element("li", `tail-${event.kind}`);
-  const time = element("time", "mono", new Date(event.at).toLocaleTimeString([], { hour12: false, fractionalSecondDigits: 3 }));
+  const time = element("time", "mono", new Date(event.at).toLocaleTimeString([], CLOCK));
   time.dateTime = event.at;
   time.title = event.at;
   made.append(time, document.getElementById(`tail-${event.kind}`).content.cloneNode(true));

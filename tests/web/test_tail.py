@@ -27,7 +27,7 @@ def test_page__filter_in_its_address__asks_the_api_for_the_same_and_for_nothing_
     assert "xdsctl tail -e default" in strange
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def told() -> Iterator[Telling]:
     with telling() as found:
         yield found
