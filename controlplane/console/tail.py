@@ -21,7 +21,7 @@ class TailPage(Page):
 
     template = "tail/page.html"
 
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002  the path has it
         """The page for the filter in the URL; what cannot be a filter is left out."""
         client, name = (request.GET.get(each, "").strip()[:_MAX_TEXT] for each in ("client", "name"))
         word = request.GET.get("type", "")

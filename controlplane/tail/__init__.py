@@ -1,4 +1,4 @@
-"""The live tail: what happens on the streams of an environment, told while somebody watches.
+"""The live tail: what happens on the streams of an environment, told while somebody watches (interfaces.md 8.7).
 
 A watcher is a request of the web process that stays open. It announces what it wants over the broker once a second; ADS
 processes that hear it send what happens to its channel, and forget it when it announces nothing more. Nothing is

@@ -31,6 +31,9 @@ _ANNOUNCED_EVERY_S: Final = 1.0
 # Web requests do not wait for the broker (law 4): this one does, so it waits for a moment only.
 _BROKER_S: Final = 2.0
 _RETRY_AFTER_S: Final = 5
+# Whoever takes nothing for so long, though the connection is open, gives its place back.
+_PATIENCE_S: Final = 60.0
+_TOO_SLOW: Final = "Nothing of this tail was read for a minute."
 MAX_WAITING: Final = 500
 
 
@@ -60,18 +63,21 @@ class Watch:
         self._processes = -1
         self._numbers: dict[str, int] = {}
         self._news = asyncio.Event()
-        self._away = False
+        self._over = ""
+        self._asked_at = time.monotonic()
 
     async def heard(self, within_s: float) -> Heard:
         """What the watcher was told since the last call, as soon as there is any; after this time, whatever there is.
-        Raises DependencyError once the broker is away.
+        Raises DependencyError, which says why, once the broker is away, or where this was not called for a minute.
         """
+        self._asked_at = time.monotonic() + within_s
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._news.wait()
         self._news.clear()
-        if self._away:
-            raise DependencyError(AWAY)
+        if self._over:
+            raise DependencyError(self._over)
+        self._asked_at = time.monotonic()
         events, left_out = tuple(self._waiting), self._left_out
         self._waiting.clear()
         self._left_out = 0
@@ -87,19 +93,23 @@ class Watch:
             self._news.set()
 
     async def run(self) -> None:
-        """Announce the watcher every second and take what it is told, until cancelled or the broker is away."""
+        """Announce the watcher every second and take what it is told, until cancelled, the broker is away, or nobody
+        asks for it any more.
+        """
         try:
             due = time.monotonic() + _ANNOUNCED_EVERY_S
-            while True:
+            while time.monotonic() - self._asked_at < _PATIENCE_S:
                 message = await self._subscription.get_message(timeout=max(0.0, due - time.monotonic()))
                 if message is not None:
                     self.take(message["data"])
                 if time.monotonic() >= due:
                     await self.announce()
                     due = time.monotonic() + _ANNOUNCED_EVERY_S
+            self._over = _TOO_SLOW
+            await self._subscription.unsubscribe()
         except (RedisError, OSError):
-            self._away = True
-            self._news.set()
+            self._over = AWAY
+        self._news.set()
 
     def take(self, data: bytes) -> None:
         """Take a message that came on the watcher's channel. What no ADS process of this installation sent to it, what

@@ -1,5 +1,6 @@
 """The live tail over a real Valkey and a real server: who is told what, by whom it is ended, and what refuses it."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +20,10 @@ from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.api import tailing
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.common.errors import DependencyError
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
+from controlplane.tail import watching
+from controlplane.tail.values import Filter
 from tests.support.facts import content, respond, stream
 from tests.support.tails import Telling, telling
 from tests.support.valkey import valkey
@@ -200,3 +205,25 @@ def test_tail__parameters_that_cannot_be_used__422_with_all_of_them(place: Place
 
     assert status == 422
     assert len(problem["errors"]) == 4
+
+
+async def test_tail__taken_by_nobody_though_it_is_open__gives_its_place_back(
+    told: Telling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(watching, "_ANNOUNCED_EVERY_S", 0.1)
+    places = told.broker.client().pubsub_channels
+    whose = PrincipalId(PrincipalKind.TOKEN, 1)
+
+    async with watching.watching(
+        environment="default", wanted=Filter(), principal=whose, url=told.broker.url, limits=Limits()
+    ) as watch:
+        taken = len(places("parley:tail:to:*"))
+        async with asyncio.timeout(5):
+            while places("parley:tail:to:*"):
+                await asyncio.sleep(0.02)
+
+        with pytest.raises(DependencyError, match="for a minute"):
+            await watch.heard(1)
+
+    assert taken == 1

@@ -94,8 +94,11 @@ class Tailed:
         self._process = process
         self.said: list[str] = []
         self._lines: Queue[str] = Queue()
-        assert process.stdout is not None
-        Thread(target=lambda: [self._lines.put(each) for each in process.stdout or ()], daemon=True).start()
+        Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            self._lines.put(line)
 
     def until(self, *kinds: str) -> list[Any]:
         """The next events, until one of each of these kinds was among them."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from django.test import Client
@@ -66,7 +67,8 @@ def test_page__in_a_browser__shows_the_newest_first_waits_while_paused_and_says_
     live.get_by_role("button", name="Go on").press("Enter")
     expect(events.first).to_contain_text("bye")
 
-    for width, theme in ((1440, "light"), (390, "dark")):
+    looks: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1440, "light"), (390, "dark"))
+    for width, theme in looks:
         live.set_viewport_size({"width": width, "height": 900})
         live.emulate_media(color_scheme=theme, reduced_motion="reduce")
         expect(live.locator("html")).to_have_attribute("data-bs-theme", theme)
