@@ -1,6 +1,5 @@
 """The live tail over a real Valkey and a real server: who is told what, by whom it is ended, and what refuses it."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,6 +23,7 @@ from controlplane.common.errors import DependencyError
 from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.tail import watching
 from controlplane.tail.values import Filter
+from tests.support.ads_client import until
 from tests.support.facts import content, respond, stream
 from tests.support.tails import Telling, telling
 from tests.support.valkey import valkey
@@ -219,9 +219,7 @@ async def test_tail__taken_by_nobody_though_it_is_open__gives_its_place_back(
         environment="default", wanted=Filter(), principal=whose, url=told.broker.url, limits=Limits()
     ) as watch:
         taken = len(places("parley:tail:to:*"))
-        async with asyncio.timeout(5):
-            while places("parley:tail:to:*"):
-                await asyncio.sleep(0.02)
+        await until(lambda: not places("parley:tail:to:*"))
 
         with pytest.raises(DependencyError, match="for a minute"):
             await watch.heard(1)
