@@ -35,7 +35,7 @@ async def test_watch__batches__are_heard_once_and_in_order(watch: Watch) -> None
 
 @pytest.mark.parametrize(
     "message",
-    [b"", b"x", batch("x", environment="prod"), batch("x", channel=f"{CHANNEL}2"), batch("x", number=1)],
+    [b"", b"x", batch("x", number=2, environment="prod"), batch("x", number=2, channel=f"{CHANNEL}2"), batch("x")],
     ids=["nothing", "noise", "another environment", "another watcher's", "sent once more"],
 )
 async def test_watch__message_that_is_not_for_it__is_ignored(watch: Watch, message: bytes) -> None:
