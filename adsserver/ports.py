@@ -9,13 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from adsserver.engine.events import Fact, Respond, Variant
 from adsserver.engine.holdings import Holdings
 from xdscore.environment_choice import EnvironmentChoice
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Snapshot
+
+MOVED_CAUSE: Final = "This client belongs to another environment now, or under another node id; reconnect."
+"""The cause, for whoever is told that a stream ended, of the end of one whose client must come back elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,6 +309,11 @@ class Limits:
     )
     change_wait_s: int = _limit(60, "s", 1, 600, "Longest `?wait=` of a request.", "U25")
     change_waiters: int = _limit(200, "requests", 1, 100_000, "Requests that may wait at once.", "U25")
+    tail_watchers: int = _limit(20, "requests", 1, 90, "Live tails that are open at once, of all callers.", "law 4")
+    tail_watchers_each: int = _limit(4, "requests", 1, 90, "Those of them that one person or token has open.", "law 4")
+    tail_events_per_s: int = _limit(
+        50, "events/s", 1, 1_000, "Events that one ADS process tells one live tail; more are counted.", "law 4"
+    )
     rules_per_environment: int = _limit(5_000, "rules", 1, 100_000, "Access rules of an environment.", "(e)")
     client_groups_per_environment: int = _limit(
         1_000, "groups", 1, 10_000, "Client groups of an environment; a new stream is tried against each.", "(e), D16"
@@ -365,6 +370,7 @@ ORDERED: Final[tuple[tuple[str, str], ...]] = (
     ("anonymous_requests_per_s", "anonymous_burst"),
     ("page_requests_per_s", "page_burst"),
     ("anonymous_pages_per_s", "page_burst"),
+    ("tail_watchers_each", "tail_watchers"),
     ("task_soft_s", "task_hard_s"),
     ("task_hard_s", "task_visibility_s"),
     ("lock_timeout_ms", "statement_timeout_ms"),

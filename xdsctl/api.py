@@ -6,18 +6,21 @@ that nobody answered is not: whoever runs the command knows better whether to wa
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
 
 from xdscore.version import VERSION
+from xdsctl.events import ServerEvent, events_in
 from xdsctl.exits import CommandError, DistrustError, Exit, JsonObject, NoAnswerError, Remark
 from xdsctl.settings import Context
 from xdsctl.trust import distrust, trusted_by
 
 _CONNECT_S: Final = 5.0
 _READ_S: Final = 90.0  # longer than the longest wait the server grants
+_SILENCE_S: Final = 40.0  # the server says something every 15 s where it has nothing to tell
 _TRIES: Final = 4
 _LONGEST_PAUSE_S: Final = 10.0
 _PREFIX: Final = "/api/v1"
@@ -80,14 +83,30 @@ class Api:
         """The response to a request of any method for a path below `/api/v1`. Raises CommandError unless it
         succeeded.
         """
-        given = {key: _spelled(value) for key, value in (parameters or {}).items() if value not in (None, "")}
-        return self._sent(method, f"{_PREFIX}{path}", httpx.QueryParams(given), body, headers or {})
+        return self._sent(method, f"{_PREFIX}{path}", httpx.QueryParams(_given(parameters or {})), body, headers or {})
 
     def probe(self, path: str) -> httpx.Response:
         """The response, whatever its status, to a GET of a path that is not below `/api/v1`, such as `/readyz`. Raises
         NoAnswerError when there is none.
         """
         return self._once("GET", path, httpx.QueryParams(), None, {})
+
+    def events(self, path: str, parameters: Parameters, last_id: str) -> Iterator[ServerEvent]:
+        """The server-sent events of this path below `/api/v1`, until the server ends the answer. `last_id`: the id of
+        the last event that was seen; empty for none. Raises CommandError where the request is refused, NoAnswerError
+        when the connection breaks.
+        """
+        headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
+        query = httpx.QueryParams(_given(parameters))
+        quiet = httpx.Timeout(_SILENCE_S, connect=_CONNECT_S)
+        with (
+            self._answering(),
+            self._http.stream("GET", f"{_PREFIX}{path}", params=query, headers=headers, timeout=quiet) as response,
+        ):
+            if not response.is_success:
+                response.read()
+                raise _refusal(response, self.context.server)
+            yield from events_in(response.iter_lines())
 
     def environment(self, rest: str = "") -> str:
         """The path of the chosen environment below `/api/v1`, with `rest` appended."""
@@ -118,8 +137,16 @@ class Api:
     def _once(
         self, method: str, path: str, query: httpx.QueryParams, body: object, headers: Mapping[str, str]
     ) -> httpx.Response:
-        try:
+        with self._answering():
             return self._http.request(method, path, params=query, json=body, headers=dict(headers))
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """A block in which the server is asked. Raises NoAnswerError where it does not answer, DistrustError where its
+        certificate is not trusted.
+        """
+        try:
+            yield
         except httpx.HTTPError as error:
             if untrusted := distrust(error, self.context):
                 raise DistrustError(untrusted) from error
@@ -135,6 +162,11 @@ _HINT: Final = "XDSCTL_SERVER or the context name another one."
 def segment(text: str) -> str:
     """`text` percent-encoded as one part of a path, because names of resources hold slashes and question marks."""
     return quote(text, safe="")
+
+
+def _given(parameters: Parameters) -> dict[str, str | list[str]]:
+    """The query parameters that have a value, each as text."""
+    return {key: _spelled(value) for key, value in parameters.items() if value not in (None, "")}
 
 
 def _spelled(value: str | int | bool | Sequence[str] | None) -> str | list[str]:

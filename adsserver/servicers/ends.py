@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import grpc
 
+from adsserver.ports import MOVED_CAUSE
 from xdscore.codes import shown
 
 
@@ -23,9 +24,7 @@ class End:
 # Closing and cancelling look alike here: which of the two is noticed first is chance.
 CLIENT_ENDED = End(grpc.StatusCode.OK, "")
 DRAINING = End(grpc.StatusCode.UNAVAILABLE, "This server is shutting down; reconnect.")
-MOVED = End(
-    grpc.StatusCode.UNAVAILABLE, "This client belongs to another environment now, or under another node id; reconnect."
-)
+MOVED = End(grpc.StatusCode.UNAVAILABLE, MOVED_CAUSE)
 TOO_OLD = End(grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
 NOTHING_LOADED = End(grpc.StatusCode.UNAVAILABLE, "This server has nothing to serve yet; reconnect.")
 TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a response.")

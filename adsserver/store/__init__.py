@@ -3,8 +3,8 @@ knows Django.
 
 `loader` is the thread that follows the published snapshots, `contents` holds their bytes, `last_good` keeps them on
 disk for a start without the database, `facts` writes what streams learnt, `sent_secrets` says what must not stay in it,
-`fleet` reads back what those of all servers did. Whether this process fits the installation is the word of
-`controlplane.fitness`.
+`fleet` reads back what those of all servers did, `tail` tells those who watch what they do now. Whether this process
+fits the installation is the word of `controlplane.fitness`.
 """
 
 import multiprocessing
@@ -22,6 +22,8 @@ from adsserver.store.fleet import Fleet
 from adsserver.store.hints import HintListener
 from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
+from adsserver.store.tail import Tap, TappedFacts
+from controlplane.broker.client import redis_client
 from controlplane.clients.facts import replica_place
 from controlplane.config.home import Home
 from controlplane.fitness.watch import Watch
@@ -42,12 +44,14 @@ class Store:
     _loader: Loader = field(repr=False)
     _hints: HintListener = field(repr=False)
     _fact_buffer: FactBuffer = field(repr=False)
+    _tap: Tap = field(repr=False)
     _watch: Watch = field(repr=False)
 
     def start(self) -> None:
         """Start following snapshots and writing facts."""
         self._fact_buffer.start()
         self._loader.start()
+        self._tap.start()
         self._hints.start()
 
     def stop(self, timeout_s: float) -> None:
@@ -55,6 +59,7 @@ class Store:
         was written to disk.
         """
         self._hints.stop()
+        self._tap.stop()
         self._watch.stop()
         self._loader.stop(timeout_s)
         self._fact_buffer.stop(timeout_s)
@@ -92,7 +97,14 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
 
     loader = Loader(contents=contents, last_good=last_good, on_directory=hand_over)
     facts = FactBuffer(serving=loader.serving, contents=contents, place=_place())
-    return Store(contents, facts, fleet, loader, HintListener(loader.look_now), facts, watch)
+    tap = Tap(contents, _published, events_per_s=settings.PARLEY.limits.tail_events_per_s)
+    hints = HintListener(loader.look_now, tap.announced)
+    return Store(contents, TappedFacts(facts, tap), fleet, loader, hints, facts, tap, watch)
+
+
+def _published(channel: str, data: bytes) -> int:
+    """Send bytes to a channel of the broker; returns how many listened."""
+    return redis_client().publish(channel, data)
 
 
 def _place() -> str:

@@ -1,5 +1,5 @@
-"""Listens for "there is a new snapshot" on Redis. A hint carries nothing that is believed: it only makes the loader
-look (P3).
+"""Listens on Redis: for "there is a new snapshot", and for those who watch a live tail. A hint carries nothing that is
+believed: it only makes the loader look (P3). What watchers announce is sealed, and read elsewhere.
 """
 
 import threading
@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 
 from controlplane.broker.client import redis_client
 from controlplane.broker.hints import PUBLISHED_CHANNEL
+from controlplane.tail.sealed import INTERESTS
 
 log = structlog.get_logger(__name__)
 
@@ -18,12 +19,16 @@ _RETRY_S = 1.0
 
 
 class HintListener:
-    """Listens for hints about new snapshots, in one thread with one subscription; without Redis it tries again every
-    second and says so once.
+    """Listens for hints about new snapshots, and for watchers of live tails, in one thread with one subscription;
+    without Redis it tries again every second and says so once.
+
+    on_hint: called when there may be a new snapshot.
+    on_interest: called with the bytes that somebody announced on the channel of interests.
     """
 
-    def __init__(self, on_hint: Callable[[], None]) -> None:
+    def __init__(self, on_hint: Callable[[], None], on_interest: Callable[[bytes], None]) -> None:
         self._on_hint = on_hint
+        self._on_interest = on_interest
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
 
@@ -52,9 +57,14 @@ class HintListener:
 
     def _listen(self) -> None:
         with redis_client().pubsub(ignore_subscribe_messages=True) as subscription:  # type: ignore[no-untyped-call]  # untyped there
-            subscription.subscribe(PUBLISHED_CHANNEL)
+            subscription.subscribe(PUBLISHED_CHANNEL, INTERESTS)
             # What was published while nobody listened is found by this look (reliability F2).
             self._on_hint()
             while not self._stopping.is_set():
-                if subscription.get_message(timeout=_WAIT_S) is not None:
+                message = subscription.get_message(timeout=_WAIT_S)
+                if message is None:
+                    continue
+                if message["channel"] == INTERESTS.encode():
+                    self._on_interest(message["data"])
+                else:
                     self._on_hint()

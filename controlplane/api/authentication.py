@@ -2,7 +2,9 @@
 
 from typing import Any, Final
 
+from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.request import Request
 
@@ -15,6 +17,18 @@ from controlplane.api.strangers import caller_known
 _SCHEME: Final = "bearer"
 _MAX_TOKEN_CHARS: Final = 200  # ours have 50; nothing longer is worth a hash and a read
 _HINT: Final = "Send 'Authorization: Bearer TOKEN', or sign in."
+
+
+def principal_again(request: HttpRequest) -> Principal | None:
+    """The principal that the credential of this request, which was let in before, speaks for now; None once the token
+    has ended or nobody is signed in any more. For requests that stay open; counts for no rate.
+    """
+    header = request.headers.get("Authorization")
+    if header is not None:
+        return token_principal(header.partition(" ")[2].strip())
+    again = HttpRequest()
+    again.session = type(request.session)(request.session.session_key)  # read anew: somebody may have signed out
+    return user_principal(get_user(again))
 
 
 class BearerToken(BaseAuthentication):

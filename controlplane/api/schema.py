@@ -15,10 +15,12 @@ from controlplane.api.examples import examples
 from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import DryRunOut, ProblemOut
+from controlplane.api.tailing import LONGEST_S
 from controlplane.api.waiting import Wanted
 from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.incidents.values import IncidentCause, IncidentState
 from controlplane.status.values import Status
+from controlplane.tail.values import Kind
 from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
 
 _YAML: Final = "application/yaml"
@@ -179,6 +181,21 @@ EXPLAIN_PARAMETERS: Final = [
     _query("name", OpenApiTypes.STR, "The resource's name.", required=True),
     _query("at", {"type": "integer", "minimum": 1}, "The epoch of an earlier snapshot."),
 ]
+TAIL_FILTERS: Final = [
+    _query("client", OpenApiTypes.STR, "Only of this client: its id or node id."),
+    _query("type", OpenApiTypes.STR, "Only about this type: its word or type URL."),
+    _query("name", OpenApiTypes.STR, "Only about this name, of any type or of `type`."),
+    _query(
+        "kind",
+        {"type": "array", "items": {"type": "string", "enum": [each.value for each in Kind]}},
+        "Only these kinds of events; repeated, or separated by commas.",
+    ),
+    _query(
+        "seconds",
+        {"type": "integer", "minimum": 1, "maximum": LONGEST_S, "default": LONGEST_S},
+        "After how long the tail ends at the latest.",
+    ),
+]
 SNAPSHOT_FILTERS: Final = [
     _query("type", OpenApiTypes.STR, "A type's word or type URL."),
     _query("manifests", OpenApiTypes.BOOL, "With each resource's manifest."),
@@ -329,7 +346,7 @@ _BETA: Final = frozenset(
         *("access_case_list", "access_case_create", "access_case_delete", "access_history", "access_review"),
         *("channel_list", "channel_create", "channel_get", "channel_delete", "channel_test", "channel_resume"),
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
-        *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report"),
+        *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
     }
 )
 

@@ -87,6 +87,11 @@ LOOKS: Final[dict[str, Look]] = {
     "sent": Look("busy", "circle-dot", "SENT"),
     "nacked": Look("bad", "circle-x", "NACKED"),
     "requested": Look("quiet", "dots", "REQUESTED"),
+    # What happens on a stream, beside these
+    "opened": Look("quiet", "plug-connected", "opened"),
+    "subscribed": Look("quiet", "plus", "subscribed"),
+    "moved": Look("busy", "arrow-right", "moved"),
+    "closed": Look("quiet", "plug", "closed"),
     # An incident
     "open": Look("bad", "alert-triangle", "open"),
     "acknowledged": Look("warn", "user", "acknowledged"),

@@ -13,6 +13,8 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 # A request that asks to wait is as slow as what it waits for.
 _WAITS: Final = b"wait="
+# So is an answer that goes on: server-sent events.
+_GOES_ON: Final = (b"content-type", b"text/event-stream")
 _PROBES: Final = ("/healthz", "/readyz")
 # Around what is promised: 50 ms for Explain, 200 ms for a list, 300 ms for a page, 2 s for an apply.
 _BUCKETS_S: Final = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -43,13 +45,15 @@ class HttpMetrics:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        surface = _surface(scope)
-        started, answer = time.monotonic(), "none"
+        surface, answer = _surface(scope), "none"
+        started = time.monotonic()
 
         async def counted(message: Message) -> None:
-            nonlocal answer
+            nonlocal surface, answer
             if message["type"] == "http.response.start":
                 answer = f"{message['status'] // 100}xx"
+                if _GOES_ON in ((name.lower(), value) for name, value in message.get("headers", ())):
+                    surface = "wait"
             await send(message)
 
         try:

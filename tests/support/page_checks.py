@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Final
 
-from playwright.sync_api import BrowserContext, Dialog, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page
 
 AXE: Final = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 _RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -76,13 +76,7 @@ class Watch:
         context.on("request", lambda asked: self._unless(asked.url.split("/")[2] == host, f"asks {asked.url}"))
         context.on("weberror", lambda error: self.faults.append(f"failed: {error.error}"))
         context.on("dialog", _dismisser(self.faults))
-        # What the server refuses is an answer, which a browser reports as an error, too.
-        context.on(
-            "console",
-            lambda said: self._unless(
-                said.type != "error" or "the server responded with a status of 4" in said.text, f"said: {said.text}"
-            ),
-        )
+        context.on("console", lambda said: self._unless(said.type != "error" or _is_answer(said), f"said: {said.text}"))
 
     def _unless(self, well: bool, fault: str) -> None:
         if not well:
@@ -93,6 +87,15 @@ class Watch:
         found = list(self.faults)
         self.faults.clear()
         return found
+
+
+def _is_answer(said: ConsoleMessage) -> bool:
+    """Whether a browser reports as an error what is an answer: that the server refuses something, or that there is no
+    live tail where there is no broker.
+    """
+    status = "the server responded with a status of "
+    no_broker = f"{status}503" in said.text and said.location["url"].partition("?")[0].endswith("/tail")
+    return no_broker or f"{status}4" in said.text
 
 
 def _dismisser(faults: list[str]) -> Callable[[Dialog], None]:

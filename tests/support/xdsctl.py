@@ -1,6 +1,7 @@
 """xdsctl as somebody runs it: with its own variables, and what it wrote where; and data planes for it to look at."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 from typer.testing import CliRunner
@@ -82,3 +85,48 @@ def asleep(process: "subprocess.Popen[bytes]") -> Iterator[None]:
         yield
     finally:
         process.send_signal(signal.SIGCONT)
+
+
+class Tailed:
+    """A running `xdsctl tail -o json`. `said`: the lines that it wrote to standard output and that nobody asked for."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self.said: list[str] = []
+        self._lines: Queue[str] = Queue()
+        Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            self._lines.put(line)
+
+    def until(self, *kinds: str) -> list[Any]:
+        """The next events, until one of each of these kinds was among them."""
+        events: list[Any] = []
+        while not set(kinds) <= {each["kind"] for each in events}:
+            events.append(json.loads(self._lines.get(timeout=10)))
+        return events
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C; the exit status."""
+        self._process.send_signal(signal.SIGINT)
+        status = self._process.wait(10)
+        while not self._lines.empty():
+            self.said.append(self._lines.get())
+        return status
+
+
+@contextmanager
+def tailing(parley: Parley, *arguments: str) -> Iterator[Tailed]:
+    """Run `xdsctl tail -o json` until the block ends; it is live when the block begins."""
+    command = [sys.executable, "-m", "xdsctl", "--server", f"http://127.0.0.1:{parley.web_port}", "tail", *arguments]
+    variables = {**os.environ, "XDSCTL_TOKEN": parley.token}
+    with subprocess.Popen(
+        [*command, "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("Live: 1 ADS process")
+            yield Tailed(process)
+        finally:
+            process.kill()

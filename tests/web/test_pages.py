@@ -29,6 +29,7 @@ NEEDS: dict[str, Role | None] = {
     "incident": None,
     "clients": Role.VIEWER,
     "client": None,
+    "tail": Role.VIEWER,
     "audit": None,
     "inbox": None,
     "tokens": None,

@@ -36,7 +36,7 @@ def broker(settings: Settings) -> Iterator[None]:
 @pytest.mark.usefixtures("broker")
 def test_hint__of_any_content__makes_the_loader_look_and_says_nothing_to_it() -> None:
     looked = threading.Semaphore(0)
-    listener = HintListener(looked.release)
+    listener = HintListener(looked.release, lambda _data: None)
     listener.start()
     try:
         assert looked.acquire(timeout=10)  # once, because something may have happened before
