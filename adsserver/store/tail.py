@@ -18,6 +18,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from adsserver.engine.events import Fact, Nack, Rejected, Respond, Violated
+from adsserver.engine.holdings import Holdings
 from adsserver.ports import Facts, StreamInfo
 from adsserver.store.reading_time import ReadingTime
 from adsserver.store.sent_secrets import Hearing, SentContents
@@ -25,6 +26,7 @@ from adsserver.store.tail_events import Ending, Event, Events, Noted, Opening, W
 from controlplane.clients.foreign_text import KeptText
 from controlplane.tail.sealed import batch_sealed, interest_opened
 from controlplane.tail.values import Batch, Interest
+from xdscore.resource_types import ResourceType
 from xdscore.shares import accountable
 from xdscore.token_bucket import TokenBucket
 
@@ -262,6 +264,10 @@ class TappedFacts:
         self._facts.learnt(stream, fact)
         if self._tap.watched and not isinstance(fact, Violated):
             self._tap.note(stream, _cut(fact) if isinstance(fact, Rejected) else fact)
+
+    def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
+        """Note what the client has of a type, after a request that said something of it."""
+        self._facts.holds(stream, kind, holdings)
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
         """Note that the stream ended; `cause` is a sentence for an operator."""
