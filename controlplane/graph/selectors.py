@@ -3,6 +3,7 @@
 An environment holds more than anybody looks at, so a graph is bounded, and says how much is not in it.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,7 +22,8 @@ from controlplane.status.values import Status
 from xdscore.codes import shown
 from xdscore.resource_types import ResourceType
 
-MAX_NODES: Final = 10_000
+MAX_NODES: Final = 12_000
+"""Room for an environment of ten thousand resources, and for the names that are missing there."""
 DEFAULT_NODES: Final = 1_000
 MAX_DEPTH: Final = 8
 """The longest chain of types that Envoy knows has five links; clusters and extensions may refer to their own kind."""
@@ -54,14 +56,17 @@ class Scope:
 
 @dataclass(slots=True)
 class _Chosen:
-    """The names that a graph shows. `rest`, `more`: how many others belong to it, and whether nobody counted all of
-    these.
+    """The names that a graph shows.
+
+    `rest`, `more`: how many others belong to it, and whether nobody counted all of these.
+    `complete`: whether it is a whole environment, with every reference.
     """
 
     keys: dict[Key, None] = field(default_factory=dict)
     focus: tuple[Key, ...] = ()
     rest: int = 0
     more: bool = False
+    complete: bool = False
 
 
 def graph_read(*, scope: Scope, limit: int = DEFAULT_NODES) -> Graph:
@@ -198,19 +203,17 @@ def _links_among(scope: Scope, chosen: _Chosen, limit: int, sights: Mapping[Key,
     key = scope.environment_key
     if not scope.whole:
         return links_out(environment_key=key, sources=chosen.keys)
-    all_of_it = sights is None and not chosen.rest
-    links = links_all(environment_key=key) if all_of_it else links_out(environment_key=key, sources=chosen.keys)
+    chosen.complete = sights is None and not chosen.rest
+    links = links_all(environment_key=key) if chosen.complete else links_out(environment_key=key, sources=chosen.keys)
     absent = dict.fromkeys(
         link.target
         for link in sorted(links, key=lambda link: link.target)
         if link.target not in chosen.keys and (sights is None or sights.get(link.source) is Sight.SERVED)
     )
-    if sights is None and not all_of_it:
+    if sights is None and not chosen.complete:
         there = _revisions(key, absent)
         absent = {each: None for each in absent if each not in there}
-    room = (
-        limit - len(chosen.keys) if sights is not None or not all_of_it else max(limit - len(chosen.keys), limit // 10)
-    )
+    room = limit - len(chosen.keys)
     chosen.keys.update(dict.fromkeys(list(absent)[:room]))
     chosen.rest += max(len(absent) - room, 0)
     return links
@@ -232,7 +235,7 @@ def _graph(environment_key: str, chosen: _Chosen, links: tuple[Link, ...], sight
     revisions = _revisions(environment_key, keys)
     statuses = _statuses(environment_key, revisions)
     asked = asking_counted(environment_key=environment_key, keys=keys)
-    used = users_counted(environment_key=environment_key, keys=keys)
+    used = _used(environment_key, chosen, links)
     uses: dict[Key, int] = {}
     drawn: dict[Key, int] = {}
     for link in links:
@@ -260,6 +263,13 @@ def _graph(environment_key: str, chosen: _Chosen, links: tuple[Link, ...], sight
     nodes = tuple(node(key) for key in sorted(keys))
     focus = tuple(key for key in chosen.focus if key in keys)
     return Graph(nodes, tuple(among), focus, chosen.rest, chosen.more)
+
+
+def _used(environment_key: str, chosen: _Chosen, links: tuple[Link, ...]) -> Mapping[Key, int]:
+    """How many resources refer to each name that the graph shows; of a whole environment `links` tell."""
+    if chosen.complete:
+        return Counter(link.target for link in links)
+    return users_counted(environment_key=environment_key, keys=chosen.keys)
 
 
 def _revisions(environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:
