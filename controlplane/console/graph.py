@@ -159,7 +159,7 @@ def _counted(graph: Graph) -> dict[str, object]:
 def _file(scope: Scope, form: str) -> HttpResponse:
     graph, key = graph_read(scope=scope, limit=_limit(scope)), scope.environment_key
     text = dot_of(graph) if form == "dot" else svg_of(graph, title=f"Resources of {key}")
-    answer = HttpResponse(text.encode("utf-8", "replace"), content_type=f"{_FILES[form]}; charset=utf-8")
+    answer = HttpResponse(text.encode("utf-8", "replace"), content_type=_FILES[form])
     answer.headers["Content-Disposition"] = f'attachment; filename="{key}-graph.{form}"'
     answer.headers["Cache-Control"] = "private, no-store"
     return answer

@@ -26,9 +26,9 @@ from xdscore.resource_types import by_word
 from xdscore.xdstp import glob_of
 
 
-def asking_counted(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:
-    """How many connected clients ask for each of these names, by name or by a wildcard; a wildcard does not count where
-    the client may not read the name. Names for which nobody asks are left out.
+def asking_counted(*, environment_key: str, keys: Collection[Key], there: Collection[Key]) -> Mapping[Key, int]:
+    """How many connected clients ask for each of these names; those for which nobody asks are left out. `there`: the
+    names that exist. Only these does a wildcard count for, and only where the client may read the name.
     """
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     for word, name in keys:
@@ -51,12 +51,11 @@ def asking_counted(*, environment_key: str, keys: Collection[Key]) -> Mapping[Ke
         else:
             for name in wanted[word].intersection(names.get(name_set, ())):
                 counts[word, name] += clients
-    for word, clients in everything.items():
-        for name in wanted[word]:
-            counts[word, name] += clients
-    if everything:
-        of_wildcards = [(word, name) for word in everything for name in wanted[word]]
-        counts.subtract(_kept_from(rows.filter(wildcard=True), environment_key, of_wildcards))
+    by_wildcard = [key for key in there if key[0] in everything]
+    for key in by_wildcard:
+        counts[key] += everything[key[0]]
+    if by_wildcard:
+        counts.subtract(_kept_from(rows.filter(wildcard=True), environment_key, by_wildcard))
     return +counts
 
 

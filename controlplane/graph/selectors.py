@@ -234,7 +234,7 @@ def _graph(environment_key: str, chosen: _Chosen, links: tuple[Link, ...], sight
     )
     revisions = _revisions(environment_key, keys)
     statuses = _statuses(environment_key, revisions)
-    asked = asking_counted(environment_key=environment_key, keys=keys)
+    asked = asking_counted(environment_key=environment_key, keys=keys, there=revisions)
     used = _used(environment_key, chosen, links)
     uses: dict[Key, int] = {}
     drawn: dict[Key, int] = {}

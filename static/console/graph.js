@@ -156,7 +156,8 @@ function start(data) {
   }
   function show(index, scale = Math.max(view.scale, 0.8)) {
     const middleX = nodes[index][X] + nodeWidth / 2, middleY = nodes[index][Y] + nodeHeight / 2;
-    view = { scale, x: width / 2 - middleX * scale, y: height / 2 - middleY * scale };
+    const free = width - (panel.hidden || width < 2 * panel.offsetWidth ? 0 : panel.offsetWidth); // what stands beside it covers nothing
+    view = { scale, x: free / 2 - middleX * scale, y: height / 2 - middleY * scale };
     ask();
   }
   function nearest() {
@@ -284,6 +285,8 @@ function start(data) {
     choose(some[(some.indexOf(chosen) + 1) % some.length]);
   });
 
+  const counts = document.getElementById("graph-counts");
+  if (counts) counts.hidden = true; // the legend says the same
   for (const [place, [, stateTone, label]] of states.entries()) {
     const mark = MARKS[states[place][0]];
     const badge = element("span", `${mark ? `${mark} ` : ""}${label} ${byState[place].length.toLocaleString("en")}`, { className: `state state-${stateTone}` });

@@ -89,7 +89,7 @@ class GraphView(ApiView):
 
 
 def _file(text: str, media: str, environment_key: str, ending: str) -> HttpResponse:
-    answer = HttpResponse(text.encode("utf-8", "replace"), content_type=f"{media}; charset=utf-8")
+    answer = HttpResponse(text.encode("utf-8", "replace"), content_type=media)
     answer["Content-Disposition"] = f'attachment; filename="{environment_key}-graph.{ending}"'
     answer["Cache-Control"] = "private, no-store"
     return answer

@@ -138,7 +138,9 @@ def test_states__of_every_node__are_those_of_the_resources_pages() -> None:
     graph = graph_read(scope=Scope(HERE))
 
     keys = [node.key for node in graph.nodes if node.exists]
-    told = {key: standing.status.status.value for key, standing in standings_of(environment_key=HERE, keys=keys).items()}
+    told = {
+        key: standing.status.status.value for key, standing in standings_of(environment_key=HERE, keys=keys).items()
+    }
     shown = {node.key: node.state.value for node in graph.nodes if node.exists}
     assert {key: "published" if state == "unused" else state for key, state in shown.items()} == told
     assert set(told.values()) >= {"refused", "stalled", "waiting", "published"}
