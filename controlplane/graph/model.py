@@ -63,7 +63,7 @@ class Node:
 
     @property
     def exists(self) -> bool:
-        """Whether it is a resource of the environment, which has a page."""
+        """Whether the node is a resource of the environment, which has a page."""
         return self.revision is not None
 
 

@@ -12,6 +12,7 @@ from controlplane.catalog.selectors import resource_list
 from controlplane.clients.coverage import coverage_of
 from controlplane.common.errors import NotFound
 from controlplane.database.aliases import READER
+from controlplane.graph import selectors
 from controlplane.graph.model import Graph, Node, NodeState, Sight
 from controlplane.graph.selectors import Scope, client_meant, graph_read
 from controlplane.incidents.services import digest
@@ -125,7 +126,12 @@ def test_graph__around_a_resource_that_many_need__counts_what_is_left_out() -> N
     assert nodes(graph)["cluster", "pay"].used_by == 6
 
 
-def test_states__of_every_node__are_those_of_the_resources_pages() -> None:
+@pytest.mark.parametrize("asked_one_by_one", [True, False])
+def test_states__of_every_node__are_those_of_the_resources_pages(
+    monkeypatch: pytest.MonkeyPatch, *, asked_one_by_one: bool
+) -> None:
+    # Of a large graph those in trouble are read, of a small one each.
+    monkeypatch.setattr(selectors, "_MAX_NAMED", 1_000 if asked_one_by_one else 0)
     chain()
     fleet = Fleet(2)
     fleet.accept(held("alone", 1))
@@ -177,6 +183,17 @@ def test_graph__of_a_client__is_what_it_asks_for_and_what_that_needs() -> None:
         ("cluster", "pay"): Sight.SERVED,
         ("endpoint", "pay"): Sight.NOT_ASKED,
     }
+
+
+def test_graph__around_a_resource_as_a_client_sees_it__leaves_out_what_it_does_not_see() -> None:
+    chain()
+    Fleet(1)
+
+    client = client_meant(environment_key=HERE, text="node-1")
+    graph = graph_read(scope=Scope(HERE, CLUSTER, "pay", client=client))
+
+    # It asks for clusters alone: the route and the listener that lead there are none of its.
+    assert nodes(graph).keys() == {("cluster", "pay"), ("endpoint", "pay")}
 
 
 def test_graph__of_an_environment__asks_no_more_queries_for_more_resources() -> None:
