@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.db import models
 
@@ -30,8 +30,7 @@ class LinkedName:
     present: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A reference: the resource `source` refers to `target`, whether or not that exists. `pointer` leads to the field,
     in the manifest of `source`, that names it.
     """

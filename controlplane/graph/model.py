@@ -1,10 +1,14 @@
-"""What a graph is made of: resources, and the references between them. Pure values."""
+"""What a graph is made of: resources, and the references between them. Pure values.
+
+Nodes and edges are tuples: there are thousands of each, and a tuple is made in a fifth of the time.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from controlplane.status.values import Status
 from xdscore.snapshot import EntryKey
@@ -35,8 +39,7 @@ class Sight(StrEnum):
     NOT_ASKED = "not_asked"  # what it is served refers to the name, and it does not ask for it
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A resource in the graph, or a name that something refers to.
 
     `revision`: the number of the newest revision; None where there is no such resource.
@@ -67,8 +70,7 @@ class Node:
         return self.revision is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """A reference: the resource `source` refers to `target` in the field of its manifest to which `pointer` leads."""
 
     source: EntryKey

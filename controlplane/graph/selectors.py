@@ -59,7 +59,8 @@ class _Chosen:
     """The names that a graph shows.
 
     `rest`, `more`: how many others belong to it, and whether nobody counted all of these.
-    `complete`: whether it is a whole environment, with every reference.
+    `complete`: whether it is a whole environment, with every reference; then `revisions` has the number of the newest
+        revision of each resource.
     """
 
     keys: dict[Key, None] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class _Chosen:
     rest: int = 0
     more: bool = False
     complete: bool = False
+    revisions: Mapping[Key, int] = field(default_factory=dict)
 
 
 def graph_read(*, scope: Scope, limit: int = DEFAULT_NODES) -> Graph:
@@ -179,7 +181,8 @@ def _everything(environment_key: str, limit: int) -> _Chosen:
     counts = dict(rows.order_by().values_list("type").annotate(count=Count("pk")))
     total = sum(counts.values())
     if total <= limit:
-        return _Chosen(dict.fromkeys(rows.order_by("type", "name").values_list("type", "name")))
+        revisions = {(word, name): number for word, name, number in rows.values_list("type", "name", "counter")}
+        return _Chosen(dict.fromkeys(revisions), complete=True, revisions=revisions)
     chosen = _cut(sorted(statuses_in_trouble(environment_key=environment_key)), limit)
     room = limit - len(chosen.keys)
     for left, (word, count) in enumerate(sorted(counts.items(), key=lambda item: (item[1], item[0]))):
@@ -203,7 +206,6 @@ def _links_among(scope: Scope, chosen: _Chosen, limit: int, sights: Mapping[Key,
     key = scope.environment_key
     if not scope.whole:
         return links_out(environment_key=key, sources=chosen.keys)
-    chosen.complete = sights is None and not chosen.rest
     links = links_all(environment_key=key) if chosen.complete else links_out(environment_key=key, sources=chosen.keys)
     absent = dict.fromkeys(
         link.target
@@ -228,11 +230,8 @@ def _narrow(chosen: _Chosen, sights: Mapping[Key, Sight], links: Iterable[Link])
 
 def _graph(environment_key: str, chosen: _Chosen, links: tuple[Link, ...], sights: Mapping[Key, Sight] | None) -> Graph:
     keys = chosen.keys.keys()
-    among = sorted(
-        (Edge(link.source, link.target, link.pointer) for link in links if link.source in keys and link.target in keys),
-        key=lambda edge: (edge.source, edge.target),
-    )
-    revisions = _revisions(environment_key, keys)
+    among = sorted(Edge(*link) for link in links if link.source in keys and link.target in keys)
+    revisions = chosen.revisions if chosen.complete else _revisions(environment_key, keys)
     statuses = _statuses(environment_key, revisions)
     asked = asking_counted(environment_key=environment_key, keys=keys, there=revisions)
     used = _used(environment_key, chosen, links)

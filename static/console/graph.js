@@ -7,6 +7,7 @@ const NAME_CHARS = 30;
 const MARKS = { refused: "✕", quarantined: "✕", withheld: "✕", missing: "?", stalled: "‖", waiting: "…", elsewhere: "↗", unused: "–" };
 const DASHES = { missing: [6, 3], elsewhere: [6, 3], unused: [2, 3] };
 const MAX_LISTED = 12;
+const AT_ONCE = 100; // lines of one path
 const [TYPE, NAME, STATE, LINE, EXISTS, MORE, X, Y] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 const section = document.getElementById("graph");
@@ -76,8 +77,14 @@ function start(data) {
     paint.strokeStyle = colours.line;
     paint.lineWidth = Math.max(1, 0.6 / scale);
     paint.globalAlpha = scale < SHOWN.line ? 0.35 : 0.8;
+    // A few at a time: a path of thousands of lines is drawn many times slower than as many short ones.
+    let drawn = 0;
     paint.beginPath();
-    for (const edge of edges) if (inSight(edge)) edgePath(edge[0], edge[1], scale >= SHOWN.line);
+    for (const edge of edges) {
+      if (!inSight(edge)) continue;
+      edgePath(edge[0], edge[1], scale >= SHOWN.line);
+      if (++drawn % AT_ONCE === 0) { paint.stroke(); paint.beginPath(); }
+    }
     paint.stroke();
     paint.globalAlpha = 1;
     if (chosen >= 0) {
@@ -93,12 +100,12 @@ function start(data) {
     byState.forEach((members, state) => {
       const [fill, edge] = tone(state);
       const word = states[state][0];
-      paint.beginPath();
-      for (const index of members) if (seen(nodes[index])) paint.rect(nodes[index][X], nodes[index][Y], nodeWidth, nodeHeight);
       // From afar a node is a dot: then it has the strong colour of its state.
       paint.fillStyle = scale < SHOWN.line ? edge : fill;
-      paint.fill();
+      for (const index of members) if (seen(nodes[index])) paint.fillRect(nodes[index][X], nodes[index][Y], nodeWidth, nodeHeight);
       if (scale < SHOWN.line) return;
+      paint.beginPath();
+      for (const index of members) if (seen(nodes[index])) paint.rect(nodes[index][X], nodes[index][Y], nodeWidth, nodeHeight);
       paint.setLineDash(DASHES[word] ?? []);
       paint.strokeStyle = edge;
       paint.lineWidth = Math.max(1, 0.8 / scale);

@@ -9,6 +9,7 @@ from django.test import Client
 from playwright.sync_api import Page, expect
 
 from bench import console_fleet
+from controlplane.console.live import INTERVAL_S
 from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import Fleet, publish
 from tests.support.browser import CHROMIUM, MISSING, chromium
@@ -118,10 +119,7 @@ class TestInBrowser:
             context.set_default_timeout(PATIENCE_MS)
             shown = context.new_page()
             opened(shown, admin, base, GRAPH)  # what a process reads once is read
-            time.sleep(3)  # what is kept for those who look at once is too old now
-            began = time.perf_counter()
-            opened(shown, admin, base, GRAPH)
-            took_ms = (time.perf_counter() - began) * 1000
+            took_ms = sorted(first_picture_ms(shown, admin, base) for _ in range(3))[1]
             frames = moved(shown)
 
         print(f"first picture {took_ms:.0f} ms, slowest frame of 60 {frames[-1]:.0f} ms, median {frames[30]:.0f} ms")  # noqa: T201 - a figure of the night
@@ -135,6 +133,14 @@ def opened(shown: Page, admin: Client, base: str, path: str) -> Page:
     shown.goto(base + path)
     shown.wait_for_selector("#graph[data-drawn]")
     return shown
+
+
+def first_picture_ms(shown: Page, admin: Client, base: str) -> float:
+    """How long the page takes until its picture is drawn, once what is kept for those who look at once is too old."""
+    time.sleep(INTERVAL_S + 0.5)
+    began = time.perf_counter()
+    opened(shown, admin, base, GRAPH)
+    return (time.perf_counter() - began) * 1000
 
 
 def moved(shown: Page) -> list[float]:
