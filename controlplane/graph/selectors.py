@@ -89,7 +89,9 @@ def graph_read(*, scope: Scope, limit: int = DEFAULT_NODES) -> Graph:
 
 
 def graph_of_names(*, environment_key: str, keys: Collection[Key]) -> Graph:
-    """The graph of these resources alone, with what they refer to and what refers to them: for one page of a list."""
+    """The graph of these resources, with what they refer to and what refers to them, for one page of a list. Of those
+    around them, only the references from and to these resources are read.
+    """
     chosen = _Chosen(dict.fromkeys(keys), tuple(keys))
     links = links_out(environment_key=environment_key, sources=keys)
     links += links_in(environment_key=environment_key, targets=keys, limit=_MAX_NAMED)
@@ -216,9 +218,11 @@ def _links_among(scope: Scope, chosen: _Chosen, limit: int, sights: Mapping[Key,
         there = _revisions(key, absent)
         absent = {each: None for each in absent if each not in there}
     room = limit - len(chosen.keys)
-    chosen.keys.update(dict.fromkeys(list(absent)[:room]))
-    chosen.rest += max(len(absent) - room, 0)
-    return links
+    added = list(absent)[: max(room, 0)]
+    chosen.keys.update(dict.fromkeys(added))
+    chosen.rest += len(absent) - len(added)
+    # What a client does not ask for may exist, and refer to others.
+    return links if sights is None else (*links, *links_out(environment_key=key, sources=added))
 
 
 def _narrow(chosen: _Chosen, sights: Mapping[Key, Sight], links: Iterable[Link]) -> None:

@@ -185,6 +185,19 @@ def test_graph__of_a_client__is_what_it_asks_for_and_what_that_needs() -> None:
     }
 
 
+def test_graph__of_a_client_that_stopped_halfway__shows_what_it_did_not_ask_for() -> None:
+    chain()
+    Fleet(1, kind=ROUTE).learn(subscribed("edge", kind=ROUTE))
+
+    found = nodes(graph_read(scope=Scope(HERE, client=client_meant(environment_key=HERE, text="node-1"))))
+
+    assert {key: node.sight for key, node in found.items()} == {
+        ("route", "edge"): Sight.SERVED,
+        ("cluster", "pay"): Sight.NOT_ASKED,
+    }
+    assert (found["cluster", "pay"].uses, found["cluster", "pay"].more) == (1, 1)
+
+
 def test_graph__around_a_resource_as_a_client_sees_it__leaves_out_what_it_does_not_see() -> None:
     chain()
     Fleet(1)
