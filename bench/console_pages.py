@@ -63,6 +63,13 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         f"/e/{{env}}/resource?{_OF_NAME}&tab={tab}"
         for tab in ("current", "history", "links", "clients", "access", "incidents")
     ),
+    "graph": (
+        "/e/{env}/graph",
+        "/e/{env}/graph?part=data",
+        f"/e/{{env}}/graph?{_OF_NAME}",
+        "/e/{env}/graph?client={client}",
+        "/e/{env}/graph?q=service",
+    ),
     "resource-edit": (f"/e/{{env}}/resource/edit?{_OF_NAME}",),
     "export": ("/e/{env}/export?type=cluster&name={name}",),
     "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),

@@ -347,6 +347,7 @@ _BETA: Final = frozenset(
         *("channel_list", "channel_create", "channel_get", "channel_delete", "channel_test", "channel_resume"),
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
         *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
+        "graph",
     }
 )
 

@@ -1,9 +1,9 @@
 """Which resources need each other: what a resource refers to, and what refers to it."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.db import models
 
@@ -12,6 +12,7 @@ from xdscore.resource_types import ResourceType
 
 _MAX_LINKS: Final = 200  # of one resource and direction
 _MAX_READ: Final = 2_000  # of one level of a tree, before those of other resources of the same names are left out
+_CHUNK: Final = 1_000  # as many names as one statement asks about
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
 _IN_A_LIST: Final = re.compile(r"^/resources/\d+(?=/)")
@@ -27,6 +28,65 @@ class LinkedName:
     name: str
     pointer: str
     present: bool
+
+
+class Link(NamedTuple):
+    """A reference: the resource `source` refers to `target`, whether or not that exists. `pointer` leads to the field,
+    in the manifest of `source`, that names it.
+    """
+
+    source: Key
+    target: Key
+    pointer: str
+
+
+def links_all(*, environment_key: str) -> tuple[Link, ...]:
+    """The references of the newest revisions of all resources of an environment. One query."""
+    return _links(_current(environment_key))
+
+
+def links_out(*, environment_key: str, sources: Collection[Key]) -> tuple[Link, ...]:
+    """All references of the newest revisions of these resources. A query for each thousand."""
+    wanted = set(sources)
+    return tuple(
+        link
+        for some in _chunks(wanted)
+        for link in _links(
+            _current(environment_key).filter(
+                revision__resource__type__in={word for word, _ in some},
+                revision__resource__name__in=[name for _, name in some],
+            )
+        )
+        if link.source in some
+    )
+
+
+def links_in(*, environment_key: str, targets: Collection[Key], limit: int) -> tuple[Link, ...]:
+    """The references of newest revisions to these names, whether or not a resource has them: the first `limit` by type
+    and name of the resource that refers. A query for each thousand.
+    """
+    found: list[Link] = []
+    for some in _chunks(set(targets)):
+        rows = _current(environment_key).filter(
+            to_type__in={word for word, _ in some}, to_name__in=[name for _, name in some]
+        )
+        ordered = rows.order_by("revision__resource__type", "revision__resource__name")
+        found += [link for link in _links(ordered[:limit]) if link.target in some]
+    return tuple(found[:limit])
+
+
+def users_counted(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:
+    """How many resources refer to each of these names; a name to which none refers is left out. A query for each
+    thousand.
+    """
+    found: dict[Key, int] = {}
+    for some in _chunks(set(keys)):
+        rows = _current(environment_key).filter(
+            to_type__in={word for word, _ in some}, to_name__in=[name for _, name in some]
+        )
+        counted = rows.order_by().values_list("to_type", "to_name").annotate(count=models.Count("pk"))
+        found |= {(word, name): count for word, name, count in counted if (word, name) in some}
+    return found
 
 
 def used_by(*, environment_key: str, kind: ResourceType, name: str) -> tuple[LinkedName, ...]:
@@ -97,6 +157,20 @@ def present_names(*, environment_key: str, named: Sequence[tuple[str, str, str]]
     )
     present = set(rows.values_list("type", "name")) if named else set()
     return tuple(LinkedName(word, name, _within(pointer), (word, name) in present) for word, name, pointer in named)
+
+
+def _chunks(keys: Collection[Key]) -> Iterator[set[Key]]:
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), _CHUNK):
+        yield set(ordered[start : start + _CHUNK])
+
+
+def _links(rows: models.QuerySet[Reference]) -> tuple[Link, ...]:
+    columns = ("revision__resource__type", "revision__resource__name", "to_type", "to_name", "pointer")
+    return tuple(
+        Link((word, name), (to_type, to_name), _within(pointer))
+        for word, name, to_type, to_name, pointer in rows.values_list(*columns)
+    )
 
 
 def _grouped(links: Iterable[tuple[Key, LinkedName]]) -> Mapping[Key, Sequence[LinkedName]]:

@@ -13,7 +13,7 @@ from controlplane.status.values import Status
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a badge looks: its tone (good, warn, bad, busy or quiet), its icon and its word."""
+    """How a badge looks: its tone (good, warn, bad, busy, quiet or plain), its icon and its word."""
 
     tone: str
     icon: str
@@ -48,6 +48,10 @@ LOOKS: Final[dict[str, Look]] = {
     "deleted": Look("quiet", "trash", "deleted"),
     "created": Look("good", "plus", "created"),
     "updated": Look("busy", "edit", "updated"),
+    # A node of the graph; beside these it has the words of resources
+    "in_graph": Look("plain", "circle", "published"),
+    "elsewhere": Look("quiet", "link", "elsewhere"),
+    "unused": Look("quiet", "circle-dashed", "unused"),
     # An environment; beside these it has the words of resources
     "held": Look("warn", "player-pause", "on hold"),
     "empty": Look("quiet", "minus", "no resources"),

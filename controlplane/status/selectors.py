@@ -94,6 +94,18 @@ def status_counts(*, environment_keys: Collection[str]) -> Mapping[str, Mapping[
     return counts
 
 
+def statuses_in_trouble(*, environment_key: str) -> Mapping[Key, Status]:
+    """The status of each resource of an environment that does not stand as "published", by (type word, name). One
+    query, which costs what is in trouble and not what is sound.
+    """
+    rows = Resource.objects.filter(environment__key=environment_key, deleted=False).order_by()
+    troubled = _marked(rows.filter(pk__in=_troubled([environment_key])))
+    found = (
+        (word, name, word_of(Marks(*marks))) for word, name, *marks in troubled.values_list("type", "name", *_MARKS)
+    )
+    return {(word, name): status for word, name, status in found if status is not Status.PUBLISHED}
+
+
 def statuses_named(*, names: Collection[tuple[str, Key]]) -> Mapping[tuple[str, Key], Status]:
     """The status of each of these resources, by (environment key, (type word, name)); those that do not exist are left
     out. One query, for lists that show only the word.

@@ -63,6 +63,7 @@ def rows() -> Iterator[Row]:
     yield row("environments/<part:environment_key>", "PATCH", "environments/prod", OPERATORS, {"hold": "x"})
     yield row("environments/<part:environment_key>", "DELETE", "environments/prod", ADMINS)
     yield row("environments/<part:environment_key>/resources", "GET", "environments/prod/resources", EVERYBODY)
+    yield row("environments/<part:environment_key>/graph", "GET", "environments/prod/graph", EVERYBODY)
     yield row(RESOURCE, "GET", "environments/prod/resources/cluster/pay", EVERYBODY)
     yield row(RESOURCE, "PUT", "environments/prod/resources/cluster/pay", EDITORS, cluster())
     yield row(RESOURCE, "DELETE", "environments/prod/resources/cluster/pay", EDITORS)

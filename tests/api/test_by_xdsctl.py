@@ -20,7 +20,7 @@ from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from tests.services.incidents.fleet import Fleet, held, publish
-from tests.support.manifests import cluster
+from tests.support.manifests import cluster, route
 from tests.support.web_thread import serving_web
 from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, USAGE, Xdsctl
 
@@ -235,3 +235,14 @@ def test_words__of_a_kind_and_no_kind__lead_to_one_command_or_say_which_there_ar
     for said in (bare, unknown):
         assert said.status == USAGE
         assert "'create' needs a kind: environment, group, rule, token, client-token" in said.err
+
+
+def test_graph__around_a_resource__lines_with_what_each_refers_to_and_drawings(xdsctl: Xdsctl) -> None:
+    publish(cluster("pay"), route("edge", "pay"), route("lost", "gone", domain="lost.example"))
+
+    around = xdsctl("graph", "cluster/gone")
+
+    assert around.status == DONE
+    assert around.out.splitlines() == ["cluster/gone  missing", "route/lost  r1  stalled", "  -> cluster/gone  missing"]
+    assert xdsctl("graph", "--as", "dot").out.startswith("digraph")
+    assert xdsctl("graph", "cluster", "nothing").status not in {DONE, USAGE}

@@ -42,6 +42,7 @@ NEEDS: dict[str, Role | None] = {
     "environments": None,
     "environment": Role.VIEWER,
     "resources": Role.VIEWER,
+    "graph": Role.VIEWER,
     "resource-new": Role.EDITOR,
     "resource": Role.VIEWER,
     "resource-edit": Role.EDITOR,
