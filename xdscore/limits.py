@@ -232,6 +232,10 @@ class Limits:
         3_600, "s", 60, 86_400, "How long an ADS process that ended without a goodbye counts as silent.", "U15"
     )
     nack_retention_days: int = _limit(14, "days", 1, 3_650, "Age at which stored NACKs are removed.", "(e)")
+    history_minutes_h: int = _limit(
+        24, "h", 1, 168, "For how long what fleets did is kept by the minute; then by ten.", "truth.md H6"
+    )
+    history_days: int = _limit(14, "days", 8, 365, "Age at which what fleets did is removed.", "truth.md H6")
     nack_writes_per_s: int = _limit(10, "writes/s", 1, 10_000, "Database writes for NACKs of one process.", "(e)")
     fleet_drop_percent: int = _limit(
         20,
