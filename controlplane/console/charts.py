@@ -114,7 +114,10 @@ def errors_chart(environment_keys: Sequence[str], window: Window) -> Chart:
 
 
 def kept_nacks_chart(rows: Sequence[Sum], window: Window, *, label: str) -> Chart:
-    """The NACKs of which the rows are still kept; `label` says what their keys are."""
+    """The NACKs of which the rows are still kept, those of the step that is not over yet among them; `label` says what
+    their keys are.
+    """
+    window = window.running
     series = counted_series(label=label, rows=rows, window=window)
     chart = counts_picture("nacks", f"NACKs {_each(window)}", "NACK", series, window)
     if not chart.rows:

@@ -35,7 +35,7 @@ class FleetSample(models.Model):
         constraints = (models.CheckConstraint(condition=models.Q(span_s__in=_SPANS), name="fleet_sample_span_known"),)
 
     def __str__(self) -> str:
-        """When it was, and how long."""
+        """When the time began, and how many seconds it has."""
         return f"{self.at:%Y-%m-%d %H:%M} {self.span_s}s"
 
 
@@ -84,5 +84,5 @@ class ReportedSpan(models.Model):
         constraints = (models.CheckConstraint(condition=models.Q(span_s__in=_SPANS), name="reported_span_known"),)
 
     def __str__(self) -> str:
-        """When it was, and how long."""
+        """When the time began, and how many seconds it has."""
         return f"{self.at:%Y-%m-%d %H:%M} {self.span_s}s"

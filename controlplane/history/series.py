@@ -4,7 +4,7 @@ A gap is a gap: a step of which no row tells anything is None, never zero (truth
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -48,6 +48,11 @@ class Window:
     def starts(self) -> tuple[datetime, ...]:
         """The beginning of each step."""
         return tuple(self.since + timedelta(seconds=each * self.step_s) for each in range(self.points))
+
+    @property
+    def running(self) -> "Window":
+        """The window with one step more at its end, which may not be over yet: for what is known at once."""
+        return replace(self, until=self.until + timedelta(seconds=self.step_s))
 
     def index(self, at: datetime) -> int | None:
         """The place of the step in which `at` lies; None outside of the window."""

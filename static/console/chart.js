@@ -63,7 +63,7 @@ function optionsOf(figure, numbers, width) {
     scales: { x: { time: clock }, y: { range: (_plot, _low, high) => [0, Math.max(high * 1.05, 1)] } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     axes: [
-      { ...axis, space: 60, values: (_plot, ticks) => ticks.map((each) => clock ? clockText(each, days) : `${each} s`) },
+      { ...axis, space: 60, size: 30, values: (_plot, ticks) => ticks.map((each) => clock ? clockText(each, days) : `${each} s`) },
       { ...axis, size: 46, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000] },
     ],
     series: [{}, ...strokes(figure).map((each) => ({ ...each, spanGaps: false, points: { show: alone, size: 5 }, paths: stepped }))],
