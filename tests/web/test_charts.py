@@ -85,7 +85,7 @@ def test_over_time__in_a_browser__is_drawn_walked_by_keys_and_a_table_without_sc
     sign_in: SignIn, past: None
 ) -> None:
     expect.set_options(timeout=PATIENCE_MS)
-    cookie = {"name": "sessionid", "value": sign_in().cookies["sessionid"].value}
+    cookie = {"name": "sessionid", "value": sign_in(None, "default").cookies["sessionid"].value}
     with serving_web() as base, chromium() as browser:
         address, cookies = f"{base}/e/default/over-time", [{**cookie, "url": base}]
         with browser.new_context(viewport={"width": 1440, "height": 900}) as context:

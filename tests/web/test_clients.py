@@ -188,7 +188,7 @@ def test_pages_of_clients__many_more_clients__no_more_queries(admin: Client, fle
     fleet.write()
 
     assert [queries(admin, path) for path in paths] == few
-    # Four of them ask the newest snapshot who refuses, who is denied, and who is denied a secret; two are the picture's.
+    # Four of them ask the newest snapshot who refuses, is denied, or is denied a secret; two are the picture's.
     assert max(few) <= 26
 
 

@@ -168,14 +168,9 @@ def test_prune__rows_older_than_a_day__become_rows_of_ten_minutes_that_tell_the_
         (MINUTE_S, NOON - MINUTE, 100),
     }
     assert list(FleetSample.objects.values_list("span_s", "samples", "acked")) == [(LONG_S, 5, 70)]
-    assert (
-        (nacks(old, 10, LONG_S), fleet(old, 10, step_s=LONG_S))
-        == before
-        == (
-            {"cluster": (25,)},
-            {"nacked": (1.0,), "sent": (0.0,), "requested": (0.0,), "acked": (14.0,), "disconnected": (0.0,)},
-        )
-    )
+    assert before[0] == {"cluster": (25,)}
+    assert (before[1]["nacked"], before[1]["acked"], before[1]["sent"]) == ((1.0,), (14.0,), (0.0,))
+    assert (nacks(old, 10, LONG_S), fleet(old, 10, step_s=LONG_S)) == before
     assert history_prune(now=now) == 0
 
 

@@ -43,3 +43,9 @@ def test_convergence__ten_thousand_moments__are_thinned_and_keep_the_first_the_l
     assert (found.steps[0], found.steps[-1]) == ((0.0, 0), (100.0, 10_000))
     assert all(have == round(second * 100) for second, have in found.steps)
     assert (found.p50_s, found.p99_s) == (50.0, 99.0)
+
+
+def test_convergence__of_few__ninety_nine_percent_are_all_of_them() -> None:
+    found = convergence([(1.0, 2), (5.0, 1)], of=3)
+
+    assert (found.p50_s, found.p99_s) == (1.0, 5.0)
