@@ -88,7 +88,7 @@ def test_over_time__in_a_browser__is_drawn_walked_by_keys_and_a_table_without_sc
     cookie = {"name": "sessionid", "value": sign_in(None, "default").cookies["sessionid"].value}
     with serving_web() as base, chromium() as browser:
         address, cookies = f"{base}/e/default/over-time", [{**cookie, "url": base}]
-        with browser.new_context(viewport={"width": 1440, "height": 900}) as context:
+        with browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce") as context:
             context.add_cookies(cookies)  # type: ignore[arg-type]  # a dict as playwright takes it
             watch, shown = Watch(base), context.new_page()
             watch.attend(context)
@@ -97,7 +97,7 @@ def test_over_time__in_a_browser__is_drawn_walked_by_keys_and_a_table_without_sc
             moved = float(shown.evaluate(_SHIFTED))
             faults = [*axe_faults(shown), *live_faults(shown), *zoom_faults(shown), *width_faults(shown, 390)]
             faults += focus_faults(shown)
-            shown.emulate_media(color_scheme="dark")
+            shown.emulate_media(color_scheme="dark", reduced_motion="reduce")
             expect(shown.locator("html")).to_have_attribute("data-bs-theme", "dark")
             faults += [*axe_faults(shown, contrast_only=True), *watch.taken()]
         with browser.new_context(java_script_enabled=False) as context:
