@@ -36,7 +36,7 @@ WITHOUT_DATA: Final = frozenset({"login", "logout", "theme"})
 _OF_NAME: Final = "type=cluster&name={name}"
 # By the name of its path; a page of several parts has an entry for each.
 QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "home": ("/", "/?part=now"),
+    "home": ("/", "/?part=now", "/?part=charts"),
     "explain": ("/x?e={env}&t=cluster&n={name}", "/x?e={env}&t=cluster&n={name}&c={client}&at={epoch}"),
     "search": ("/search?q=service", "/search?q=nothing+is+called+so", "/search?q=node-"),
     "code": ("/codes/XDS2002",),
@@ -47,6 +47,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "clients": ("/e/{env}/clients", "/e/{env}/clients?state=refusing", "/e/{env}/clients?q=node-1&page=2"),
     "client": ("/clients/{client}", "/clients/{client}?part=tail"),
+    "over-time": ("/e/{env}/over-time", "/e/{env}/over-time?period=24h", "/e/{env}/over-time?period=all"),
     "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
     "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),
     "inbox": ("/messages", "/messages?environment={env}"),

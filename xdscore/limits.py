@@ -238,6 +238,10 @@ class Limits:
     holding_moves_per_environment: int = _limit(
         50_000, "rows", 100, 10_000_000, "Stored moves of clients from what they had to what they have.", "truth.md H6"
     )
+    history_minutes_h: int = _limit(
+        24, "h", 1, 168, "For how long what fleets did is kept by the minute; then by ten.", "truth.md H6"
+    )
+    history_days: int = _limit(14, "days", 8, 365, "Age at which what fleets did is removed.", "truth.md H6")
     nack_writes_per_s: int = _limit(10, "writes/s", 1, 10_000, "Database writes for NACKs of one process.", "(e)")
     fleet_drop_percent: int = _limit(
         20,

@@ -7,6 +7,7 @@ one per (stream, type); of streams that came and went meanwhile, of probes and o
 way, the oldest first.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -19,6 +20,7 @@ from adsserver.store.opened import Opened
 from adsserver.store.reading_time import ReadingTime
 from adsserver.store.recent import Recent
 from adsserver.store.sent_secrets import Hearing, SentContents
+from adsserver.store.tallies import TallyKey, WaitingTallies
 from adsserver.store.waiting_nacks import KeptNack, RawNack, WaitingNacks
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.facts import (
@@ -98,6 +100,7 @@ class Learnt:
     substreams: dict[tuple[str, str], Substream] = field(default_factory=dict)
     acknowledged: list[Acknowledgement] = field(default_factory=list)
     probed: list[tuple[Opened, str, NamedContent]] = field(default_factory=list)
+    tallies: Counter[TallyKey] = field(default_factory=Counter)
 
 
 class Pending:
@@ -115,6 +118,7 @@ class Pending:
     ) -> None:
         self._max_nack_bytes = max_nack_bytes
         self._held = contents
+        self._clock = clock
         self._reading = ReadingTime(clock)
         self._opened: dict[str, Opened] = {}
         self._ended: dict[str, Ended] = {}
@@ -122,6 +126,7 @@ class Pending:
         self._nacks: WaitingNacks[KeptNack] = WaitingNacks(max_nacks)
         self._proven: dict[ProvenContent, None] = {}
         self._probes: dict[ProbeFact, Opened] = {}
+        self._tallies = WaitingTallies()
         self._reported: Recent[tuple[str, str, str], str] = Recent(MAX_PROVEN)
         self._name_sets: Recent[frozenset[str], Interned] = Recent(_MAX_NAME_SETS)
         self._content_lists: Recent[int, tuple[tuple[NamedContent, ...], Interned]] = Recent(_MAX_CONTENT_LISTS)
@@ -131,7 +136,8 @@ class Pending:
 
     def __bool__(self) -> bool:
         """Whether any facts wait."""
-        return bool(self._opened or self._ended or self._substreams or self._nacks or self._proven or self._probes)
+        waiting = (self._opened, self._ended, self._substreams, self._nacks, self._proven, self._probes, self._tallies)
+        return any(waiting)
 
     def add(self, learnt: Learnt) -> None:
         """Add facts to those that wait. The caller adds in the order of time: a newer fact replaces an older one."""
@@ -147,6 +153,7 @@ class Pending:
             self._add_proven(acknowledgement)
         for opened, word, member in learnt.probed:
             self._probes[ProbeFact(opened.client, word, member.name, member.content.version)] = opened
+        self._tallies.add(learnt.tallies, self._clock())
         self._bound()
 
     def batch(self, replica: ReplicaFact, now: float, room: int) -> FactBatch:
@@ -164,6 +171,7 @@ class Pending:
         proven = tuple(islice(self._proven, room))
         room -= len(proven)
         probes = tuple(islice(self._probes, room))
+        room -= len(probes)
         name_sets = {names: self._names(names) for names in {substream.names for _, substream in substreams}}
         refused = [
             tuple(self._contents(contents) for contents in (raw.resources, raw.suspects, raw.kept))
@@ -187,6 +195,7 @@ class Pending:
             nacks=tuple(_nack(nack, lists, now) for nack, lists in zip(nacks, refused, strict=True)),
             proven=proven,
             probes=probes,
+            tallies=tuple(self._tallies.first(room, now)),
         )
 
     def forget(self, batch: FactBatch) -> None:
@@ -204,6 +213,7 @@ class Pending:
             del self._proven[content]
         for probe in batch.probes:
             del self._probes[probe]
+        self._tallies.forget(len(batch.tallies))
 
     def _add_proven(self, acknowledgement: Acknowledgement) -> None:
         """Add that these contents were acknowledged (proven), except those that were reported last for their name.

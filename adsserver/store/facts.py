@@ -30,6 +30,7 @@ from adsserver.store.held_moves import Reported
 from adsserver.store.opened import Opened
 from adsserver.store.remembered import RememberedResponses
 from adsserver.store.sent_secrets import SentContents
+from adsserver.store.tallies import Tallies
 from adsserver.store.waiting_nacks import RawNack, WaitingNacks
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, Serving, SubscriptionState
 from controlplane.clients.services import SILENT_S, facts_write
@@ -165,10 +166,11 @@ class FactBuffer:
         self._max_unanswered: int = bounds.unanswered_responses
         self._shortest_gap_s = 1 / bounds.nack_writes_per_s
         # Held by the event loop and the thread for the time of a few assignments, or of a slice of copies; guards the
-        # next five.
+        # next six.
         self._lock = threading.Lock()
         self._max_nacks: int = bounds.nacks_waiting
         self._learnt = Learnt(WaitingNacks(self._max_nacks))
+        self._tallies = Tallies()
         # What changed since the thread last looked, in order: each has one place, however often it changes.
         self._changed: dict[_OpenSubstream, None] = {}
         self._streams: dict[str, _OpenStream] = {}
@@ -223,6 +225,8 @@ class FactBuffer:
             each.sent, each.sent_at = response.version, now
             # As many as the client can still answer.
             each.unanswered, each.held_at = (*each.unanswered[1 - self._max_unanswered :], response), now
+            if response.errors:
+                self._tallies.errors(stream.environment, response)
             self._changed[each] = None
             full = len(self._changed) >= MAX_BATCH_KEYS
         if full:
@@ -281,6 +285,7 @@ class FactBuffer:
             self._learnt.acknowledged.append(Acknowledgement(environment, fact.kind.word, fact.resources))
 
     def _rejected(self, known: _OpenStream, fact: Rejected, now: float) -> None:
+        self._tallies.nack(known.opened.stream, fact.kind.word, now)
         each = known.substream(fact.kind.word)
         if fact.nonce == each.nonce:
             each.state = SubscriptionState.NACKED
@@ -357,6 +362,7 @@ class FactBuffer:
     def _take(self, *, everything: bool = False) -> None:
         with self._lock:
             taken, self._learnt = self._learnt, Learnt(WaitingNacks(self._max_nacks))
+            taken.tallies = self._tallies.take()
             # Together with the streams they are of, which were opened before.
             changed, self._changed = self._changed, {}
         # Where somebody refused, it counts at once who else was sent the same.

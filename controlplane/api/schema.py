@@ -18,6 +18,7 @@ from controlplane.api.shapes.common import DryRunOut, ProblemOut
 from controlplane.api.tailing import LONGEST_S
 from controlplane.api.waiting import Wanted
 from controlplane.clients.bootstraps import NAMED_FILES
+from controlplane.history.values import What
 from controlplane.incidents.values import IncidentCause, IncidentState
 from controlplane.status.values import Status
 from controlplane.tail.values import Kind
@@ -196,6 +197,23 @@ TAIL_FILTERS: Final = [
         "After how long the tail ends at the latest.",
     ),
 ]
+SERIES_PARAMETERS: Final = [
+    _query("what", {"type": "string", "enum": [each.value for each in What], "default": "clients"}, "What to count."),
+    _query(
+        "by",
+        {"type": "string", "enum": ["state", "type", "kind", "code"]},
+        "What tells series apart: of clients `state`; of NACKs `type` or `kind`, the family and version of the client; "
+        "of errors `type` or `code`. Without it, the first of these.",
+    ),
+    _query("from", OpenApiTypes.STR, "A time such as `2026-07-01T12:00:00Z`, or an age such as `24h`.", default="3h"),
+    _query("until", OpenApiTypes.STR, "The same of the end; without it: now."),
+    _query(
+        "step",
+        OpenApiTypes.STR,
+        "The length of a step, such as `60s`, `10m` or `1h`: a multiple of a minute, or of ten where it is long ago. "
+        "At most 1,500 steps; without it as many as a picture can show.",
+    ),
+]
 SNAPSHOT_FILTERS: Final = [
     _query("type", OpenApiTypes.STR, "A type's word or type URL."),
     _query("manifests", OpenApiTypes.BOOL, "With each resource's manifest."),
@@ -348,6 +366,7 @@ _BETA: Final = frozenset(
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
         *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
         "graph",
+        "series_get",
     }
 )
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.foreign_text import KeptText
 from controlplane.clients.held_sets import HeldRow
+from controlplane.history.values import Tallied
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
 
@@ -220,11 +221,12 @@ class FactBatch:
     nacks: tuple[NackFact, ...] = ()
     proven: tuple[ProvenContent, ...] = field(default=())
     probes: tuple[ProbeFact, ...] = ()
+    tallies: tuple[Tallied, ...] = ()
 
     @property
     def keys(self) -> int:
         """The number of rows that the batch writes, which may be at most MAX_BATCH_KEYS."""
-        answers = len(self.nacks) + len(self.proven) + len(self.probes)
+        answers = len(self.nacks) + len(self.proven) + len(self.probes) + len(self.tallies)
         return len(self.streams) + len(self.ends) + len(self.subscriptions) + answers
 
 

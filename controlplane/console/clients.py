@@ -28,6 +28,7 @@ from controlplane.clients.browsing import (
     client_refusals,
     standing_counts,
 )
+from controlplane.clients.nack_times import nack_times_of_client
 from controlplane.clients.reports import client_word, differing_counts
 from controlplane.clients.selectors import (
     ClientSummary,
@@ -41,6 +42,7 @@ from controlplane.clients.selectors import (
 from controlplane.clients.troubles import troubles_of
 from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
+from controlplane.console.charts import DAY, Chart, kept_nacks_chart, recent
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
@@ -225,6 +227,7 @@ class ClientPage(Page):
             "bootstrap_family": "envoy" if client.family is ClientFamily.ENVOY else "grpc",
             "word": client_word(public_id=client_id),
             "all_types": RESOURCE_TYPES,
+            "chart": _refused_chart(client_id),
         }
         return self.page(context)
 
@@ -240,6 +243,12 @@ class ClientPage(Page):
                 f"There is no client '{shown(client_id, 64)}'. A client is forgotten a day after its last stream."
             ) from None
         return client
+
+
+def _refused_chart(client_id: str) -> Chart:
+    """When the client refused something within a day, by type."""
+    window = recent(DAY)
+    return kept_nacks_chart(nack_times_of_client(public_id=client_id, since=window.since), window, label="type")
 
 
 _NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)

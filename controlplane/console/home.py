@@ -14,6 +14,7 @@ from controlplane.catalog.searching import changes_latest
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.selectors import ReplicaView, replica_list
+from controlplane.console.charts import fleet_chart, nacks_chart, recent
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.places import Place, Section
@@ -81,12 +82,14 @@ class HomePage(Page):
     needs = {"GET": None}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """The front page; with `?part=now`, only the part that is refreshed while the page is open."""
+        """The front page; with `?part=now` or `?part=charts`, only that part, refreshed while the page is open."""
         seen = tuple(state for state in environment_list() if self.principal.sees([state.key]))
+        keys = "/".join(state.key for state in seen)
+        if request.GET.get("part") == "charts":
+            return self.part("console/home_charts.html", shared(f"charts/{keys}", lambda: _over_time(seen)))
         if request.GET.get("part") == "now":
-            keys = "/".join(state.key for state in seen)
             return self.part("console/home_now.html", {**shared(f"home/{keys}", lambda: _now(seen)), "part": True})
-        return self.page(_now(seen))
+        return self.page({**_now(seen), **shared(f"charts/{keys}", lambda: _over_time(seen))})
 
 
 def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
@@ -108,6 +111,12 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
         "connected": sum(card.connected for card in cards),
         "ads_address": str(settings.PARLEY.ads_public_address),
     }
+
+
+def _over_time(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
+    """The template values of the pictures of these environments, all together."""
+    keys, window = [state.key for state in seen], recent()
+    return {"charts": (fleet_chart(keys, window), nacks_chart(keys, window))}
 
 
 def title_of(cards: Sequence[EnvironmentCard], *, unresolved: int) -> str:

@@ -14,7 +14,9 @@ from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.clock import database_now
+from controlplane.clients.nack_times import nack_times_of_name
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.console.charts import Chart, since_chart
 from controlplane.console.diffs import first_changed
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
@@ -246,7 +248,19 @@ def _refusal(detail: IncidentDetail) -> dict[str, object]:
         "more_samples": _others(detail),
         "refused": "is refused" if incident.state in UNRESOLVED else "was refused",
         "before": detail.opened_epoch - 1,
+        "chart": _chart(detail),
     }
+
+
+def _chart(detail: IncidentDetail) -> Chart | None:
+    """When clients refused the resource that the incident is about, by family; None where it names none."""
+    incident = detail.incident
+    if not incident.name:
+        return None
+    rows = nack_times_of_name(
+        environment_key=incident.environment, word=incident.type, name=incident.name, since=detail.first_at
+    )
+    return since_chart(rows, detail.first_at, detail.last_at, label="family")
 
 
 def _counts(environment_key: str) -> dict[str, int]:

@@ -20,7 +20,9 @@ from controlplane.catalog.selectors import resource_get, resource_list, resource
 from controlplane.catalog.services import change_apply, change_plan, resource_restore, secrets_read_record
 from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, finding_from_json
 from controlplane.clients.holders import holders_of
+from controlplane.clients.nack_times import nack_times_of_name
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.console.charts import DAY, kept_nacks_chart, recent
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.resources import line_of, resource_url, subject_of
@@ -180,7 +182,9 @@ class ResourcePage(Page):
 
     def _incidents(self, kind: ResourceType, name: str) -> dict[str, object]:
         past = incidents_of_name(environment_key=self.here.key, word=kind.word, name=name, states=tuple(IncidentState))
-        return {"every_incident": past}
+        window = recent(DAY)
+        rows = nack_times_of_name(environment_key=self.here.key, word=kind.word, name=name, since=window.since)
+        return {"every_incident": past, "chart": kept_nacks_chart(rows, window, label="family")}
 
     def _clients(self, kind: ResourceType, name: str) -> dict[str, object]:
         row = resource_list(environment_key=self.here.key, kind=kind).filter(name=name).first()

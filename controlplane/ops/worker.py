@@ -37,6 +37,7 @@ class SweeperStep(bootsteps.StartStopStep):
         # Not at the top: the rooms' models exist only once Django is set up, which is after Celery imported this.
         from controlplane.builder.services import Upkeep, builds_sweep  # noqa: PLC0415
         from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
+        from controlplane.clients.fleet_states import Sampling  # noqa: PLC0415
         from controlplane.clients.selectors import sent_before  # noqa: PLC0415
         from controlplane.fitness.watch import PERIOD_S, Watch  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
@@ -55,7 +56,7 @@ class SweeperStep(bootsteps.StartStopStep):
         status_listen("worker", config.worker_metrics_address, lambda: watch.state.beside(look.readiness()))
         # A target that does not answer must hold up neither builds nor what others are told.
         self._sweepers = (
-            Sweeper((alive.touch, look, digest, Upkeep(sent_before)), interval_s),
+            Sweeper((alive.touch, look, digest, Sampling(), Upkeep(sent_before)), interval_s),
             Sweeper((notifications_make,), interval_s),
             Sweeper((deliveries_send,), interval_s),
             Sweeper((watch.look,), PERIOD_S),

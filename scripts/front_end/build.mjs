@@ -39,6 +39,8 @@ await mkdir(target, { recursive: true });
 await sprite();
 await stylesheet();
 await copyFile(join(packages, "htmx.org/dist/htmx.min.js"), join(target, "htmx.min.js"));
+await copyFile(join(packages, "uplot/dist/uPlot.iife.min.js"), join(target, "uplot.min.js"));
+await copyFile(join(packages, "uplot/dist/uPlot.min.css"), join(target, "uplot.min.css"));
 await build({
   entryPoints: [join(here, "codemirror.mjs")],
   outfile: join(target, "codemirror.min.js"),

@@ -73,6 +73,7 @@ def rows() -> Iterator[Row]:
     yield row(
         "environments/<part:environment_key>/apply", "POST", "environments/prod/apply", EDITORS, {"resources": []}
     )
+    yield row("environments/<part:environment_key>/series", "GET", "environments/prod/series", EVERYBODY)
     yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)
     yield row("environments/<part:environment_key>/diff", "GET", "environments/prod/diff?from=live", EVERYBODY)
     yield from access_rows(row)

@@ -28,6 +28,7 @@ NEEDS: dict[str, Role | None] = {
     "incidents": Role.VIEWER,
     "incident": None,
     "clients": Role.VIEWER,
+    "over-time": Role.VIEWER,
     "client": None,
     "tail": Role.VIEWER,
     "audit": None,

@@ -20,6 +20,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving, SubscriptionSays
 from controlplane.clients.services.holding import held_sets_write, moves_write
 from controlplane.clients.services.replacing import predecessors_replace, replica_back
+from controlplane.history.services import tallies_add
 
 Value = str | int | bool | bytes | datetime | None
 Row = tuple[Value, ...]
@@ -134,8 +135,8 @@ STOPPED = "the ADS process stopped"
 
 def facts_write(*, batch: FactBatch) -> bool:
     """Store a batch in one transaction. Returns whether the reporting ADS process had been taken for dead and replaced;
-    then it must report its streams again. A batch that is stored twice leaves the same rows, except that NACKs count
-    twice.
+    then it must report its streams again. A batch that is stored twice leaves the same rows, except that NACKs and
+    tallies count twice.
 
     Uses the connection of the calling thread. Raises ValueError for a batch above MAX_BATCH_KEYS, and whatever the
     database raises; the caller keeps the batch and tries again.
@@ -143,11 +144,13 @@ def facts_write(*, batch: FactBatch) -> bool:
     if batch.keys > MAX_BATCH_KEYS:
         raise ValueError(f"a batch of {batch.keys} keys; at most {MAX_BATCH_KEYS} are written at once")
     with transaction.atomic(durable=True):
-        moments = _Moments(database_now())
+        now = database_now()
+        moments = _Moments(now)
         with connection.cursor() as cursor:
             replaced = _write_replica(cursor, batch, moments)
             _write_streams(cursor, batch, moments)
             _write_answers(cursor, batch, moments)
+            tallies_add(cursor, batch.tallies, now)
             if batch.replica.stopping:
                 cursor.execute(_ALL_ENDS, [moments.now, STOPPED, batch.replica.id])
     return replaced

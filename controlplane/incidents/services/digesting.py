@@ -10,9 +10,11 @@ import structlog
 
 from controlplane.builder.claims import claim
 from controlplane.catalog.services import proofs_record, quarantine_probed
+from controlplane.clients.clock import database_now
 from controlplane.clients.selectors import nacks_pending, probes_pending, proofs_pending
 from controlplane.clients.services import facts_prune, nacks_shed, probes_drop, proofs_drop, streams_reap
 from controlplane.common.errors import NotFound
+from controlplane.history.services import history_prune
 from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
 from controlplane.incidents.services.losing import losses_open
 from controlplane.incidents.services.pruning import incidents_prune
@@ -104,7 +106,7 @@ class _Pruning:
     def prune_when_due(self) -> None:
         if time.monotonic() >= self._due_at:
             self._due_at = time.monotonic() + _PRUNE_EVERY_S
-            pruned = facts_prune() + incidents_prune()
+            pruned = facts_prune() + incidents_prune() + history_prune(now=database_now())
             if pruned:
                 log.info("facts.pruned", rows=pruned)
 
