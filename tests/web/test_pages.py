@@ -29,6 +29,7 @@ NEEDS: dict[str, Role | None] = {
     "incident": None,
     "clients": Role.VIEWER,
     "client": None,
+    "client-resources": None,
     "audit": None,
     "inbox": None,
     "tokens": None,
