@@ -88,7 +88,7 @@ class Comparison:
     @property
     def label(self) -> str:
         """A label, for screen readers, of the difference."""
-        return f"From r{self.before} to r{self.after}"
+        return f"Lines that differ from r{self.before} to r{self.after}"
 
 
 class ResourcePage(Page):
