@@ -89,19 +89,21 @@ def published_revisions(environment_key: str, keys: Collection[Key]) -> Mapping[
 
 def diff_url(environment_key: str, key: Key, before: int, after: int) -> str:
     """The URL of the difference between two revisions of a resource."""
-    return f"{resource_url(environment_key, *key)}&{urlencode({'tab': 'history', 'from': before, 'to': after})}"
+    return (
+        f"{resource_url(environment_key, *key)}&{urlencode({'tab': 'history', 'from': str(before), 'to': str(after)})}"
+    )
 
 
 def _line(environment_key: str, row: HeldResource, published: int | None) -> HoldingLine:
     key = (row.type, row.name)
     has, _ = _has(row)
-    asked: Mapping[str, str] = {"e": environment_key, "t": row.type, "n": row.name, "c": row.client}
+    asked = urlencode({"e": environment_key, "t": row.type, "n": row.name, "c": row.client})
     differs = has is not None and published is not None and has != published
     return HoldingLine(
         row,
         published,
         resource_url(environment_key, *key),
-        f"{reverse('explain')}?{urlencode(asked)}",
+        f"{reverse('explain')}?{asked}",
         diff_url(environment_key, key, has, published) if differs and has and published else "",
     )
 
