@@ -48,6 +48,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "clients": ("/e/{env}/clients", "/e/{env}/clients?state=refusing", "/e/{env}/clients?q=node-1&page=2"),
     "client": ("/clients/{client}", "/clients/{client}?part=tail"),
     "over-time": ("/e/{env}/over-time", "/e/{env}/over-time?period=24h", "/e/{env}/over-time?period=all"),
+    "client-resources": ("/clients/{client}/resources", "/clients/{client}/resources?type=cluster&state=NACKED&at=1h"),
     "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
     "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),
     "inbox": ("/messages", "/messages?environment={env}"),

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Final
 
 from django.conf import settings
@@ -20,6 +21,7 @@ from controlplane.clients.holding_words import (
     FORGOTTEN,
     SENTENCES,
     UNSAID,
+    WORST_FIRST,
     label,
     on_streams,
     went_away,
@@ -158,7 +160,8 @@ def resource_holders(
     after: str = "",
     limit: int = 100,
 ) -> tuple[Counts, HeldPage]:
-    """How many connected clients have what of a resource, and a page of them by client id, after the id `after`.
+    """How many connected clients have what of a resource, and a page of them, those that need attention first
+    (`holding_words.WORST_FIRST`), after the cursor `after`.
 
     `states`, `revision`: the page holds only clients in these states (none: in any) that have, or are to have, this
         revision; the counts are of all.
@@ -168,18 +171,19 @@ def resource_holders(
     contents = {(word, name, each.holding.version) for each in found.values() if each.holding.version}
     numbers = revisions_of(environment_key=environment_key, contents=contents)
     counts: dict[HoldingState, dict[str, int]] = {}
-    wanted = []
-    for client, each in sorted(found.items(), key=lambda item: item[0]):
+    wanted: list[tuple[str, _Found]] = []
+    for client, each in found.items():
         holding = each.holding
         number = numbers.get((word, name, holding.version))
         of_state = counts.setdefault(holding.state, {})
         of_state[label(holding, number)] = of_state.get(label(holding, number), 0) + 1
-        if client > after and (not states or holding.state in states) and revision in {None, number}:
-            wanted.append(((word, name), each))
-    page = wanted[:limit]
+        cursor = f"{WORST_FIRST.index(holding.state)}{client}"
+        if cursor > after and (not states or holding.state in states) and revision in {None, number}:
+            wanted.append((cursor, each))
+    page = sorted(wanted, key=itemgetter(0))[:limit]
     nodes = dict(Client.objects.filter(pk__in=[each.standing.client for _, each in page]).values_list("pk", "node_id"))
-    shown = _rows(environment_key, nodes, page, History(sets))
-    return counts, HeldPage(shown, page[-1][1].standing.client if len(wanted) > limit else "")
+    shown = _rows(environment_key, nodes, [((word, name), each) for _, each in page], History(sets))
+    return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "")
 
 
 def holding_states(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, Mapping[str, Holding]]:

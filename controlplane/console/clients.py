@@ -194,17 +194,35 @@ def _of_change(request: HttpRequest, environment_key: str) -> OfChange | None:
     return OfChange(public_id, answer, change_clients(change=change, progress=progress, answer=answer))
 
 
-class ClientPage(Page):
+class PageOfClient(Page):
+    """The base class of the pages about one client, whose environment the path does not name."""
+
+    needs = {"GET": None}
+
+    def client_seen(self, client_id: str) -> ClientSummary:
+        """The client with this id. Raises NotFound, with one text, where there is none and where the user may not see
+        it.
+        """
+        try:
+            client = client_get(public_id=client_id)
+            self.environment = environment_visible(self.principal, client.environment)
+        except NotFound:
+            raise NotFound(
+                f"There is no client '{shown(client_id, 64)}'. A client is forgotten a day after its last stream."
+            ) from None
+        return client
+
+
+class ClientPage(PageOfClient):
     """The page of one client: who it is, what it asks for and has, its events, and the bootstrap file to start it
     with.
     """
 
     template = "clients/client.html"
-    needs = {"GET": None}
 
     def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
         """The page of the client; with `?part=tail`, only its latest events."""
-        client = self._visible(client_id)
+        client = self.client_seen(client_id)
         if request.GET.get("part") == "tail":
             return self.part("clients/tail.html", {"events": shared(f"client/{client_id}", lambda: _tail(client_id))})
         streams, refusals = client_streams(public_id=client_id), client_refusals(public_id=client_id)
@@ -230,19 +248,6 @@ class ClientPage(Page):
             "chart": _refused_chart(client_id),
         }
         return self.page(context)
-
-    def _visible(self, client_id: str) -> ClientSummary:
-        """The client with this id. Raises NotFound, with one text, where there is none and where the user may not see
-        it.
-        """
-        try:
-            client = client_get(public_id=client_id)
-            self.environment = environment_visible(self.principal, client.environment)
-        except NotFound:
-            raise NotFound(
-                f"There is no client '{shown(client_id, 64)}'. A client is forgotten a day after its last stream."
-            ) from None
-        return client
 
 
 def _refused_chart(client_id: str) -> Chart:
@@ -334,4 +339,4 @@ urlpatterns = [
     path("e/<str:environment_key>/clients", ClientsPage.as_view(), name="clients"),
     path("clients/<str:client_id>", ClientPage.as_view(), name="client"),
 ]
-PLACES = (Place(Section.NOW, 40, "Clients", "plug-connected", "clients", also=("client",)),)
+PLACES = (Place(Section.NOW, 40, "Clients", "plug-connected", "clients", also=("client", "client-resources")),)

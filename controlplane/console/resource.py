@@ -16,13 +16,13 @@ from controlplane.catalog.link_trees import users_tree, uses_tree
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Revision
 from controlplane.catalog.rights import require
-from controlplane.catalog.selectors import resource_get, resource_list, resource_row, revision_list
+from controlplane.catalog.selectors import resource_get, revision_list
 from controlplane.catalog.services import change_apply, change_plan, resource_restore, secrets_read_record
 from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, finding_from_json
-from controlplane.clients.holders import holders_of
 from controlplane.clients.nack_times import nack_times_of_name
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import DAY, kept_nacks_chart, recent
+from controlplane.console.holders import holders_shown
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.resources import line_of, resource_url, subject_of
@@ -44,7 +44,6 @@ TABS: Final = (
     ("incidents", "Incidents"),
 )
 _HISTORY_SIZE: Final = 10
-_MAX_CLIENTS: Final = 100  # those that refuse first; the list of clients has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +77,20 @@ class RevisionLine:
     def current_label(self) -> str:
         """A label, for screen readers, of the difference to the newest revision."""
         return f"From r{self.number} to the current one"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two revisions of a resource, by their numbers. `text`: the unified difference between them."""
+
+    before: int
+    after: int
+    text: str
+
+    @property
+    def label(self) -> str:
+        """A label, for screen readers, of the difference."""
+        return f"Lines that differ from r{self.before} to r{self.after}"
 
 
 class ResourcePage(Page):
@@ -140,7 +153,7 @@ class ResourcePage(Page):
                 request_id=self.request_id,
                 consent=self.consent,
             )
-        if not (number.isascii() and number.isdigit() and len(number) < 10):
+        if _number(number) is None:
             raise InputInvalid("The form names nothing to do. Nothing was changed.")
         return resource_restore(
             environment_key=self.here.key,
@@ -171,7 +184,21 @@ class ResourcePage(Page):
         contents = contents_of_revisions(environment_key=self.here.key, kind=kind, name=name, numbers=wanted)
         trees: dict[int, Tree] = {number: manifest_of(content) for number, content in contents.items()}
         label = f"{kind.word}/{name}"
-        return {"page": page.showing(_steps(page.items, trees, newest, label)), "newest": newest}
+        steps = page.showing(_steps(page.items, trees, newest, label))
+        return {"page": steps, "newest": newest, "compared": self._compared(kind, name)}
+
+    def _compared(self, kind: ResourceType, name: str) -> Comparison | None:
+        """The difference between the two revisions that the URL names; None where it names none, or one of them has no
+        content.
+        """
+        before, after = (_number(self.request.GET.get(key, "")) for key in ("from", "to"))
+        if before is None or after is None:
+            return None
+        contents = contents_of_revisions(environment_key=self.here.key, kind=kind, name=name, numbers=[before, after])
+        if before not in contents or after not in contents:
+            return None
+        trees = [manifest_of(contents[each]) for each in (before, after)]
+        return Comparison(before, after, unified_text(f"{kind.word}/{name}", *trees))
 
     def _links(self, kind: ResourceType, name: str) -> dict[str, object]:
         key = self.here.key
@@ -187,10 +214,7 @@ class ResourcePage(Page):
         return {"every_incident": past, "chart": kept_nacks_chart(rows, window, label="family")}
 
     def _clients(self, kind: ResourceType, name: str) -> dict[str, object]:
-        row = resource_list(environment_key=self.here.key, kind=kind).filter(name=name).first()
-        version = resource_row(row).version if row is not None else ""
-        holders = holders_of(environment_key=self.here.key, kind=kind, name=name, version=version, limit=_MAX_CLIENTS)
-        return {"holders": holders, "max_clients": _MAX_CLIENTS}
+        return {"holders": holders_shown(self.request, self.here.key, kind, name)}
 
     def _access(self, kind: ResourceType, name: str) -> dict[str, object]:
         return {"reach": reach_of(environment_key=self.here.key, kind=kind, name=name)}
@@ -203,6 +227,11 @@ def _content(environment_key: str, kind: ResourceType, name: str) -> ResourceCon
     except NotFound:
         revision_list(environment_key=environment_key, kind=kind, name=name)
         return None
+
+
+def _number(text: str) -> int | None:
+    """The number of a revision; None where the text is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _steps(rows: Sequence[Revision], trees: dict[int, Tree], newest: int, label: str) -> list[RevisionLine]:

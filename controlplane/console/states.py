@@ -61,6 +61,8 @@ LOOKS: Final[dict[str, Look]] = {
     "SENT": Look("busy", "circle-dot", "SENT"),
     "NACKED": Look("bad", "circle-x", "NACKED"),
     "REQUESTED": Look("quiet", "dots", "REQUESTED"),
+    "SILENT": Look("quiet", "eye-off", "SILENT"),  # there is nothing to send, and the client is too old to be told
+    "UNKNOWN": Look("warn", "question-mark", "UNKNOWN"),
     "ERROR_SENT": Look("bad", "lock", "ERROR_SENT"),
     "ERROR_SENT_ABSENT": Look("warn", "eye-off", "ERROR_SENT"),  # NOT_FOUND and INTERNAL: it is not denied
     "NOT_SUBSCRIBED": Look("quiet", "minus", "NOT_SUBSCRIBED"),

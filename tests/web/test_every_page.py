@@ -141,6 +141,7 @@ def addresses(parts: dict[str, str]) -> list[str]:
         f"{here}/incidents?state=all",
         f"{here}/incidents?q=nothing",
         f"{here}/clients?q=nothing",
+        f"/clients/{parts['client_id']}/resources?state=ACKED",
         f"{here}/setup?family=grpc",
     ]
     empty = [f"/e/prod/{name}" for name in EMPTY]

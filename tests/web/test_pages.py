@@ -31,6 +31,7 @@ NEEDS: dict[str, Role | None] = {
     "over-time": Role.VIEWER,
     "client": None,
     "tail": Role.VIEWER,
+    "client-resources": None,
     "audit": None,
     "inbox": None,
     "tokens": None,

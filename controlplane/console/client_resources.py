@@ -1,0 +1,75 @@
+"""What one client has of each resource that it asks for, now or at an earlier time."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+from django.utils import timezone
+
+from controlplane.clients.holding_words import WORST_FIRST
+from controlplane.clients.holdings import client_holdings
+from controlplane.console.clients import PageOfClient
+from controlplane.console.holding_lines import lines_of
+from controlplane.console.paging import SIZE
+from controlplane.console.resources import kind_of
+from controlplane.http.moments import moment_or_age
+from xdscore.holdings import HoldingState
+from xdscore.resource_types import RESOURCE_TYPES
+
+_MAX_TEXT: Final = 1_024  # a name
+_MAX_CURSOR: Final = 2 * _MAX_TEXT
+_MAX_TIME: Final = 40
+_STATES: Final = {each.value: each for each in HoldingState}
+
+
+class ClientResourcesPage(PageOfClient):
+    """The page with the resources that a client asks for: the state of each, the revision it has and the published
+    one.
+    """
+
+    template = "clients/resources.html"
+
+    def get(self, request: HttpRequest, client_id: str) -> HttpResponse:
+        """One page of the resources that fit the filters in the URL."""
+        client = self.client_seen(client_id)
+        kind, state = kind_of(request), _STATES.get(request.GET.get("state", ""))
+        name = request.GET.get("name", "").strip()[:_MAX_TEXT]
+        asked_at = request.GET.get("at", "").strip()[:_MAX_TIME]
+        at = time_of(asked_at, timezone.now())
+        after = request.GET.get("after", "")[:_MAX_CURSOR]
+        found = client_holdings(
+            public_id=client.id,
+            types=(kind.word,) if kind is not None else (),
+            states=(state,) if state is not None else (),
+            name=name,
+            at=at,
+            after=after,
+            limit=SIZE,
+        )
+        context = {
+            "client": client,
+            "lines": lines_of(client.environment, found.rows),
+            "next": found.after,
+            "later": bool(after),
+            "types": RESOURCE_TYPES,
+            "states": WORST_FIRST,
+            "word": kind.word if kind is not None else "",
+            "state": state,
+            "name": name,
+            "at": at,
+            "asked_at": f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}" if at is not None else "",
+            "no_time": asked_at if asked_at and at is None else "",
+            "filtered": bool(kind or state or name),
+        }
+        return self.page(context)
+
+
+def time_of(text: str, now: datetime) -> datetime | None:
+    """The time that the field of a form names: as browsers send it, without an offset and in UTC, or as
+    `moment_or_age` reads it. None where it is no time.
+    """
+    return moment_or_age(text, now) or moment_or_age(f"{text}Z", now)
+
+
+urlpatterns = [path("clients/<str:client_id>/resources", ClientResourcesPage.as_view(), name="client-resources")]

@@ -1,0 +1,121 @@
+"""What clients have of resources, line by line, as the pages of a client and of a resource show it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from controlplane.catalog.selectors import revisions_of
+from controlplane.clients.holdings import HeldResource
+from controlplane.console.resources import resource_url
+from controlplane.snapshots.selectors import snapshot_of_names
+from xdscore.holdings import HoldingState
+from xdscore.names import canonical
+from xdscore.resource_types import by_word
+
+Key = tuple[str, str]
+"""A type's word and a name."""
+_DENIED: Final = "XDS2103"
+_FOREIGN: Final = (HoldingState.NACKED, HoldingState.ERROR_SENT, HoldingState.SILENT)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingLine:
+    """What a client has of a resource. `published`: the number of the revision that is served now; None where nothing
+    is. `explain_url`: Explain's answer for this client and name. `diff_url`: the difference between what the client has
+    and what is published; empty where there is none to show.
+    """
+
+    row: HeldResource
+    published: int | None
+    resource_url: str
+    explain_url: str
+    diff_url: str
+
+    @property
+    def look(self) -> str:
+        """The key in `states.LOOKS` of the badge."""
+        told = self.row.state is HoldingState.ERROR_SENT
+        return "ERROR_SENT_ABSENT" if told and self.row.code != _DENIED else self.row.state.value
+
+    @property
+    def has(self) -> str:
+        """What the client runs: a revision such as `r12`, `other content`, or `nothing`."""
+        return _called(*_has(self.row)) or "nothing"
+
+    @property
+    def sentence(self) -> str:
+        """What the state means in this case; empty where what the client has says it all."""
+        match self.row.state:
+            case HoldingState.NACKED:
+                return f"It refused {_called(self.row.revision, self.row.version) or 'this'}."
+            case HoldingState.ERROR_SENT:
+                return "It was told why it does not get this."
+            case HoldingState.SILENT:
+                return "There is nothing to send, and it is too old to be told why."
+            case _:
+                return self.row.message
+
+    @property
+    def words(self) -> str:
+        """Word for word: what the client said, or what it was told; empty where there are no such words."""
+        return self.row.message if self.row.state in _FOREIGN else ""
+
+
+def lines_of(environment_key: str, rows: Sequence[HeldResource]) -> list[HoldingLine]:
+    """The lines for what clients have, as `rows` say it, beside what is published now."""
+    published = published_revisions(environment_key, {(row.type, row.name) for row in rows})
+    return [_line(environment_key, row, published.get((row.type, row.name))) for row in rows]
+
+
+def published_revisions(environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:
+    """The number of the revision that is served of each of these names; names of which nothing is served are left
+    out.
+    """
+    called = {key: (key[0], canonical(key[1])) for key in keys}
+    snapshot = snapshot_of_names(environment_key=environment_key, keys=set(called.values()))
+    if snapshot is None:
+        return {}
+    versions = {}
+    for key, (word, name) in called.items():
+        entry = snapshot.type_state(by_word[word]).served.get(name)
+        if entry is not None:
+            versions[key] = (word, name, entry.content.version)
+    numbers = revisions_of(environment_key=environment_key, contents=versions.values())
+    return {key: numbers[content] for key, content in versions.items() if content in numbers}
+
+
+def diff_url(environment_key: str, key: Key, before: int, after: int) -> str:
+    """The URL of the difference between two revisions of a resource."""
+    return (
+        f"{resource_url(environment_key, *key)}&{urlencode({'tab': 'history', 'from': str(before), 'to': str(after)})}"
+    )
+
+
+def _line(environment_key: str, row: HeldResource, published: int | None) -> HoldingLine:
+    key = (row.type, row.name)
+    has, _ = _has(row)
+    asked = urlencode({"e": environment_key, "t": row.type, "n": row.name, "c": row.client})
+    differs = has is not None and published is not None and has != published
+    return HoldingLine(
+        row,
+        published,
+        resource_url(environment_key, *key),
+        f"{reverse('explain')}?{asked}",
+        diff_url(environment_key, key, has, published) if differs and has and published else "",
+    )
+
+
+def _has(row: HeldResource) -> tuple[int | None, str]:
+    """The revision and the version of what the client runs."""
+    if row.state is HoldingState.ACKED:
+        return row.revision, row.version
+    return row.acked_revision, row.acked_version
+
+
+def _called(revision: int | None, version: str) -> str:
+    if revision is not None:
+        return f"r{revision}"
+    return "other content" if version else ""
