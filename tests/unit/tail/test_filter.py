@@ -54,7 +54,7 @@ def test_interest__as_json__is_read_back_and_kinds_of_the_next_release_are_left_
     assert Interest.of_json(Interest("c", "default", Filter()).as_json()).wanted.kinds == ALL_KINDS
 
 
-@pytest.mark.parametrize("wrong", [{"environment": 1}, {"type": "colour"}, {"kinds": 3}], ids=str)
+@pytest.mark.parametrize("wrong", [{"environment": 1}, {"type": "colour"}, {"kinds": 3}])
 def test_interest__of_another_shape__is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises((ValueError, TypeError)):
         Interest.of_json({**Interest("c", "default", Filter()).as_json(), **wrong})
