@@ -18,7 +18,6 @@ OF_STREAM = Subject(Kind.OPENED, "id-1", "node-1")
         Filter(name="pay"),
         Filter("node-1", "cluster", "pay", frozenset({Kind.SENT})),
     ],
-    ids=str,
 )
 def test_filter__what_it_asks_for__is_wanted(wanted: Filter) -> None:
     assert wanted.wants(ABOUT)
@@ -33,7 +32,6 @@ def test_filter__what_it_asks_for__is_wanted(wanted: Filter) -> None:
         Filter(kinds=frozenset({Kind.ACKED})),
         Filter("node-2", "cluster", "pay"),
     ],
-    ids=str,
 )
 def test_filter__anything_else__is_not_wanted(wanted: Filter) -> None:
     assert not wanted.wants(ABOUT)
