@@ -153,3 +153,13 @@ def test_reactions__clients_that_have_the_same__cost_a_handful_of_questions(flee
     assert len(asked) <= 6
     assert set(found.values()) == {Reaction.ACKED}
     assert len(found) == 30
+
+
+def test_reactions__only_something_later_was_refused__did_not_refuse_this_one(fleet: Fleet) -> None:
+    (client,) = joined(fleet, 1)
+    change(fleet, c0="v3")
+    refuse(fleet, client, "c0")
+    fleet.write()
+
+    assert come("c0", Written("v2", frozenset({"v3"}))) == {client.client: Reaction.LEFT}
+    assert come("c0", Written("v3")) == {client.client: Reaction.NACKED}
