@@ -138,7 +138,7 @@ class FleetClient:
 class SyncState(Enum):
     """Whether a client has the published content of a resource (envoy.service.status.v3.ConfigStatus)."""
 
-    SYNCED = "synced"  # sent and acknowledged
+    SYNCED = "synced"  # what is published was sent and acknowledged
     NOT_SENT = "not_sent"
     STALE = "stale"  # sent, not answered
     ERROR = "error"  # sent and rejected
@@ -149,9 +149,10 @@ class SyncState(Enum):
 class ResourceStatus:
     """The status of one resource of one client.
 
-    version: that of the published content, which in state ERROR is also the refused one; empty where nothing is
-      published.
-    config: the same content as a serialised Any without secrets; empty also where it was not asked for.
+    version: that of the content that the client has (SYNCED), was sent (STALE), refused (ERROR), may have (UNKNOWN) or,
+      because it is published, is to be sent (NOT_SENT); empty where there is none.
+    config: the same content as a serialised Any without secrets; empty also where it is not published or was not asked
+      for.
     details: why the client does not have the content; empty where nothing is known.
     updated_at: the time of the response or request that the state follows from.
     """

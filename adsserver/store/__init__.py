@@ -89,7 +89,7 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
         raise AdsConfigError(foreign)
     contents = ContentMemory()
     last_good = LastGood(Home(settings.PARLEY.home).cache)
-    fleet = Fleet(contents, public_url=settings.PARLEY.public_url)
+    fleet = Fleet(contents)
 
     def hand_over(directory: Directory) -> None:
         on_directory(directory)  # the streams come first

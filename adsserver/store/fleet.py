@@ -1,4 +1,4 @@
-"""What the clients of the whole fleet were sent, read back from the facts in the database (decisions U16).
+"""What the clients of the whole fleet have, read back from the facts in the database (decisions U16).
 
 The facts are written within a second and a half (one that waits for an answer: half a second later), what is read here
 serves everybody for half a second: two seconds old.
@@ -15,11 +15,10 @@ from django.db.utils import Error as DatabaseFailure
 from adsserver.identity.identification import token_hash
 from adsserver.ports import Contents, Directory, FleetClient, FleetUnavailableError, Reader, ResourceStatus
 from adsserver.store.display import Display
-from adsserver.store.fleet_past import Past
-from adsserver.store.fleet_status import Published, client_resources
+from adsserver.store.fleet_status import client_resources
 from controlplane.accounts.selectors import token_principal
 from controlplane.clients.fleet_selectors import StreamSubscription, connected_clients, fleet_subscriptions
-from xdscore.snapshot import Content
+from xdscore.snapshot import Content, Snapshot
 
 _FRESH_S = 0.5
 # Clients whose subscriptions are read at once: an answer that turns out too large stops early.
@@ -39,36 +38,21 @@ class Fleet:
     so that neither waits for the other.
     """
 
-    def __init__(
-        self, contents: Contents, *, public_url: str, clock: Clock = time.monotonic, now: Clock = time.time
-    ) -> None:
+    def __init__(self, contents: Contents, *, clock: Clock = time.monotonic, now: Clock = time.time) -> None:
         self._display = Display(contents)
-        self._public_url = public_url
         self._clock = clock
         self._now = now
         # Replaced whole by `observe`; None: nothing is loaded yet.
-        self._pasts: Mapping[str, Past] = {}
+        self._snapshots: Mapping[str, Snapshot] = {}
         self._environments: tuple[str, ...] | None = None
         self._api_tokens: Mapping[str, float] | None = None
-        self._published: dict[str, Published] = {}
         self._clients: tuple[FleetClient, ...] = ()
         self._clients_until = -1.0
         self._subscriptions: dict[str, tuple[float, tuple[StreamSubscription, ...]]] = {}
 
     def observe(self, directory: Directory) -> None:
-        """Take the directory (environments, snapshots, tokens) that is served from now on, and remember what it changes
-        for clients.
-        """
-        pasts = {}
-        for key, snapshot in directory.snapshots.items():
-            known = self._pasts.get(key)
-            if known is None:
-                pasts[key] = Past(snapshot)
-            else:
-                pasts[key] = known if known.snapshot is snapshot else known.then(snapshot)
-        self._pasts = pasts
-        # What was computed from earlier snapshots keeps them alive: not longer than needed.
-        self._published = {}
+        """Take the directory (environments, snapshots, tokens) that is served from now on."""
+        self._snapshots = directory.snapshots
         self._environments = tuple(environment.key for environment in directory.environments)
         self._api_tokens = directory.api_tokens
 
@@ -119,8 +103,8 @@ class Fleet:
             batch = clients[start : start + _BATCH]
             subscriptions = self._read([client.id for client in batch])
             for client in batch:
-                published = self._published_in(client.environment)
-                yield client, client_resources(client, subscriptions[client.id], published, show)
+                snapshot = self._snapshots.get(client.environment)
+                yield client, client_resources(client, subscriptions[client.id], snapshot, show)
 
     def _read(self, clients: Sequence[str]) -> Mapping[str, tuple[StreamSubscription, ...]]:
         """The subscriptions of these clients, by client id; what was read from the database a moment ago is not read
@@ -134,15 +118,6 @@ class Fleet:
                 found = fleet_subscriptions(clients=missing, max_nacks=_NACKS_PER_BATCH)
             self._subscriptions.update((key, (now + _FRESH_S, each)) for key, each in found.items())
         return {client: self._subscriptions[client][1] for client in clients}
-
-    def _published_in(self, environment: str) -> Published | None:
-        past = self._pasts.get(environment)
-        if past is None:
-            return None
-        known = self._published.get(environment)
-        if known is None or known.past is not past:
-            known = self._published[environment] = Published(past, self._public_url)
-        return known
 
 
 @contextmanager

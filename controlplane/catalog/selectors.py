@@ -378,6 +378,16 @@ def revisions_of(
     return found
 
 
+def versions_after(*, change: Change) -> Mapping[tuple[str, str], frozenset[str]]:
+    """By (type word, name), the versions on the wire that were written of what a change wrote after it did."""
+    found: dict[tuple[str, str], set[str]] = {}
+    mine = change.revisions.filter(resource=models.OuterRef("resource"), number__lt=models.OuterRef("number"))
+    rows = Revision.objects.filter(resource__in=change.revisions.values("resource")).filter(models.Exists(mine))
+    for word, name, version in rows.exclude(version="").values_list("resource__type", "resource__name", "version"):
+        found.setdefault((word, name), set()).add(version)
+    return {key: frozenset(versions) for key, versions in found.items()}
+
+
 def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], datetime]:
     """The time at which each (type word, name) was last written or deleted; names that never existed are left out."""
     names, found = sorted({name for _, name in keys}), {}

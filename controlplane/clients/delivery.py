@@ -1,17 +1,25 @@
 """What became of contents that were published: who was sent them, and what each client said. Values only, never rows.
 
-For the status of a change (decisions U2). A client counts when it was sent the type since the publication and asks
-for one of the names; its answers to other contents of the same type come with it, which is what the wire says of them.
+For the status of a change (decisions U2). A client counts when it was sent something that the change wrote, by what is
+stored of each name (truth.md H4); many clients share one such set, which is judged once. A name of which nothing was
+sent, because something else is served of it or the client may not read it, counts for nothing. Where an ADS process of
+an earlier version does not say what a client has, its answer to other contents of the same type stands for it.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import IntEnum
+from enum import Enum, IntEnum, auto
+from typing import Final, NamedTuple
+
+from django.db.models import Q
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState
+from controlplane.clients.holding_sets import StoredSets
 from controlplane.clients.models import Subscription
 from controlplane.clients.selectors import covering
+from xdscore.holdings import Holding, HoldingState
 
 # decisions U2: a client that says nothing for so long is silent.
 SILENT_AFTER = timedelta(seconds=30)
@@ -20,11 +28,11 @@ EXPECTED_FOR = timedelta(seconds=5)
 
 
 class Reaction(IntEnum):
-    """How far a client has come with a change. Where several streams or types of a client differ, its highest value
+    """How far a client has come with a change. Where several streams or names of a client differ, its highest value
     counts.
     """
 
-    LEFT = 0  # its stream ended before it answered
+    LEFT = 0  # it was sent it, and left or was sent something later before it answered
     ACKED = 1
     SILENT = 2
     EXPECTED = 3  # it asks for the name and was not sent anything yet
@@ -32,32 +40,143 @@ class Reaction(IntEnum):
     NACKED = 5
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a change wrote of one name. `version`: of its content on the wire; empty: it deleted the name.
+
+    `later`: the versions that were written of the name since. Who has one of them is past this one.
+    """
+
+    version: str
+    later: frozenset[str] = frozenset()
+
+    def is_in(self, version: str) -> bool:
+        """Whether this version is what was written, or something later."""
+        return version != "" and (version == self.version or version in self.later)
+
+
+class _Had(Enum):
+    """How far a client has come with one name, but for the time that it had for that."""
+
+    REFUSED = auto()
+    TAKEN = auto()
+    OPEN = auto()  # sent and not answered; or refused together with others, and to be sent again apart from them
+    PASSED = auto()  # it refused something later, and never answered this one
+    GONE = auto()  # it is to have nothing of the name, as the change says
+    BEHIND = auto()  # it asks for the name and has something earlier, or nothing
+    BARRED = auto()  # it was told why it does not get the name
+
+
+class _Row(NamedTuple):
+    client: str
+    closed_at: datetime | None
+    state: str
+    sent_at: datetime | None
+    wildcard: bool
+    held: str | None
+
+
+_ROW: Final = ("stream__client_id", "stream__closed_at", "state", "sent_at", "wildcard", "holding_set_id")
+_ANSWERED: Final = {SubscriptionState.ACKED: Reaction.ACKED, SubscriptionState.NACKED: Reaction.NACKED}
+
+
 def reactions(
-    *, environment_key: str, names_by_word: Mapping[str, Collection[str]], since: datetime
+    *, environment_key: str, written: Mapping[str, Mapping[str, Written]], since: datetime
 ) -> Mapping[str, Reaction]:
-    """How far each client has come with the contents of these names that were published at `since`, by client id."""
+    """How far each client has come with the contents that were published at `since`, by client id. `written`: by the
+    word of the type, then by name.
+    """
     now = database_now()
-    found: dict[str, Reaction] = {}
-    for word, names in names_by_word.items():
-        rows = covering(Subscription.objects.all(), environment_key, word, names)
-        columns = ("stream__client_id", "stream__closed_at", "state", "sent_at")
-        for client, closed_at, state, sent_at in rows.values_list(*columns):
-            reaction = _reaction(SubscriptionState(state), sent_at, closed_at, since, now)
-            if reaction is not None:
-                found[client] = max(reaction, found.get(client, Reaction.LEFT))
-    return found
+    there = Subscription.objects.filter(Q(stream__closed_at=None) | Q(stream__closed_at__gt=since))
+    found: dict[str, list[Reaction | None]] = {}
+    for word, names in written.items():
+        of_type = there.filter(stream__client__environment__key=environment_key, type=word)
+        rows = [_Row(*values) for values in of_type.exclude(holding_set=None).values_list(*_ROW)]
+        had = _had({(row.held, row.wildcard) for row in rows}, names)
+        for row in rows:
+            each = found.setdefault(row.client, [])
+            each += (_reaction(one, row, since, now) for one in had[row.held, row.wildcard])
+        for values in covering(there.filter(holding_set=None), environment_key, word, names).values_list(*_ROW):
+            row = _Row(*values)
+            found.setdefault(row.client, []).append(_reaction_to_type(row, since, now))
+    said = {client: [reaction for reaction in each if reaction is not None] for client, each in found.items()}
+    return {client: max(each) for client, each in said.items() if each}
 
 
-def _reaction(
-    state: SubscriptionState, sent_at: datetime | None, closed_at: datetime | None, since: datetime, now: datetime
-) -> Reaction | None:
-    if sent_at is None or sent_at < since:
-        expected = closed_at is None and now - since < EXPECTED_FOR
-        return Reaction.EXPECTED if expected else None
-    if state is SubscriptionState.ACKED:
-        return Reaction.ACKED
-    if state is SubscriptionState.NACKED:
-        return Reaction.NACKED
-    if closed_at is not None:
+def _had(
+    kinds: Collection[tuple[str | None, bool]], names: Mapping[str, Written]
+) -> Mapping[tuple[str | None, bool], Collection[_Had]]:
+    """What clients made of these names, by the id of their set and whether they have a wildcard."""
+    sets = StoredSets({held for held, _ in kinds})
+    return {
+        (held, wildcard): {
+            had
+            for name, written in names.items()
+            if (had := _had_of(sets.find(held, name), written, wildcard=wildcard)) is not None
+        }
+        for held, wildcard in kinds
+    }
+
+
+def _had_of(holding: Holding | None, written: Written, *, wildcard: bool) -> _Had | None:
+    """How far a client that has this has come with what was written of the name; None where it does not ask for the
+    name.
+    """
+    if holding is None:
+        if not wildcard:
+            return None
+        return _Had.BEHIND if written.version else _Had.GONE
+    barred = holding.state in {HoldingState.ERROR_SENT, HoldingState.SILENT}
+    refused = holding.state is HoldingState.NACKED
+    if refused and holding.version == written.version:
+        had = _Had.REFUSED
+    elif written.is_in(holding.acked):
+        had = _Had.TAKEN
+    elif written.is_in(holding.version):
+        had = _Had.PASSED if refused else _Had.OPEN
+    elif barred:
+        had = _Had.BARRED if written.version else _Had.GONE
+    else:
+        had = _Had.BEHIND
+    return had
+
+
+_AT_ANY_TIME: Final = {
+    _Had.REFUSED: Reaction.NACKED,
+    _Had.TAKEN: Reaction.ACKED,
+    _Had.PASSED: Reaction.LEFT,
+    _Had.BARRED: None,
+}
+
+
+def _reaction(had: _Had, row: _Row, since: datetime, now: datetime) -> Reaction | None:
+    if had in _AT_ANY_TIME:
+        return _AT_ANY_TIME[had]
+    if had is _Had.BEHIND:
+        # Before it has answered one response it may not be sent the next.
+        held_up = row.sent_at is not None and row.sent_at >= since and row.state == SubscriptionState.SENT.value
+        waited = held_up and _unanswered(row, now) is Reaction.WAITING
+        return Reaction.EXPECTED if waited else _expected(row, since, now)
+    if had is _Had.OPEN:
+        return _unanswered(row, now)
+    if row.sent_at is None or row.sent_at < since:
+        return None
+    # What it refused of the type was not that the name is gone.
+    return _unanswered(row, now) if row.state == SubscriptionState.SENT.value else Reaction.ACKED
+
+
+def _reaction_to_type(row: _Row, since: datetime, now: datetime) -> Reaction | None:
+    if row.sent_at is None or row.sent_at < since:
+        return _expected(row, since, now)
+    answered = _ANSWERED.get(SubscriptionState(row.state))
+    return _unanswered(row, now) if answered is None else answered
+
+
+def _expected(row: _Row, since: datetime, now: datetime) -> Reaction | None:
+    return Reaction.EXPECTED if row.closed_at is None and now - since < EXPECTED_FOR else None
+
+
+def _unanswered(row: _Row, now: datetime) -> Reaction:
+    if row.closed_at is not None or row.sent_at is None:
         return Reaction.LEFT
-    return Reaction.SILENT if now - sent_at >= SILENT_AFTER else Reaction.WAITING
+    return Reaction.SILENT if now - row.sent_at >= SILENT_AFTER else Reaction.WAITING

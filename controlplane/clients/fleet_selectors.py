@@ -1,5 +1,5 @@
-"""Answers what the connected clients were sent, for many clients at once: the status service of ADS reads it; and what
-they ask for, for whoever judges what a change would mean to them.
+"""Answers what the connected clients have, for many clients at once: the status service of ADS reads it; and what they
+ask for, for whoever judges what a change would mean to them.
 
 Values only, never rows. Shared lists (names, contents of responses) are read once, however many clients refer to them.
 """
@@ -10,9 +10,12 @@ from datetime import datetime
 from itertools import islice
 
 from controlplane.clients.asks import Asks, FleetAsks
-from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
+from controlplane.clients.facts import unpack_contents, unpack_names
+from controlplane.clients.holding_sets import StoredSets
+from controlplane.clients.holding_words import UNSAID
 from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stream, Subscription
 from xdscore.environment_choice import ClientFacts
+from xdscore.holdings import Holding
 
 # As many keys as both databases take in one statement without thinking about it.
 _CHUNK = 500
@@ -37,39 +40,29 @@ class ConnectedClient:
 class StreamNack:
     """A NACK on one stream for one type. `text` is the client's, without secrets and harmless to show.
 
-    `resources`, `suspects`: the (name, version) of what the response held, and of the suspects among them.
-    `kept`: the (name, version) of what the client had acknowledged of the suspects; None where that was not stored.
-    `healing`: whether the client was sent again what is in `kept`.
+    `suspects`: the (name, version) of what the client may have refused of the response.
+    `healing`: whether the client was sent again what it had acknowledged of them.
     """
 
-    id: int
     text: str
-    resources: tuple[tuple[str, str], ...]
     suspects: tuple[tuple[str, str], ...]
-    at: datetime
-    kept: tuple[tuple[str, str], ...] | None = None
-    healing: bool = False
+    healing: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSubscription:
     """The subscription of an open stream to one type.
 
-    `sent`, `acked`: the versions on the wire that were last sent and last acknowledged; empty where there is none.
+    `holdings`: what the client has, by name; many subscriptions share one mapping.
+    `since`: since when, at the latest, it is so.
     `nacks`: the NACKs of this stream and type that are still stored, oldest first.
     """
 
     client: str
     stream: str
-    variant: str
     type: str
-    wildcard: bool
-    names: tuple[str, ...]
-    state: SubscriptionState
-    sent: str
-    sent_at: datetime | None
-    acked: str
-    acked_at: datetime | None
+    holdings: Mapping[str, Holding]
+    since: datetime | None
     nacks: tuple[StreamNack, ...]
 
 
@@ -85,51 +78,55 @@ def fleet_subscriptions(*, clients: Collection[str], max_nacks: int) -> Mapping[
     """The subscriptions of these clients' open streams, by client id. Of the NACKs only the newest `max_nacks` are
     read.
 
-    Several statements read them; a list of names that was deleted in between reads as empty.
+    Several statements read them; a set that was deleted in between reads as empty.
     """
     found: dict[str, list[StreamSubscription]] = {client: [] for client in clients}
     for chunk in _chunks(clients):
         rows = list(
             Subscription.objects.filter(stream__client__in=chunk, stream__closed_at=None).select_related("stream")
         )
-        names = _name_sets({row.name_set_id for row in rows})
+        holdings = _holdings(rows)
         nacks = _nacks(chunk, {row.stream_id for row in rows}, max_nacks)
         for row in sorted(rows, key=lambda row: (row.stream_id, row.type)):
             found[row.stream.client_id].append(
                 StreamSubscription(
                     client=row.stream.client_id,
                     stream=row.stream_id,
-                    variant=row.stream.variant,
                     type=row.type,
-                    wildcard=row.wildcard,
-                    names=names.get(row.name_set_id, ()),
-                    state=SubscriptionState(row.state),
-                    sent=row.sent,
-                    sent_at=row.sent_at,
-                    acked=row.acked,
-                    acked_at=row.acked_at,
+                    holdings=holdings[_set_of(row)],
+                    since=row.held_at,
                     nacks=tuple(nacks.get((row.stream_id, row.type), ())),
                 )
             )
     return {client: tuple(subscriptions) for client, subscriptions in found.items()}
 
 
+_SetOf = tuple[str | None, str]
+"""The id of a set of what is had; and, where there is none, that of the set of names that are asked for."""
+
+
+def _set_of(row: Subscription) -> _SetOf:
+    return row.holding_set_id, "" if row.holding_set_id is not None else row.name_set_id
+
+
+def _holdings(rows: Iterable[Subscription]) -> Mapping[_SetOf, Mapping[str, Holding]]:
+    """What the clients of these rows have, read once for all that have the same."""
+    wanted = {_set_of(row) for row in rows}
+    sets = StoredSets({held for held, _ in wanted})
+    names = _name_sets({name_set for held, name_set in wanted if held is None})
+    return {
+        (held, name_set): sets.items(held) if held is not None else dict.fromkeys(names.get(name_set, ()), UNSAID)
+        for held, name_set in wanted
+    }
+
+
 def _nacks(clients: list[str], streams: set[str], limit: int) -> dict[tuple[str, str], list[StreamNack]]:
     newest = list(Nack.objects.filter(client__in=clients).order_by("-id")[:limit])
     rows = [row for row in newest if row.stream in streams]
-    lists = (each for row in rows for each in (row.resources_id, row.suspects_id, row.kept_id))
-    contents = _content_lists({each for each in lists if each is not None})
+    contents = _content_lists({row.suspects_id for row in rows})
     found: dict[tuple[str, str], list[StreamNack]] = {}
     for row in reversed(rows):
-        nack = StreamNack(
-            row.pk,
-            row.text,
-            contents.get(row.resources_id, ()),
-            contents.get(row.suspects_id, ()),
-            row.at,
-            contents.get(row.kept_id, ()) if row.kept_id is not None else None,
-            row.healing,
-        )
+        nack = StreamNack(row.text, contents.get(row.suspects_id, ()), row.healing)
         found.setdefault((row.stream, row.type), []).append(nack)
     return found
 

@@ -16,9 +16,9 @@ from django.db.models import Q
 
 from controlplane.builder.selectors import ChangeProgress, ChangeState, change_progress
 from controlplane.catalog.models import Change
-from controlplane.catalog.selectors import change_get
+from controlplane.catalog.selectors import change_get, versions_after
 from controlplane.clients.clock import database_now
-from controlplane.clients.delivery import EXPECTED_FOR, Reaction, reactions
+from controlplane.clients.delivery import EXPECTED_FOR, Reaction, Written, reactions
 from controlplane.clients.serving import Behind, replicas_behind
 from controlplane.incidents.models import IncidentClient
 from controlplane.incidents.values import IncidentCause
@@ -127,13 +127,14 @@ def _reactions(change: Change, published_at: datetime) -> Mapping[str, Reaction]
     """How far each client has come with the change, by client id. Clients that ask for what it wrote but were not sent
     it yet are included.
     """
-    written = tuple(change.revisions.values_list("resource__type", "resource__name", "number"))
-    names_by_word: dict[str, set[str]] = {}
-    for word, name, _ in written:
-        names_by_word.setdefault(word, set()).add(name)
-    found = dict(reactions(environment_key=change.environment.key, names_by_word=names_by_word, since=published_at))
+    revisions = tuple(change.revisions.values_list("resource__type", "resource__name", "number", "version"))
+    written: dict[str, dict[str, Written]] = {}
+    later = versions_after(change=change)
+    for word, name, _, version in revisions:
+        written.setdefault(word, {})[name] = Written(version, later.get((word, name), frozenset()))
+    found = dict(reactions(environment_key=change.environment.key, written=written, since=published_at))
     # Who refused is told apart from its next answer, which may be the ACK of what stands in.
-    found.update(dict.fromkeys(_refusing(change, written), Reaction.NACKED))
+    found.update(dict.fromkeys(_refusing(change, [each[:3] for each in revisions]), Reaction.NACKED))
     return found
 
 

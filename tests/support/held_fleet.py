@@ -54,7 +54,11 @@ class Fleet:
         """These clients, or all, acknowledge everything that they were sent."""
         for member in members or self.members:
             while member.unanswered:
-                self._request(member, DeltaRequest(member.kind, nonce=member.unanswered.pop(0).nonce))
+                self.ack_first(member)
+
+    def ack_first(self, member: Member) -> None:
+        """The client acknowledges what it was sent first."""
+        self._request(member, DeltaRequest(member.kind, nonce=member.unanswered.pop(0).nonce))
 
     def nack(self, member: Member, message: str) -> None:
         """The client refuses what it was sent first, and leaves the rest unanswered."""

@@ -31,7 +31,7 @@ def replica(tmp_path: Path) -> Replica:
 
 
 def knows(replica: Replica, token: str, *, after: timedelta = timedelta()) -> bool:
-    fleet = Fleet(MemoryContents(), public_url="", now=(timezone.now() + after).timestamp)
+    fleet = Fleet(MemoryContents(), now=(timezone.now() + after).timestamp)
     fleet.observe(replica.look().directory)
     return fleet.knows(token)
 
@@ -70,7 +70,7 @@ def test_knows__anything_else__is_nobodys(replica: Replica, token: str) -> None:
 def test_knows__tokens_not_read_yet__nobody_is_called_unknown(replica: Replica) -> None:
     _, token = api_token_create(name="a", scopes=VIEWER, actor=DANA)
     replica.look()
-    fleet = Fleet(MemoryContents(), public_url="")
+    fleet = Fleet(MemoryContents())
     fleet.observe(Directory())
 
     with pytest.raises(FleetUnavailableError, match="has not read the API tokens yet"):

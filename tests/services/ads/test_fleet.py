@@ -1,6 +1,6 @@
 """What the status service reads back of the fleet, from facts that real sessions reported to a real database."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -17,13 +17,15 @@ from adsserver.engine.session import EngineSettings, Session
 from adsserver.ports import Directory, FleetClient, FleetUnavailableError, ResourceStatus, StreamInfo, SyncState
 from adsserver.store.facts import FactBuffer
 from adsserver.store.fleet import Fleet
-from adsserver.store.fleet_status import BY_METADATA, NEWER
+from adsserver.store.fleet_status import GONE, NEWER, NO_SNAPSHOT
 from controlplane.accounts.models import ApiToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.accounts.selectors import user_principal
 from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.catalog.services import environment_default_ensure
+from controlplane.clients.holding_words import NOT_SAID, SENTENCES
 from controlplane.clients.identity import client_id
+from controlplane.clients.models import Subscription
 from controlplane.database.aliases import READER
 from tests.support.ads import Catalogue, MemoryContents
 from tests.support.ads_client import cluster, endpoints
@@ -33,6 +35,7 @@ from xdscore.access import AccessTable, Effect, Rule
 from xdscore.client_groups import ClientGroup
 from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts, Selector
+from xdscore.holdings import HoldingState
 from xdscore.resource_types import CLUSTER, ENDPOINT, SECRET, ResourceType
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
@@ -51,7 +54,7 @@ class World:
         self.catalogue = Catalogue(self.contents)
         self.facts = FactBuffer(contents=NothingSecret())
         self.now = 0.0
-        self.fleet = Fleet(self.contents, public_url=URL, clock=lambda: self.now)
+        self.fleet = Fleet(self.contents, clock=lambda: self.now)
         self.publication: Publication | None = None
         self.streams: list[FactStream] = []
 
@@ -64,9 +67,15 @@ class World:
             each.offer(self.publication)
         return directory
 
-    def client(self, number: int = 1, variant: Variant = Variant.SOTW, **more: str) -> "FactStream":
+    def client(
+        self,
+        number: int = 1,
+        variant: Variant = Variant.SOTW,
+        metadata: Mapping[str, str] | None = None,
+        **more: str,
+    ) -> "FactStream":
         info = replace(stream(number, **more), variant=variant)
-        self.streams.append(FactStream(self, info))
+        self.streams.append(FactStream(self, info, metadata or {}))
         return self.streams[-1]
 
     def status(self, client: StreamInfo, *, contents: bool = False) -> Status:
@@ -82,11 +91,15 @@ class World:
 class FactStream:
     """A real session whose facts go where those of streams go."""
 
-    def __init__(self, world: World, info: StreamInfo) -> None:
+    def __init__(self, world: World, info: StreamInfo, metadata: Mapping[str, str]) -> None:
         self.info = info
         self._facts = world.facts
         client = ClientFacts(
-            info.identity, info.node_id, info.node_cluster, kind=kind_of(info.user_agent, info.user_agent_version)
+            info.identity,
+            info.node_id,
+            info.node_cluster,
+            metadata,
+            kind=kind_of(info.user_agent, info.user_agent_version),
         )
         self._session = Session(info.variant, client, EngineSettings(public_url=URL), world.publication)
         self.unanswered: list[Respond] = []
@@ -118,8 +131,11 @@ class FactStream:
         return self.info.variant is Variant.SOTW
 
     def _receive(self, request: SotwRequest | DeltaRequest) -> None:
-        for fact in self._session.receive(request, 0.0):
+        facts = self._session.receive(request, 0.0)
+        for fact in facts:
             self._facts.learnt(self.info, fact)
+        if facts and (holdings := self._session.holdings(request.kind)) is not None:
+            self._facts.holds(self.info, request.kind, holdings)
         self._write()
 
     def _write(self) -> None:
@@ -158,7 +174,9 @@ def test_status__sent_acknowledged_and_changed__is_told_per_resource(world: Worl
 
     world.publish(cluster("a", 2), cluster("b"), told=False)
     later = world.status(client.info)
-    assert (later["a"].state, later["a"].details) == (SyncState.NOT_SENT, NEWER)
+    had = after["a"].version
+    assert (later["a"].state, later["a"].details) == (SyncState.NOT_SENT, NEWER.format(version=had))
+    assert later["a"].version not in {"", had}
     assert later["b"].state is SyncState.SYNCED
 
 
@@ -174,7 +192,7 @@ def test_status__rejected__is_an_error_with_the_client_s_words_and_its_neighbour
     had = before["a"].version
     assert status["a"].state is SyncState.ERROR
     assert status["a"].details == f"no such thing. It goes on with version {had}."
-    assert status["b"].state is not SyncState.ERROR
+    assert status["b"].state is SyncState.SYNCED
 
 
 def test_status__rejected_by_a_client_that_is_healed__says_so_and_its_neighbours_are_in_sync(world: World) -> None:
@@ -199,7 +217,10 @@ def test_status__two_streams_of_one_client__show_what_needs_attention(quick: Wor
 
     (a,) = quick.status(first.info).values()
 
-    assert (a.state, a.details) == (SyncState.STALE, "On 1 of 2 streams of this client.")  # protocol.md K3
+    assert (a.state, a.details) == (
+        SyncState.STALE,
+        f"{SENTENCES[HoldingState.SENT]} This is so on 1 of its 2 streams.",
+    )  # protocol.md K3
 
 
 def test_status__rules_of_groups__each_client_has_its_own_view(quick: World) -> None:
@@ -215,21 +236,76 @@ def test_status__rules_of_groups__each_client_has_its_own_view(quick: World) -> 
     assert denied.state is SyncState.NOT_SENT
     assert denied.details.startswith("PERMISSION_DENIED [XDS2103]")
 
-    # What it was sent before the change is traced through the steps since, as far as this audience sees them.
+    had = quick.status(edge.info)["a1"].version
     quick.publish(cluster("a1", 2), cluster("b1", 2), access=access, told=False)
-    assert quick.status(edge.info)["a1"].details == NEWER
+    assert quick.status(edge.info)["a1"].details == NEWER.format(version=had)
 
 
-def test_status__rules_by_metadata__nothing_is_guessed(quick: World) -> None:
+def test_status__rules_by_metadata__each_client_has_what_its_stream_was_told(quick: World) -> None:
     groups = (ClientGroup("blue", (Selector(metadata={"colour": "blue"}),)),)
-    quick.publish(
-        cluster("a"), access=AccessTable(Effect.DENY, groups, (Rule(1, Effect.ALLOW, "*", frozenset({"blue"})),))
-    )
-    client = quick.client().ask(CLUSTER)
+    rules = (Rule(1, Effect.ALLOW, "*", frozenset({"blue"})),)
+    quick.publish(cluster("a"), access=AccessTable(Effect.DENY, groups, rules))
+    blue = quick.client(1, metadata={"colour": "blue"}).ask(CLUSTER, "a").answer()
+    other = quick.client(2).ask(CLUSTER, "a").answer()
+
+    (allowed,), (denied,) = quick.status(blue.info).values(), quick.status(other.info).values()
+
+    assert (allowed.state, allowed.details) == (SyncState.SYNCED, "")
+    assert (denied.state, denied.details[:27]) == (SyncState.NOT_SENT, "PERMISSION_DENIED [XDS2103]")
+
+
+def test_status__nothing_of_the_name_is_published_any_more__was_not_told_so_yet(quick: World) -> None:
+    quick.publish(cluster("a"), cluster("b"))
+    client = quick.client().ask(CLUSTER).answer()
+    had = quick.status(client.info)["a"].version
+    quick.publish(cluster("b"), told=False)
+
+    status = quick.status(client.info)
+
+    assert (status["a"].state, status["a"].version) == (SyncState.NOT_SENT, "")
+    assert status["a"].details == GONE.format(version=had)
+    assert status["b"].state is SyncState.SYNCED
+
+
+def test_status__one_of_several_was_refused_and_nobody_knows_which__is_unknown_for_these_alone(quick: World) -> None:
+    quick.publish(cluster("a"), cluster("b"), cluster("c"))
+    client = quick.client().ask(CLUSTER).answer()
+    quick.publish(cluster("a", 2), cluster("b", 2), cluster("c"))
+
+    client.answer(nack="no")
+    status = quick.status(client.info)
+
+    assert {name: each.state for name, each in status.items()} == {
+        "a": SyncState.STALE,  # it was sent again by itself
+        "b": SyncState.UNKNOWN,
+        "c": SyncState.SYNCED,
+    }
+    assert status["b"].details == SENTENCES[HoldingState.UNKNOWN]
+
+
+def test_status__by_the_word_of_a_process_of_the_version_before__is_unknown_and_says_why(quick: World) -> None:
+    quick.publish(cluster("a"))
+    client = quick.client().ask(CLUSTER, "a").answer()
+    quick.status(client.info)
+    Subscription.objects.update(holding_set=None, held_at=None)
 
     (a,) = quick.status(client.info).values()
 
-    assert (a.state, a.details) == (SyncState.UNKNOWN, BY_METADATA)
+    assert (a.state, a.details) == (SyncState.UNKNOWN, NOT_SAID)
+
+
+def test_status__nothing_loaded_here__what_was_acknowledged_is_told_and_whether_it_is_published_is_not(
+    quick: World,
+) -> None:
+    directory = quick.publish(cluster("a"))
+    client = quick.client().ask(CLUSTER, "a", "none").answer()
+    version = quick.status(client.info)["a"].version
+    quick.fleet.observe(replace(directory, snapshots={}))
+
+    status = quick.status(client.info)
+
+    assert (status["a"].state, status["a"].version, status["a"].details) == (SyncState.UNKNOWN, version, NO_SNAPSHOT)
+    assert status["none"].details.startswith("NOT_FOUND [XDS2101]")
 
 
 def test_contents__secrets__are_never_shown(quick: World) -> None:
