@@ -220,7 +220,7 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
         asked=asked,
         near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
         refusal=refusal_of(kind.word, name, decided.decision, nacks),
-        held=_held(client, kind, name) if client.connected else None,
+        held=_held(client, kind, name) if any(each.covers(name) for each in asked) else None,
     )
 
 

@@ -3,10 +3,13 @@
 What they are sent comes from the real catalogue, what they say goes through the real fact buffer.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from adsserver.engine.body import EMPTY_BODY
-from adsserver.engine.events import Fact, NamedContent, Respond
+from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, Respond, Violated
 from adsserver.engine.holdings import BodyGround, Holdings
 from adsserver.engine.holdings import acknowledged as taken
 from adsserver.ports import StreamInfo
@@ -18,6 +21,7 @@ from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Delete, Put
 from controlplane.clients.facts import Serving
+from controlplane.snapshots.selectors import snapshot_of_name
 from tests.support.facts import NothingSecret, acknowledged, rejected, stream, subscribed
 from tests.support.manifests import Tree, parsed
 from tests.support.principals import somebody
@@ -61,8 +65,55 @@ def proven(name: str) -> int:
     return row.number if row is not None else 0
 
 
-def _contents(response: Respond) -> dict[str, Content]:
-    return {member.name: member.content for member in response.resources}
+class _Saying(FactBuffer):
+    """A buffer that is also told what clients have, as an engine would tell it from what they say."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self._has: dict[tuple[str, ResourceType], dict[str, Holding]] = defaultdict(dict)
+
+    def learnt(self, stream: StreamInfo, fact: Fact) -> None:
+        """Note the fact, and what the client has since."""
+        super().learnt(stream, fact)
+        if isinstance(fact, Violated):
+            return
+        has = self._has[stream.id, fact.kind]
+        if isinstance(fact, Acknowledged):
+            for name, version in ((member.name, member.content.version) for member in fact.resources):
+                before = has.get(name, REQUESTED)
+                stands_in = before.state is HoldingState.NACKED and _is_published(
+                    stream, fact.kind, name, before.version
+                )
+                has[name] = before._replace(acked=version) if stands_in else taken(version)
+        if isinstance(fact, Rejected):
+            has.update(_refused(fact, has))
+        self.holds(stream, fact.kind, Holdings(BodyGround(EMPTY_BODY, tells=True), dict(has)))
+
+
+def _is_published(stream: StreamInfo, kind: ResourceType, name: str, version: str) -> bool:
+    """Whether the name is served in this version; to who refused it, something else stands in for it."""
+    snapshot = snapshot_of_name(environment_key=stream.environment, kind=kind, name=name)
+    served = snapshot.type_state(kind).served.get(name) if snapshot is not None else None
+    return served is not None and served.content.version == version
+
+
+def _refused(fact: Rejected, had: Mapping[str, Holding]) -> dict[str, Holding]:
+    """What the client has of the names of a response that it refused: the culprit is certain if it is the only suspect,
+    or named.
+    """
+    names = tuple(member.name for member in fact.resources)
+    named = attribute(fact.nack.message, type_url=fact.kind.url, names=names).names
+    blamed = {member.name for member in fact.suspects}
+    kept = {member.name: member.content.version for member in fact.kept}
+    found = {}
+    for name, version in ((member.name, member.content.version) for member in fact.resources):
+        before = had.get(name, REQUESTED)
+        if before.acked == version and name not in blamed:
+            continue
+        certain = name in blamed and (len(blamed) == 1 or name in named)
+        state = HoldingState.NACKED if certain else HoldingState.UNKNOWN
+        found[name] = Holding(state, version, kept.get(name, before.acked))
+    return found
 
 
 class Fleet:
@@ -84,7 +135,7 @@ class Fleet:
     ) -> None:
         self.kind = kind
         self.serves: dict[str, Serving] | None = None
-        self.buffer = FactBuffer(serving=lambda: self.serves, contents=NothingSecret())
+        self.buffer = _Saying(serving=lambda: self.serves, contents=NothingSecret())
         agent = {"user_agent": user_agent, "user_agent_version": version}
         said = [
             stream(number, environment=environment, identity=identity.format(number=number), **agent)
@@ -92,11 +143,9 @@ class Fleet:
         ]
         self.streams = [replace(each, peer=f"ipv4:{address}:40000") for each in said]
         self._nonce = 0
-        self._has: dict[str, dict[str, Holding]] = {each.id: {} for each in self.streams}
         for each in self.streams:
             self.buffer.opened(each)
             self.buffer.learnt(each, subscribed(wildcard=True, kind=kind))
-            self._hold(each, {})
         self.write()
 
     def send(self, *contents: NamedContent, to: list[StreamInfo] | None = None) -> Respond:
@@ -113,7 +162,6 @@ class Fleet:
         response = self.send(*contents)
         for each in self.streams[who]:
             self.buffer.learnt(each, acknowledged(response))
-            self._hold(each, {name: taken(content.version) for name, content in _contents(response).items()})
         self.write()
 
     def refuse(
@@ -128,35 +176,7 @@ class Fleet:
         """Some refuse a response they were sent; `kept` is what they had acknowledged of the suspects."""
         for each in self.streams[who]:
             self.buffer.learnt(each, replace(rejected(response, message, suspects=suspects), kept=kept))
-            self._hold(each, self._refused(each, response, message, suspects, kept))
         self.write()
-
-    def _refused(
-        self,
-        who: StreamInfo,
-        response: Respond,
-        message: str,
-        suspects: tuple[NamedContent, ...],
-        kept: tuple[NamedContent, ...],
-    ) -> dict[str, Holding]:
-        """What the engine would say of the names of this response: refused where it is certain, else unknown."""
-        contents, had = _contents(response), self._has[who.id]
-        named = attribute(message, type_url=self.kind.url, names=tuple(contents)).names
-        blamed = {member.name for member in suspects}
-        certain = {name for name in blamed if len(blamed) == 1 or name in named}
-        copies = {member.name: member.content.version for member in kept}
-        found = {}
-        for name, content in contents.items():
-            before = had.get(name, REQUESTED)
-            if before.acked == content.version and name not in blamed:
-                continue
-            state = HoldingState.NACKED if name in certain else HoldingState.UNKNOWN
-            found[name] = Holding(state, content.version, copies.get(name, before.acked))
-        return found
-
-    def _hold(self, who: StreamInfo, changed: dict[str, Holding]) -> None:
-        has = self._has[who.id] = {**self._has[who.id], **changed}
-        self.buffer.holds(who, self.kind, Holdings(BodyGround(EMPTY_BODY, tells=True), has))
 
     def learn(self, fact: Fact) -> None:
         """Everybody says this."""

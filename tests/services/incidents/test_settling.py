@@ -164,10 +164,14 @@ def test_change__client_that_refused_accepts_what_stands_in__still_counts_as_ref
     publish(cluster("pay"))
     fleet.accept(held("pay", 1))
     change = publish(cluster("pay", connect_timeout="2s"))
-    fleet.refuse(fleet.send(held("pay", 2)), BAD, suspects=(held("pay", 2),), who=slice(1))
+    response = fleet.send(held("pay", 2))
+    fleet.refuse(response, BAD, suspects=(held("pay", 2),), who=slice(1))
+    fleet.buffer.learnt(fleet.streams[1], acknowledged(response))
     digest()
 
-    fleet.accept(held("pay", 1))
+    stands_in = fleet.send(held("pay", 1), to=fleet.streams[:1])
+    fleet.buffer.learnt(fleet.streams[0], acknowledged(stands_in))
+    fleet.write()
 
     assert status(change) == Delivery(clients=2, acked=1, nacked=1, settled=True)
 
