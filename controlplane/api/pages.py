@@ -79,6 +79,6 @@ def cursor_page(request: Request, items: Sequence[object], limit: int, last: str
 
 
 def _link(request: Request, **changed: str | int) -> str:
-    parameters = {**request.query_params.dict(), **{key: str(value) for key, value in changed.items()}}
+    parameters = {**dict(request.query_params.lists()), **changed}  # filters may be given several times
     path = encoded_path(request._request)  # noqa: SLF001  the path as it was sent: names may hold slashes
-    return request._request.build_absolute_uri(f"{path}?{urlencode(parameters)}")  # noqa: SLF001
+    return request._request.build_absolute_uri(f"{path}?{urlencode(parameters, doseq=True)}")  # noqa: SLF001

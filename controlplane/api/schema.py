@@ -22,6 +22,7 @@ from controlplane.history.values import What
 from controlplane.incidents.values import IncidentCause, IncidentState
 from controlplane.status.values import Status
 from controlplane.tail.values import Kind
+from xdscore.holdings import HoldingState
 from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
 
 _YAML: Final = "application/yaml"
@@ -134,6 +135,33 @@ CLIENT_FILTERS: Final = [
     _query("node_id", OpenApiTypes.STR, "Exactly this node id."),
     _query("identity", OpenApiTypes.STR, "Exactly this identity, as it was verified."),
     _query("connected", OpenApiTypes.BOOL, "Only those with an open stream."),
+]
+_HOLDING_STATES: Final = _query(
+    "state",
+    {"type": "array", "items": {"type": "string", "enum": [each.value for each in HoldingState]}},
+    "Only in these states; repeated, or separated by commas.",
+)
+HOLDING_FILTERS: Final = [
+    _query(
+        "type",
+        {"type": "array", "items": {"type": "string"}},
+        "Only of these types, each by its word or type URL; repeated, or separated by commas.",
+    ),
+    _HOLDING_STATES,
+    _query("name", OpenApiTypes.STR, "Only names that contain this, in any case."),
+    _query(
+        "at",
+        OpenApiTypes.DATETIME,
+        "What it had at this time, at most as long ago as the limit `holding_history_h` says.",
+    ),
+]
+HOLDER_FILTERS: Final = [
+    _HOLDING_STATES,
+    _query(
+        "revision",
+        {"type": "string", "pattern": r"^r?[0-9]{1,18}$"},
+        "Only clients that have, or are to have, this revision: `12` or `r12`.",
+    ),
 ]
 INCIDENT_FILTERS: Final = (
     _ENVIRONMENT,

@@ -8,17 +8,27 @@ _AGE: Final = re.compile(r"(\d{1,6})(s|m|h|d)", re.ASCII)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def moment_or_age(text: str, now: datetime) -> datetime | None:
-    """The time that a text names: an RFC 3339 time, or how long before `now`, such as `24h`, `30m`, `90s` or `7d`.
+def moment_named(text: str) -> datetime | None:
+    """The RFC 3339 time that a text names, in UTC.
 
-    None where it is neither, and for a time without an offset from UTC, which would mean different times in different
+    None where it is none, and for a time without an offset from UTC, which would mean different times in different
     places.
     """
-    age = _AGE.fullmatch(text)
     try:
-        if age is not None:
-            return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
         found = datetime.fromisoformat(text)
         return found.astimezone(UTC) if found.tzinfo is not None else None
     except (ValueError, OverflowError):
+        return None
+
+
+def moment_or_age(text: str, now: datetime) -> datetime | None:
+    """The time that a text names: an RFC 3339 time, as `moment_named` reads it, or how long before `now`, such as
+    `24h`, `30m`, `90s` or `7d`. None where it is neither.
+    """
+    age = _AGE.fullmatch(text)
+    if age is None:
+        return moment_named(text)
+    try:
+        return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    except OverflowError:
         return None

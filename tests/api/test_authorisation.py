@@ -68,6 +68,7 @@ def rows() -> Iterator[Row]:
     yield row(RESOURCE, "PUT", "environments/prod/resources/cluster/pay", EDITORS, cluster())
     yield row(RESOURCE, "DELETE", "environments/prod/resources/cluster/pay", EDITORS)
     yield row(f"{RESOURCE}/revisions", "GET", "environments/prod/resources/cluster/pay/revisions", EVERYBODY)
+    yield row(f"{RESOURCE}/clients", "GET", "environments/prod/resources/cluster/pay/clients", EVERYBODY)
     restore = f"{RESOURCE}/revisions/<int:revision>/restore"
     yield row(restore, "POST", "environments/prod/resources/cluster/pay/revisions/1/restore", EDITORS)
     yield row(
@@ -129,6 +130,7 @@ ELSEWHERE = {
     ("environments/<part:environment_key>/rollback", "POST"): "tests/api/test_history.py",
     ("clients/<slug:client_id>", "GET"): "tests/api/test_facts.py",
     ("clients/<slug:client_id>/subscriptions", "GET"): "tests/api/test_facts.py",
+    ("clients/<slug:client_id>/resources", "GET"): "tests/api/test_holdings.py",
     ("clients/<slug:client_id>/said", "GET"): "tests/api/test_words.py",
     ("clients/<slug:client_id>/said", "POST"): "tests/api/test_words.py",
     ("incidents/<slug:incident_id>", "GET"): "tests/api/test_facts.py",
