@@ -28,7 +28,7 @@ from controlplane.clients.holding_words import (
     worst,
 )
 from controlplane.clients.models import Client, Nack, NameSet, Stream, Subscription
-from controlplane.clients.selectors import nacks_get
+from controlplane.clients.selectors import nacks_get, name_shown
 from controlplane.common.errors import NotFound
 from xdscore.holdings import Holding, HoldingState
 
@@ -322,7 +322,7 @@ def _rows(
                 client=standing.client,
                 node_id=nodes.get(standing.client, ""),
                 type=key[0],
-                name=key[1],
+                name=name_shown(key[1]),
                 state=holding.state,
                 revision=numbers.get((*key, holding.version)),
                 version=holding.version,

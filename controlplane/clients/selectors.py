@@ -187,7 +187,7 @@ def _views(rows: models.QuerySet[Subscription]) -> tuple[SubscriptionView, ...]:
             stream=row.stream_id,
             type=row.type,
             wildcard=row.wildcard,
-            names=tuple(map(_shown, unpack_names(bytes(row.name_set.names)))),
+            names=tuple(map(name_shown, unpack_names(bytes(row.name_set.names)))),
             state=SubscriptionState(row.state),
             sent=row.sent,
             sent_at=row.sent_at,
@@ -198,7 +198,7 @@ def _views(rows: models.QuerySet[Subscription]) -> tuple[SubscriptionView, ...]:
     )
 
 
-def _shown(name: str) -> str:
+def name_shown(name: str) -> str:
     """The name as it is shown: unchanged where a resource may have it, else on one line and escaped."""
     return one_line(name, max_chars=_NAME_CHARS) if name_problem(name) else name
 

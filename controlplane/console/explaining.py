@@ -238,8 +238,8 @@ def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...
     """The links, among these, that lead to undoing a change or to restoring a revision; none unless what was written or
     deleted is the reason.
     """
-    written = {_RUNG_OF["change"], _RUNG_OF["incident"]}
-    if not any(rung.state is RungState.FAIL and rung.number in written for rung in ladder.rungs):
+    written = any(rung.state is RungState.FAIL and rung.number == _RUNG_OF["change"] for rung in ladder.rungs)
+    if not written and not ladder.refused:
         return ()
     return tuple(link for link in links if link.title in ("change", "history"))
 

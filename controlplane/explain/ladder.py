@@ -18,6 +18,7 @@ from controlplane.explain.values import (
 )
 from xdscore.access import Effect, RuleStep
 from xdscore.decision import Missing, Serve, Undecided, Withheld
+from xdscore.holdings import HoldingState
 from xdscore.names import canonical
 
 
@@ -50,6 +51,7 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
         _links(question, name, client),
         "" if stranger else name.told,
         headline,
+        refused=here is not None and here.held is not None and here.held.state is HoldingState.NACKED,
     )
 
 

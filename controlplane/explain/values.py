@@ -224,6 +224,7 @@ class Ladder:
     `sentence`: that of the question (rung) that decided.
     `code`: the code of the error that clients are told; empty where they are told none.
     `next`: what to do. `told`: the error text that clients are sent.
+    `refused`: whether the client refused what is served.
     `headline`: says more than `has` where the client does have an earlier revision; else empty.
     """
 
@@ -235,3 +236,4 @@ class Ladder:
     links: tuple[Link, ...]
     told: str
     headline: str = ""
+    refused: bool = False

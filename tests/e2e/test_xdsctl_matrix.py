@@ -117,6 +117,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "get rule": {DONE: "", NO: "999999"},
     "get token": {DONE: "", NO: "999999"},
     "history": {DONE: "cluster m", NO: "cluster m -e nowhere"},
+    "graph": {DONE: "cluster m", NO: "-e nowhere"},
     "incidents acknowledge": {DONE: "{incident}", NO: "nothing"},
     "incidents list": {DONE: "", NO: "-e nowhere"},
     "incidents quarantine": {DONE: "{incident} --reason refused", NO: "nothing --reason refused"},

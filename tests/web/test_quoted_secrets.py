@@ -20,6 +20,7 @@ from adsserver.engine.events import NamedContent
 from adsserver.ports import Directory, Reader
 from adsserver.store import Store, open_store
 from adsserver.store.facts import FactBuffer
+from adsserver.store.tail import TappedFacts
 from adsserver.wire.status import answer
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create, client_token_create
@@ -110,8 +111,10 @@ class World:
         while self.store._loader._look():
             pass
         self.snapshot = directories[-1].snapshots["default"]
-        assert isinstance(self.store.facts, FactBuffer)
-        self.facts: FactBuffer = self.store.facts
+        tapped = self.store.facts
+        assert isinstance(tapped, TappedFacts)
+        assert isinstance(tapped._facts, FactBuffer)
+        self.facts: FactBuffer = tapped._facts
         self.client = stream(1)
         self.facts.opened(self.client)
 

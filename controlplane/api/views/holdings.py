@@ -15,6 +15,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment_or_none
 from controlplane.api.kinds import kind_in_path, name_in_path
 from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.query import Query
 from controlplane.api.schema import CURSOR, HOLDER_FILTERS, HOLDING_FILTERS, described, page_of
 from controlplane.api.shapes.holdings import HoldingOut, ResourceClientsOut
@@ -147,4 +148,8 @@ def _counts_json(counts: Counts) -> Mapping[str, Mapping[str, int]]:
     }
 
 
-urlpatterns = [path("clients/<slug:client_id>/resources", ClientResourcesView.as_view())]
+# Before the resources themselves, whose names may end in the same word: the modules are read by name.
+urlpatterns = [
+    path("clients/<slug:client_id>/resources", ClientResourcesView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/resources/<type:type>/<rest:name>/clients", ResourceClientsView.as_view()),
+]

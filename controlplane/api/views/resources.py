@@ -37,7 +37,6 @@ from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
 from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer, held_back_json
-from controlplane.api.views.holdings import ResourceClientsView
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
@@ -335,7 +334,6 @@ urlpatterns = [
     path(f"{ENVIRONMENT_PATH}/resources", ResourceListView.as_view()),
     path(f"{_RESOURCE_PATH}/revisions/<int:revision>/restore", RevisionRestoreView.as_view()),
     path(f"{_RESOURCE_PATH}/revisions", RevisionListView.as_view()),  # before what it is also a name of
-    path(f"{_RESOURCE_PATH}/clients", ResourceClientsView.as_view()),
     path(_RESOURCE_PATH, ResourceView.as_view()),
 ]
 EXAMPLES = {
