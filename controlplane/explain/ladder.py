@@ -47,11 +47,11 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
         "" if stranger else _code(name, decisive),
         f"{headline}. {sentence}" if headline else sentence,
         rungs,
-        () if has is Has.YES else _next(name, decisive),
+        () if has is Has.YES else _next(name, here, decisive),
         _links(question, name, client),
         "" if stranger else name.told,
         headline,
-        refused=here is not None and here.held is not None and here.held.state is HoldingState.NACKED,
+        refused=_is(here, HoldingState.NACKED),
     )
 
 
@@ -223,10 +223,10 @@ _NEXT = {
 }
 
 
-def _next(name: NameFacts, decisive: Rung) -> tuple[str, ...]:
+def _next(name: NameFacts, client: ClientSide | None, decisive: Rung) -> tuple[str, ...]:
     if decisive.number == _SUBSCRIBED and decisive.state is RungState.UNKNOWN:
         return ("Start the client, or look at its network; it takes its configuration when it connects.",)
-    if decisive.number == _ANSWERED and decisive.state is RungState.UNKNOWN:
+    if decisive.number == _ANSWERED and (decisive.state is RungState.UNKNOWN or _is(client, HoldingState.SENT)):
         return ("Ask again in a moment, or look at the client's own log.",)
     if decisive.number == _ACCESS and decisive.state is RungState.UNKNOWN and name.default is not None:
         return ("Try the client with its metadata: POST access/test.",)
@@ -245,6 +245,11 @@ def _links(question: Question, name: NameFacts, client: ClientSide | None) -> tu
     if name.answer.rule:
         found.append(Link("rule", (*environment, "rules", str(name.answer.rule))))
     return (*found, *(Link("incident", ("incidents", each)) for each in name.incidents))
+
+
+def _is(client: ClientSide | None, state: HoldingState) -> bool:
+    """Whether the client is known to have the name in this state."""
+    return client is not None and client.held is not None and client.held.state is state
 
 
 def _asking(client: ClientSide | None, question: Question) -> Asked | None:

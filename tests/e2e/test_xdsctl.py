@@ -289,10 +289,11 @@ def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parle
     parley.apply_and_publish(cluster("explained"), cluster("explained-secretly"))
     names = ("explained", "explained-secretly", "explained-never")
 
-    def explained(node: str, name: str, status: int) -> Said:
+    def explained(node: str, name: str, status: int, words: str = "") -> Said:
+        """The answer with this status and these words: "no" is also said of what was sent and not answered yet."""
         return eventually(
             lambda: xdsctl("explain", node, "cluster", name),
-            lambda said: (said.status, bool(said.out)) == (status, True),
+            lambda said: said.status == status and bool(said.out) and words in said.out,
             within_s=20,
         )
 
@@ -306,7 +307,7 @@ def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parle
             within_s=START_S,
         )
         has = explained("explain-1", "explained", DONE)
-        refuses = explained("explain-2", "explained", NO)
+        refuses = explained("explain-2", "explained", NO, "It refused this content")
         denied, absent = (explained("explain-1", name, NO) for name in names[1:])
         unasked = explained("explain-2", "explained-never", NO)
     gone = explained("explain-1", "explained", UNDECIDED)

@@ -87,6 +87,20 @@ def test_ladder__what_the_client_has__is_the_answer(held: Held | None, has: Has,
 
 
 @pytest.mark.parametrize(
+    ("state", "step"),
+    [
+        (HoldingState.NACKED, "Write a new revision, or quarantine this one."),
+        (HoldingState.SENT, "Ask again in a moment, or look at the client's own log."),
+        (HoldingState.UNKNOWN, "Ask again in a moment."),
+    ],
+)
+def test_ladder__not_taken__only_what_was_refused_is_to_be_written_anew(state: HoldingState, step: str) -> None:
+    client = replace(CLIENT, held=replace(RUNS, state=state), refusal=Refusal("too blue", NOON, True))
+
+    assert ladder_of(QUESTION, NAME, client).next == (step,)
+
+
+@pytest.mark.parametrize(
     ("acked", "fallback", "headline"),
     [
         (1, True, "It runs r1 and refused r2"),
