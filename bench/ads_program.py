@@ -33,8 +33,11 @@ class _SwitchedFacts:
 
     def switch(self) -> None:
         """Drop all facts from now on, if they are kept so far; keep them, if they are dropped so far."""
+        from adsserver.ports import Facts  # noqa: PLC0415
+
         self._kept = not self._kept
-        for name in ("opened", "sent", "learnt", "closed"):
+        # Of whatever kinds there are: a fact that nobody takes would end its stream.
+        for name in (each for each in vars(Facts) if not each.startswith("_")):
             setattr(self, name, getattr(self._facts, name) if self._kept else _forget)
         print(FACTS_WORD, KEPT if self._kept else LOST, flush=True)
 
