@@ -196,7 +196,7 @@ class Budget:
     def opened(self) -> None:
         """Count the opening of a call, even if the call is refused."""
         self.spend(OPENING_S)
-        self._spend(self._openings, 1)
+        self._spend(self._openings, 1, self._budgets.now())
 
     def __enter__(self) -> None:
         self._since_s = time.thread_time()
@@ -208,18 +208,19 @@ class Budget:
         """Count processor time that the event loop worked for this caller, in seconds."""
         if work_s > _LONG_S:
             work_s *= min(work_s / _LONG_S, _DEAREST)
-        self._budgets.loop_time.spend(work_s, self._budgets.now())
-        self._spend(self._work, work_s)
+        now = self._budgets.now()
+        self._budgets.loop_time.spend(work_s, now)
+        self._spend(self._work, work_s, now)
 
     def received(self, size: int) -> None:
         """Count bytes that were read from this caller."""
-        self._spend(self._bytes, size)
+        self._spend(self._bytes, size, self._budgets.now())
 
-    def _spend(self, bucket: TokenBucket, amount: float) -> None:
+    def _spend(self, bucket: TokenBucket, amount: float, now: float) -> None:
         if self._budgets.contended:
-            bucket.spend(amount, self._budgets.now())
+            bucket.spend(amount, now)
         else:
-            bucket.use_up(amount, self._budgets.now())
+            bucket.use_up(amount, now)
 
     @property
     def owes_s(self) -> float:
