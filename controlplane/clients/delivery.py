@@ -2,8 +2,8 @@
 
 For the status of a change (decisions U2). A client counts when it was sent something that the change wrote, by what is
 stored of each name (truth.md H4); many clients share one such set, which is judged once. A name of which nothing was
-sent, because something else is served of it or the client may not read it, counts for nothing. Where an ADS process of
-an earlier version does not say what a client has, its answer to other contents of the same type stands for it.
+sent, because something else is served of it or the client may not read it, counts for nothing. Where nobody says what a
+client has, its answer to the type as a whole stands for it (`type_answers`).
 """
 
 from collections.abc import Collection, Mapping
@@ -19,6 +19,7 @@ from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.holding_sets import StoredSets
 from controlplane.clients.models import Subscription
 from controlplane.clients.selectors import covering
+from controlplane.clients.type_answers import answer_to_type
 from xdscore.holdings import Holding, HoldingState
 
 # decisions U2: a client that says nothing for so long is silent.
@@ -166,10 +167,10 @@ def _reaction(had: _Had, row: _Row, since: datetime, now: datetime) -> Reaction 
 
 
 def _reaction_to_type(row: _Row, since: datetime, now: datetime) -> Reaction | None:
-    if row.sent_at is None or row.sent_at < since:
+    answer = answer_to_type(row.state, row.sent_at, since=since)
+    if answer is SubscriptionState.REQUESTED:
         return _expected(row, since, now)
-    answered = _ANSWERED.get(SubscriptionState(row.state))
-    return _unanswered(row, now) if answered is None else answered
+    return _ANSWERED.get(answer) or _unanswered(row, now)
 
 
 def _expected(row: _Row, since: datetime, now: datetime) -> Reaction | None:

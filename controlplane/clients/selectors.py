@@ -251,27 +251,9 @@ ClientKey = tuple[str, str]
 """The identity and node id of a client."""
 
 
-def clients_sent(
-    *, environment_key: str, word: str, names: Collection[str], since: datetime
-) -> Mapping[str, ClientKey]:
-    """The clients, by id, that were sent a response of this type since `since` and ask for one of these names (empty:
-    for any).
-
-    An impact is counted against their number. It may count a client whose response was made just before `since`; it
-    never leaves out one that was sent the content, as long as its stream is stored and the report has arrived, which
-    takes a second.
-    """
-    return _covering(Subscription.objects.filter(sent_at__gte=since), environment_key, word, names)
-
-
 def clients_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientKey]:
     """The connected clients, by id, that ask for one of these names of a type (empty: for any name of it)."""
-    return _covering(Subscription.objects.filter(stream__closed_at=None), environment_key, word, names)
-
-
-def _covering(
-    rows: models.QuerySet[Subscription], environment_key: str, word: str, names: Collection[str]
-) -> Mapping[str, ClientKey]:
+    rows = Subscription.objects.filter(stream__closed_at=None)
     columns = ("stream__client_id", "stream__client__identity", "stream__client__node_id")
     found = covering(rows, environment_key, word, names).values_list(*columns).distinct()
     return {public_id: (identity, node_id) for public_id, identity, node_id in found}

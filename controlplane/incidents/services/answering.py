@@ -6,30 +6,28 @@ from datetime import datetime
 from django.db import models
 
 from controlplane.catalog.selectors import revision_list
-from controlplane.clients.acknowledging import clients_acknowledging
 from controlplane.clients.selectors import marks_by_kind
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.verdict import MIN_IDENTITIES, Answers, ClientKey
 from xdscore.resource_types import by_word
 
 
-def answers_to(incident: Incident, *, served: Mapping[str, ClientKey], now: datetime) -> Answers:
+def answers_to(
+    incident: Incident, *, served: Mapping[str, ClientKey], acknowledged: Mapping[str, ClientKey], now: datetime
+) -> Answers:
     """The ACKs and refusals of the revision that an incident is about. `served`: the clients that were sent it or will
-    be;
-    `now`: the time by the database's clock.
+    be; `acknowledged`: those that acknowledged it; `now`: the time by the database's clock.
 
     One revision may have several incidents, because clients refuse it in different words. The refusals of all of them
-    count, and a client in any of them counts as refusing even if it has acknowledged something since, which was an
-    older revision.
+    count, and a client in any of them counts as refusing even if it acknowledged the revision before.
     """
     refused = _clients(refusers(incident))
     proven = _is_proven(incident)
-    acknowledged = _acknowledged(incident) if proven else {}
     earliest = refusers(incident).aggregate(earliest=models.Min("last_at"))["earliest"]
     return Answers(
         revision=incident.revision,
         refused=refused,
-        acknowledged={client: key for client, key in acknowledged.items() if client not in refused},
+        acknowledged={client: key for client, key in acknowledged.items() if client not in refused} if proven else {},
         served=served,
         proven=proven,
         # The incident may be older, and its clients may have refused earlier revisions.
@@ -81,9 +79,3 @@ def _is_proven(incident: Incident) -> bool:
         return False
     history = revision_list(environment_key=incident.environment.key, kind=by_word[incident.type], name=incident.name)
     return history.filter(number=incident.revision, proof__isnull=False).exists()
-
-
-def _acknowledged(incident: Incident) -> Mapping[str, ClientKey]:
-    return clients_acknowledging(
-        environment_key=incident.environment.key, word=incident.type, name=incident.name, since=incident.since
-    )

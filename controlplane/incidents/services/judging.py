@@ -81,7 +81,7 @@ def _judge(incident: Incident, reach: Reach) -> None:
     # rest (N4).
     served = {**reach.asking(incident), **sent}
     age_s = (now - incident.first_at).total_seconds()
-    verdict = judge(answers_to(incident, served=served, now=now))
+    verdict = judge(answers_to(incident, served=served, acknowledged=reach.acknowledged(incident), now=now))
     # What comes in within the first minute is the wave that people were just told of, and no news (U2: a change is
     # decided after a minute).
     escalating = len(nacked) >= max(_ESCALATES_FROM, _ESCALATES_TIMES * incident.told_nacked) and age_s >= _FIRST_WAVE_S

