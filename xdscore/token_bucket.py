@@ -62,7 +62,7 @@ class TokenBucket:
         return self._level >= self._burst
 
     def _fill(self, now: float) -> None:
-        # Several times for each request: to compare costs a third of min().
         level = self._level + (now - self._seen) * self._rate
-        self._level = level if level < self._burst else self._burst
+        # Several times for each request: to compare costs a third of min().
+        self._level = level if level < self._burst else self._burst  # noqa: FURB136
         self._seen = now
