@@ -142,6 +142,11 @@ def _had_of(holding: Holding | None, written: Written, *, wildcard: bool) -> _Ha
     return had
 
 
+def is_behind(holding: Holding | None, written: Written) -> bool:
+    """Whether a client that has this of a name, and asks for it, has yet to take what was written of it."""
+    return _had_of(holding, written, wildcard=False) in {_Had.REFUSED, _Had.OPEN, _Had.PASSED, _Had.BEHIND}
+
+
 _AT_ANY_TIME: Final = {
     _Had.REFUSED: Reaction.NACKED,
     _Had.TAKEN: Reaction.ACKED,

@@ -28,6 +28,7 @@ from controlplane.catalog.selectors import change_edits, change_findings, change
 from controlplane.catalog.undoing import Way
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.common.errors import Conflict, ControlPlaneError, NotFound
+from controlplane.console.charts import convergence_chart
 from controlplane.console.live import shared
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
@@ -37,7 +38,7 @@ from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
-from controlplane.incidents.settling import Delivery, change_delivery
+from controlplane.incidents.settling import Delivery, change_convergence, change_delivery
 from controlplane.incidents.values import IncidentCause
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of, statuses_named
@@ -231,9 +232,11 @@ class ChangePage(Page):
         epoch = progress.epoch if change.kind == ChangeKind.RESOURCES.value else None
         before = epoch - 1 if epoch is not None and epoch > 1 else None
         undone, undone_count = undone_of(change=change, limit=_MAX_UNDONE)
+        spread = change_convergence(change=change, progress=progress)
         return self.page(
             {
                 **live,
+                "chart": convergence_chart(spread) if spread is not None and spread.of else None,
                 "change": change,
                 "edits": [
                     (edit, difference, resource_url(key, edit.type, edit.name))

@@ -20,6 +20,8 @@ from controlplane.catalog.selectors import change_get, versions_after
 from controlplane.clients.clock import database_now
 from controlplane.clients.delivery import EXPECTED_FOR, Reaction, Written, reactions
 from controlplane.clients.serving import Behind, replicas_behind
+from controlplane.clients.spreading import spread
+from controlplane.history.convergence import Convergence
 from controlplane.incidents.models import IncidentClient
 from controlplane.incidents.values import IncidentCause
 from controlplane.snapshots.models import SnapshotRow
@@ -80,6 +82,19 @@ def change_clients(*, change: Change, progress: ChangeProgress, answer: Answer) 
     return frozenset(client for client, reaction in found.items() if reaction is _COUNTED[answer])
 
 
+def change_convergence(*, change: Change, progress: ChangeProgress) -> Convergence | None:
+    """How the change spread among the clients that were connected when it was published; None where it is not published
+    or nothing is kept of that time.
+    """
+    row = _snapshot_of(change, progress)
+    if row is None:
+        return None
+    revisions = _revisions(change)
+    written = _written(change, revisions)
+    said = _said_of(change, revisions, written, row.at)
+    return spread(environment_key=change.environment.key, written=written, since=row.at, reactions=said)
+
+
 def changes_unsettled(*, public_ids: Sequence[str]) -> frozenset[str]:
     """The ids among `public_ids` of those changes that clients may still answer."""
     return frozenset(public_id for public_id in public_ids if not _delivered(public_id).settled)
@@ -127,11 +142,30 @@ def _reactions(change: Change, published_at: datetime) -> Mapping[str, Reaction]
     """How far each client has come with the change, by client id. Clients that ask for what it wrote but were not sent
     it yet are included.
     """
-    revisions = tuple(change.revisions.values_list("resource__type", "resource__name", "number", "version"))
+    revisions = _revisions(change)
+    return _said_of(change, revisions, _written(change, revisions), published_at)
+
+
+def _revisions(change: Change) -> Sequence[tuple[str, str, int, str]]:
+    """Of everything that the change wrote: the word of the type, the name, the number of the revision, its version."""
+    return tuple(change.revisions.values_list("resource__type", "resource__name", "number", "version"))
+
+
+def _written(change: Change, revisions: Sequence[tuple[str, str, int, str]]) -> Mapping[str, Mapping[str, Written]]:
+    """What the change wrote, by the word of the type and then by name."""
     written: dict[str, dict[str, Written]] = {}
     later = versions_after(change=change)
     for word, name, _, version in revisions:
         written.setdefault(word, {})[name] = Written(version, later.get((word, name), frozenset()))
+    return written
+
+
+def _said_of(
+    change: Change,
+    revisions: Sequence[tuple[str, str, int, str]],
+    written: Mapping[str, Mapping[str, Written]],
+    published_at: datetime,
+) -> Mapping[str, Reaction]:
     found = dict(reactions(environment_key=change.environment.key, written=written, since=published_at))
     # Who refused is told apart from its next answer, which may be the ACK of what stands in.
     found.update(dict.fromkeys(_refusing(change, [each[:3] for each in revisions]), Reaction.NACKED))

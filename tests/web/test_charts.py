@@ -16,9 +16,10 @@ from controlplane.database.aliases import READER
 from controlplane.history.services import fleet_sample_add, tallies_add
 from controlplane.history.values import FleetStates, Tallied, What
 from controlplane.incidents.models import Incident
-from tests.services.incidents.fleet import Fleet
+from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.browser import CHROMIUM, MISSING, chromium
 from tests.support.hands import PATIENCE_MS
+from tests.support.manifests import cluster
 from tests.support.page_checks import Watch, axe_faults, focus_faults, live_faults, width_faults, zoom_faults
 from tests.support.web_thread import serving_web
 from tests.web.conftest import SignIn, page
@@ -50,6 +51,24 @@ def past(environments: None, monkeypatch: pytest.MonkeyPatch) -> None:
             if minute not in AWAY:
                 states = FleetStates(nacked=storm, acked=200 - storm, disconnected=12)
                 fleet_sample_add(states={pk: states}, now=now - timedelta(minutes=minute))
+
+
+def test_change__its_page__draws_how_it_spread_and_has_it_as_a_table(admin: Client) -> None:
+    clients = Fleet(3)
+    change = publish(cluster("shop"))
+    clients.accept(held("shop", 1), who=slice(0, 2))
+
+    text = page(admin, f"/changes/{change}")
+
+    assert "2 of 3 clients took it: half after" in text
+    assert "99 % not yet" in text
+    assert "by seconds since it was published" in text
+
+
+def test_change__nobody_was_connected__has_no_picture(admin: Client) -> None:
+    change = publish(cluster("shop"))
+
+    assert "How the change spread" not in page(admin, f"/changes/{change}")
 
 
 def test_pages__of_a_refusal__say_how_often_and_when(admin: Client, fleet: Fleet) -> None:

@@ -20,6 +20,7 @@ from controlplane.api.requests import request_id
 from controlplane.api.schema import ACCEPT_LOSS, WAIT, body_of_shape, described
 from controlplane.api.shapes.changes import ChangeMadeBeforeOut, ChangeMadeOut, ChangeOut
 from controlplane.api.shapes.facts import ReasonIn
+from controlplane.api.shapes.history import ConvergenceOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.waiting import WAIT_PARAMETERS, wait_of, waits
 from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress
@@ -28,8 +29,9 @@ from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.common.errors import NotFound
+from controlplane.history.convergence import convergence
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
-from controlplane.incidents.settling import change_delivery
+from controlplane.incidents.settling import change_convergence, change_delivery
 from controlplane.status.selectors import change_statuses, progress_of
 from controlplane.undo.rights import undo_require
 from controlplane.undo.services import change_undo
@@ -58,6 +60,36 @@ class ChangeView(ApiView):
         query.done()
         change = _visible(request, change_id)
         return json_answer(change_json(change, change_progress(public_id=str(change_id))))
+
+
+class ChangeConvergenceView(ApiView):
+    """Read how one change spread."""
+
+    needs = {"GET": Needs.ANYBODY}
+
+    @extend_schema(
+        operation_id="change_convergence",
+        summary="Read how fast a change came to the clients that were connected when it was published",
+        responses=described(200, ConvergenceOut, 401, 404, 422, 503),
+    )
+    def get(self, request: Request, change_id: UUID) -> HttpResponse:
+        """How many clients had taken it after how many seconds."""
+        Query(request, ()).done()
+        change = _visible(request, change_id)
+        found = change_convergence(change=change, progress=change_progress(public_id=str(change_id)))
+        spread = found or convergence((), 0)
+        return json_answer(
+            {
+                "known": found is not None,
+                "took": spread.took,
+                "of": spread.of,
+                "waiting": spread.waiting,
+                "p50_s": spread.p50_s,
+                "p99_s": spread.p99_s,
+                "last_s": spread.last_s,
+                "steps": [{"second": second, "clients": clients} for second, clients in spread.steps],
+            }
+        )
 
 
 class ChangeUndoView(ApiView):
@@ -217,6 +249,7 @@ def _change_now_json(public_id: str) -> dict[str, object]:
 
 urlpatterns = [
     path("changes/<uuid:change_id>", waits(ChangeView.as_view(), ChangeView)),
+    path("changes/<uuid:change_id>/convergence", ChangeConvergenceView.as_view()),
     path("changes/<uuid:change_id>/undo", ChangeUndoView.as_view()),
 ]
 EXAMPLES = {
