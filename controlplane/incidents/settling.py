@@ -147,7 +147,7 @@ def _reactions(change: Change, published_at: datetime) -> Mapping[str, Reaction]
 
 
 def _revisions(change: Change) -> Sequence[tuple[str, str, int, str]]:
-    """Of everything that the change wrote: the word of the type, the name, the number of the revision, its version."""
+    """What the change wrote: the word of each type, the name, the number of the revision, its version."""
     return tuple(change.revisions.values_list("resource__type", "resource__name", "number", "version"))
 
 
