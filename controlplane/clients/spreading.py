@@ -91,7 +91,7 @@ def _first_whole(moves: QuerySet[HoldingMove], names: Mapping[str, Written], sin
     for from_set, to_set, at, streams in rows:
         if not behind[from_set] or behind[to_set]:
             continue
-        second, marks = round((at - since).total_seconds(), 1), bytes(streams)
+        second, marks = round((at - since).total_seconds(), 2), bytes(streams)
         for start in range(0, len(marks), STREAM_MARK_BYTES):
             found.setdefault(marks[start : start + STREAM_MARK_BYTES], second)
     return found

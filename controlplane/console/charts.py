@@ -169,17 +169,23 @@ def convergence_chart(found: Convergence) -> Chart:
     """How a change came to its clients."""
     title, measure = "How the change spread", "clients"
     if not found.took:
-        return Chart("convergence", title, (f"None of {found.of} clients has taken it.",), measure)
+        return Chart("convergence", title, (f"None of {_clients(found.of)} has taken it.",), measure)
     reached = [
         f"{share} after {_seconds(second)}" if second is not None else f"{share} not yet"
         for share, second in (("half", found.p50_s), ("99 %", found.p99_s))
     ]
     says = (
-        f"{found.took} of {found.of} clients took it: {', '.join(reached)}, the last after {_seconds(found.last_s)}.",
+        f"{found.took} of {_clients(found.of)} took it: {', '.join(reached)}, the last after {_seconds(found.last_s)}.",
         *((f"{found.waiting} {'has' if found.waiting == 1 else 'have'} not.",) if found.waiting else ()),
     )
-    rows = tuple(Row(second, _seconds(second), (str(have),)) for second, have in reversed(found.steps))
+    # A single point is no picture.
+    steps = found.steps if len(found.steps) > 1 else ()
+    rows = tuple(Row(second, _seconds(second), (str(have),)) for second, have in reversed(steps))
     return Chart("convergence", title, says, measure, (Line("took it", "good"),), rows, clock=False)
+
+
+def _clients(count: int) -> str:
+    return f"{count} client{'' if count == 1 else 's'}"
 
 
 def _rows(series: Sequence[Series], window: Window) -> tuple[Row, ...]:
@@ -238,4 +244,4 @@ def _length(seconds: int) -> str:
 
 
 def _seconds(second: float | None) -> str:
-    return "never" if second is None else f"{second:.1f}".removesuffix(".0") + " s"
+    return "never" if second is None else f"{second:.2f}".rstrip("0").removesuffix(".") + " s"
