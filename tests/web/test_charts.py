@@ -11,11 +11,13 @@ from playwright.sync_api import Page, expect
 from controlplane.accounts.principal import Role
 from controlplane.catalog.models import Environment
 from controlplane.clients.models import Client as Row
+from controlplane.clients.models import HoldingMove
 from controlplane.console import charts
 from controlplane.database.aliases import READER
 from controlplane.history.services import fleet_sample_add, tallies_add
 from controlplane.history.values import FleetStates, Tallied, What
 from controlplane.incidents.models import Incident
+from controlplane.snapshots.models import SnapshotRow
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.browser import CHROMIUM, MISSING, chromium
 from tests.support.hands import PATIENCE_MS
@@ -57,11 +59,11 @@ def test_change__its_page__draws_how_it_spread_and_has_it_as_a_table(admin: Clie
     clients = Fleet(3)
     change = publish(cluster("shop"))
     clients.accept(held("shop", 1), who=slice(0, 2))
+    HoldingMove.objects.update(at=SnapshotRow.objects.latest("at").at + timedelta(seconds=2.25))
 
     text = page(admin, f"/changes/{change}")
 
-    assert "2 of 3 clients took it: half after" in text
-    assert "99 % not yet" in text
+    assert "2 of 3 clients took it: half after 2.25 s, 99 % not yet" in text
     assert "by seconds since it was published" in text
 
 

@@ -69,7 +69,7 @@ def test_convergence__of_a_change_that_some_did_not_take__says_when_and_how_many
     chart = convergence_chart(convergence([(0.5, 6), (2.25, 3)], of=10))
 
     assert chart.says == (
-        "9 of 10 clients took it: half after 0.5 s, 99 % not yet, the last after 2.2 s.",
+        "9 of 10 clients took it: half after 0.5 s, 99 % not yet, the last after 2.25 s.",
         "1 has not.",
     )
     assert [(row.x, row.cells) for row in chart.rows] == [(2.25, ("9",)), (0.5, ("6",)), (0.0, ("0",))]
