@@ -394,7 +394,7 @@ _BETA: Final = frozenset(
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
         *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
         "graph",
-        "series_get",
+        *("series_get", "change_convergence"),
     }
 )
 

@@ -79,6 +79,7 @@ def rows() -> Iterator[Row]:
     yield row("environments/<part:environment_key>/diff", "GET", "environments/prod/diff?from=live", EVERYBODY)
     yield from access_rows(row)
     yield row("changes/<uuid:change_id>", "GET", "changes/{change}", EVERYBODY)
+    yield row("changes/<uuid:change_id>/convergence", "GET", "changes/{change}/convergence", EVERYBODY)
     undo = "changes/<uuid:change_id>/undo"
     yield row(undo, "POST", "changes/{change}/undo", EDITORS | OPERATORS, {"reason": "r"})  # it wrote resources
     yield row("validate", "POST", "validate", EVERYBODY, [cluster()], scoped=False)
