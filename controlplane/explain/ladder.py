@@ -44,12 +44,12 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
     sentence = name.answer.sentence if has is Has.YES else decisive.text
     return Ladder(
         has,
-        "" if stranger else _code(name, decisive),
+        "" if stranger else _code(name, here, decisive),
         f"{headline}. {sentence}" if headline else sentence,
         rungs,
         () if has is Has.YES else _next(name, here, decisive),
         _links(question, name, client),
-        "" if stranger else name.told,
+        "" if stranger else name.told or _told(name, here),
         headline,
         refused=_is(here, HoldingState.NACKED),
     )
@@ -69,10 +69,18 @@ def _delivery(
     return sent, answered, now_rung(name, client)
 
 
-def _code(name: NameFacts, decisive: Rung) -> str:
+def _told(name: NameFacts, client: ClientSide | None) -> str:
+    """The error that the client was told, where what is known of it here would let it have the resource; else empty."""
+    told = _is(client, HoldingState.ERROR_SENT) and isinstance(name.decision, Serve)
+    return client.held.message if told and client is not None and client.held is not None else ""
+
+
+def _code(name: NameFacts, client: ClientSide | None, decisive: Rung) -> str:
     """The code of the error because of which the name is not served, by the rung that decided; empty where the name is
     served, and where it is uncertain which access rule decides.
     """
+    if _told(name, client) and client is not None and client.held is not None:
+        return client.held.code
     served = isinstance(name.decision, Serve)
     unsure = decisive.number == _ACCESS and decisive.state is RungState.UNKNOWN and name.default is not None
     return "" if served or unsure else name.answer.code
@@ -139,6 +147,8 @@ def _exists(question: Question, name: NameFacts) -> Rung:
 
     subject = f"{question.kind.title} '{question.name}'"
     match name.existence:
+        case Serve() if isinstance(name.decision, Withheld):
+            return rung(RungState.FAIL, name.answer.sentence)  # from clients of this kind alone
         case Serve(content=content):
             revision = f"revision {name.served}" if name.served else f"version {content.version}"
             return rung(RungState.OK, f"In snapshot {name.epoch}, {revision}.{_held_back(name)}")
@@ -196,13 +206,24 @@ def _access(question: Question, name: NameFacts, client: ClientSide | None) -> R
     if unsure is not None:
         groups = _listed(tuple(sorted(unsure.rule.client_groups)))
         text = f"Rule {unsure.rule.number} speaks of {groups}, which look at metadata that is not kept of this client."
-        return rung(RungState.UNKNOWN, text)
+        return rung(*_by_what_it_was_sent(client, text))
     passed = [f"rule {step.rule.number} speaks of others" for step in steps if not step.decided]
     before = f" Before it, {', '.join(passed)}." if passed else ""
     if effect is not Effect.ALLOW:
         return rung(RungState.FAIL, f"{name.answer.sentence}{before}")
     by = f"Rule {decided.rule.number} allows it." if decided else f"No rule decides; '{question.environment}' allows."
     return rung(RungState.OK, f"{by}{before}")
+
+
+def _by_what_it_was_sent(client: ClientSide | None, doubt: str) -> tuple[RungState, str]:
+    """How a doubt about access comes out by what the client was sent, which was decided with all that is known of it
+    while it is connected (truth.md H1, H2).
+    """
+    if _is(client, HoldingState.ERROR_SENT) or _is(client, HoldingState.SILENT):
+        return RungState.FAIL, f"{doubt} It was decided that it does not get this."
+    if _is(client, HoldingState.ACKED) or _is(client, HoldingState.NACKED) or _is(client, HoldingState.SENT):
+        return RungState.OK, f"{doubt} It was sent this, so nothing denies it."
+    return RungState.UNKNOWN, doubt
 
 
 def _unsure(steps: tuple[RuleStep, ...], effect: Effect, client: ClientSide | None) -> RuleStep | None:

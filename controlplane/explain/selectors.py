@@ -239,6 +239,7 @@ def _held(client: ClientSummary, kind: ResourceType, name: str) -> Held | None:
         found.acked_revision,
         found.message,
         found.since,
+        found.code,
         unused=row.message if row is not found else "",
     )
 

@@ -139,9 +139,9 @@ class Held:
     what it goes on with (`acked…`; empty and None where it has nothing). Revisions are None where the catalogue does
     not know the content.
 
-    `message`: a sentence about the state, or the client's own words. `since`: since when it is so. `others`: whether it
-        was sent others of the type, which it asks for as a whole. `unused`: a sentence that says that it does not use
-        it yet, and why; empty where nothing speaks against it.
+    `code`: of the error that it was told. `message`: that error, a sentence about the state, or the client's own words.
+    `since`: since when it is so. `others`: whether it was sent others of the type, which it asks for as a whole.
+    `unused`: a sentence that says that it does not use it yet, and why; empty where nothing speaks against it.
     """
 
     state: HoldingState
@@ -151,6 +151,7 @@ class Held:
     acked_revision: int | None = None
     message: str = ""
     since: datetime | None = None
+    code: str = ""
     others: bool = False
     unused: str = ""
 

@@ -297,18 +297,23 @@ def test_explain__nothing_built_yet__cannot_know_and_never_no(api: Caller, fleet
     assert document["told"] == ""
 
 
-def test_explain__rule_for_a_group_by_metadata__cannot_know(api: Caller, fleet: Fleet) -> None:
+def test_explain__rule_for_a_group_by_metadata__goes_by_what_the_client_was_sent_once_it_was(
+    api: Caller, fleet: Fleet
+) -> None:
     publish(cluster("pay"))
-    fleet.accept(held("pay", 1))
     group = GroupDraft("canary", (Selector(metadata={"tier": "canary"}),), Trust.DECLARED)
     group_create(environment_key="default", draft=group, actor=SYSTEM)
     rule = ruled(Effect.DENY, "pay", "canary", losing=2)
     rebuild()
 
-    document = asked(api)
+    before = asked(api)
+    fleet.accept(held("pay", 1))
+    after = asked(api)
 
-    assert (document["answer"], document["code"]) == ("unknown", "")
-    assert f"{rule} speaks of 'canary'" in document["sentence"]
+    assert (before["answer"], before["code"]) == ("unknown", "")
+    assert f"{rule} speaks of 'canary'" in before["sentence"]
+    assert (after["answer"], after["code"], states(after)[4]) == ("yes", "", "o")
+    assert f"{rule} speaks of 'canary'" in after["rungs"][4]["text"]
 
 
 def test_explain__saved_and_not_built__says_that_it_waits(api: Caller, fleet: Fleet) -> None:
