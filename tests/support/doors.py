@@ -1,0 +1,138 @@
+"""The doors at which somebody asks what a client has of a resource. Each is read into one form, so that what they say
+can be compared. Pages and lists are read once each.
+"""
+
+import html
+import re
+from functools import cache
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import grpc
+from envoy.service.status.v3 import csds_pb2
+
+from tests.support.console import Console
+from tests.support.stack import Parley
+from tests.support.xdsctl import Xdsctl
+from xdscore.resource_types import by_url
+
+_FETCH = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"
+_CELL = '<td data-label="{}">(.*?)</td>'
+# A page says at most this much of what was told.
+_SHOWN_CHARS = 500
+
+
+class Row(NamedTuple):
+    """What a client has of a name, as all doors but CSDS say it: the state, the revisions that it was sent and goes on
+    with, the error's code, and what was told or said.
+    """
+
+    state: str
+    revision: int | None
+    runs: int | None
+    code: str | None
+    message: str | None
+
+
+class Shown(NamedTuple):
+    """What a page shows of a row: the state, what the client has, and the words beside it."""
+
+    state: str
+    runs: str
+    words: str
+
+    def says(self, row: Row) -> bool:
+        """Whether it says what the row does."""
+        runs = f"r{row.runs}" if row.runs else "nothing"
+        return (self.state, self.runs) == (row.state, runs) and (row.message or "")[:_SHOWN_CHARS] in self.words
+
+
+class Doors:
+    """Asks about clients by their node ids; None where a door lists no such row."""
+
+    def __init__(self, parley: Parley, console: Console, xdsctl: Xdsctl) -> None:
+        self._parley = parley
+        self._console = console
+        self._xdsctl = xdsctl
+        self.rest_by_client = cache(self._rest_by_client)
+        self.rest_by_resource = cache(self._rest_by_resource)
+        self.xdsctl_by_client = cache(self._xdsctl_by_client)
+        self.xdsctl_by_resource = cache(self._xdsctl_by_resource)
+        self.page_of_client = cache(self._page_of_client)
+        self.page_of_resource = cache(self._page_of_resource)
+        self.csds = cache(self._csds)
+
+    def ids(self) -> dict[str, str]:
+        """The id of each client, by node id."""
+        rows = self._parley.call("GET", "/clients?limit=200").body["results"]
+        return {row["node_id"]: row["id"] for row in rows}
+
+    def now(self, client: str) -> dict[tuple[str, str], Row]:
+        """What REST says of a client at this moment, by type and name; nothing of a client that it does not know."""
+        known = self.ids().get(client)
+        rows = self._parley.call("GET", f"/clients/{known}/resources?limit=500").body["results"] if known else ()
+        return {(row["type"], row["name"]): _row(row) for row in rows}
+
+    def _rest_by_client(self, client: str) -> dict[tuple[str, str], Row]:
+        return self.now(client)
+
+    def _rest_by_resource(self, environment: str, word: str, name: str) -> dict[str, Row]:
+        path = f"/environments/{environment}/resources/{word}/{quote(name, safe='')}/clients?limit=500"
+        return {row["node_id"]: _row(row) for row in self._parley.call("GET", path).body["results"]}
+
+    def _xdsctl_by_client(self, environment: str, client: str) -> dict[tuple[str, str], Row]:
+        rows = self._xdsctl("-e", environment, "get", "resources", "--client", client, "-o", "json").data
+        return {(row["type"], row["name"]): _row(row) for row in rows}
+
+    def _xdsctl_by_resource(self, environment: str, word: str, name: str) -> dict[str, Row]:
+        rows = self._xdsctl("-e", environment, "get", "clients", "--of", f"{word}/{name}", "-o", "json").data
+        return {row["node_id"]: _row(row) for row in rows}
+
+    def _page_of_client(self, client: str) -> dict[tuple[str, str], Shown]:
+        shown = {}
+        for row in self._rows(f"/clients/{self.ids()[client]}/resources"):
+            word, name = re.findall(r'<span class="quiet">(\w+)</span> <a [^>]*>(.*?)</a>', row)[0]
+            shown[word, name] = _shown(row)
+        return shown
+
+    def _page_of_resource(self, environment: str, word: str, name: str) -> dict[str, Shown]:
+        """What the page of a resource shows by node id; nothing where the resource was never written."""
+        found = {}
+        for row in self._rows(f"/e/{environment}/resource?type={word}&name={name}&tab=clients"):
+            [node] = re.findall(r'<a class="foreign" href="/clients/[^>]*>(.*?)</a>', row)
+            found[node] = _shown(row)
+        return found
+
+    def _rows(self, path: str) -> list[str]:
+        page = self._console.open(path).decode()
+        return [row for row in re.findall(r'<tr>\s*<th scope="row">.*?</tr>', page, re.DOTALL) if "State" in row]
+
+    def _csds(self) -> dict[tuple[str, str, str], tuple[str, str]]:
+        """The state and the details by node id, type and name, of every connected client."""
+        request = csds_pb2.ClientStatusRequest(exclude_resource_contents=True)
+        with grpc.insecure_channel(f"127.0.0.1:{self._parley.ads_port}") as channel:
+            ask: Any = channel.unary_unary(_FETCH, None, None)
+            authorization = [("authorization", f"Bearer {self._parley.token}")]
+            data = ask(request.SerializeToString(), metadata=authorization, timeout=10)
+        return {
+            (client.node.id, by_url[each.type_url].word, each.name): (
+                csds_pb2.ConfigStatus.Name(each.config_status),
+                each.error_state.details,
+            )
+            for client in csds_pb2.ClientStatusResponse.FromString(data).config
+            for each in client.generic_xds_configs
+        }
+
+
+def _row(row: Any) -> Row:
+    return Row(row["state"], row["revision"], row["acked_revision"], row["code"], row["message"])
+
+
+def _shown(row: str) -> Shown:
+    [state] = re.findall(_CELL.format("State"), row, re.DOTALL)
+    [runs] = re.findall(_CELL.format("Has"), row, re.DOTALL)
+    return Shown(_text(state), _text(runs), _text(row))
+
+
+def _text(shown: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", shown)).split())
