@@ -1,26 +1,26 @@
-"""Answers of many resources at once how many connected clients ask for each, and how many acknowledged it.
+"""Counts, for many resources at once, how many connected clients have what of each (truth.md H4).
 
-Subscriptions are kept per type (decisions part 5), so whether a client runs the newest revision of one resource is
-read from two facts: it refused this very content (a NACK that suspects it), or it owes an answer to the type. A
-response that was refused over another resource says nothing against this one, and an ACK of what stands in for refused
-content nothing for it. Nor does an ACK say anything of a name that the access rules keep from the client: it is told
-so in place of the resource. A bounded number of queries for a page of resources, however many clients there are.
+The numbers are those of a resource's own page, `holdings.resource_holders`. Clients that have the same share one stored
+set, and sets that are nearly alike share a keyframe: each is gone through once, however many clients there are.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count, QuerySet
 
-from controlplane.clients.barriers import Barrier, Key, barrier_of
-from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
-from controlplane.clients.models import ContentList, Nack, NameSet, Stream, Subscription
-from xdscore.access import Audience
-from xdscore.environment_choice import ClientFacts
+from controlplane.clients.facts import unpack_names
+from controlplane.clients.holding_sets import StoredSets
+from controlplane.clients.holding_words import UNSAID, worst
+from controlplane.clients.models import NameSet, Stream, Subscription
+from xdscore.holdings import Holding, HoldingState
 
-# (type word, wildcard, name set, state): what is equal for many subscriptions.
-_Kind = tuple[str, bool, str, str]
+Key = tuple[str, str]
+"""The word of a type, and a resource's name."""
+_DENIED: Final = "XDS2103"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Coverage:
     """How many clients have a resource.
 
     `asking`: the clients that ask for it. A wildcard does not count where the client may not read the name.
-    `running`: those of them that have the newest revision; `nacked`: those that refused it.
+    `running`: those of them that acknowledged the newest revision; `nacked`: those that refused it.
     `denied`: those that ask for it by name and may not read it.
     """
 
@@ -37,111 +37,139 @@ class Coverage:
     nacked: int = 0
     denied: int = 0
 
-    def plus(self, state: SubscriptionState, count: int) -> "Coverage":
-        """The coverage with `count` more clients that ask for the resource; their subscriptions to its type are in this
-        state.
-        """
-        answered = state in {SubscriptionState.ACKED, SubscriptionState.NACKED}
-        return replace(self, asking=self.asking + count, running=self.running + (count if answered else 0))
-
-    def deny(self, state: SubscriptionState, count: int, *, wildcard: bool) -> "Coverage":
-        """The coverage changed for `count` of its clients that may not read the resource. `state`: that of their
-        subscriptions.
-        `wildcard`: whether they ask by wildcard, and so no longer count as asking.
-        """
-        less = self.plus(state, -count)
-        return less if wildcard else replace(less, asking=self.asking, denied=self.denied + count)
-
-    def less(self, refusing: int) -> "Coverage":
-        """The coverage with `refusing` clients counted as having refused the newest revision, not as running it."""
-        nacked = min(refusing, self.asking - self.denied)
-        return replace(self, running=min(self.running, self.asking - self.denied - nacked), nacked=nacked)
-
     @property
     def unserved(self) -> "Coverage":
         """The coverage as it is when the newest revision is not served, so that no client runs it."""
         return replace(self, running=0)
 
 
+class _Source(NamedTuple):
+    """The id of the stored set of what a stream has of a type. Empty where the stream does not say it; then only what
+    it asks for is known: `wildcard`, and the names in the set with the id `name_set`.
+    """
+
+    held: str
+    wildcard: bool = False
+    name_set: str = ""
+
+
+_Kind = tuple[str, tuple[_Source, ...]]
+"""A type's word, and what each stream of a client has of it: clients with an equal one have the same."""
+
+
 def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, Coverage]:
     """The coverage of each of these resources, by (type, name). `versions` has, for each, the version on the wire of
     its newest revision.
     """
-    found = dict.fromkeys(versions, Coverage())
-    rows = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key=environment_key, type__in={word for word, _ in found}
-    )
-    barrier = barrier_of(environment_key=environment_key, keys=versions)
-    grouped = list(
-        rows.values_list("type", "wildcard", "name_set", "state").annotate(
-            clients=Count("stream__client", distinct=True)
-        )
-    )
-    sets = NameSet.objects.filter(pk__in={name_set for _, wildcard, name_set, _, _ in grouped if not wildcard})
-    names = {pk: frozenset(unpack_names(bytes(packed))) for pk, packed in sets.values_list("pk", "names")}
-    for word, wildcard, name_set, state, clients in grouped:
-        for key in found:
-            if key[0] == word and (wildcard or key[1] in names.get(name_set, frozenset())):
-                found[key] = found[key].plus(SubscriptionState(state), clients)
-    for audience, (word, wildcard, name_set, state), clients in _by_audience(rows, barrier):
-        for key in found:
-            asked = key[0] == word and (wildcard or key[1] in names.get(name_set, frozenset()))
-            if asked and barrier.keeps(audience, key):
-                found[key] = found[key].deny(SubscriptionState(state), clients, wildcard=wildcard)
-    refusing = _refusing(environment_key, versions)
-    return {key: coverage.less(refusing.get(key, 0)) for key, coverage in found.items()}
+    found = _holdings_counted(environment_key, versions.keys())
+    return {key: _coverage(found.get(key, {}), version) for key, version in versions.items()}
 
 
-def clients_refusing(*, clients: Collection[str], word: str, name: str, version: str) -> frozenset[str]:
-    """The ids among `clients` of those that refused a response in which the resource with this version was a suspect.
-    Two queries.
+def asking_counted(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:
+    """How many connected clients ask for each of these names; those for which nobody asks are left out."""
+    found = _holdings_counted(environment_key, keys)
+    return {key: asking for key, had in found.items() if (asking := sum(had.values()))}
+
+
+def _coverage(had: Mapping[Holding, int], version: str) -> Coverage:
+    """The coverage that follows from how many clients have what. `version`: that of the newest revision."""
+    asking = running = nacked = denied = 0
+    for holding, clients in had.items():
+        asking += clients
+        newest = holding.version == version
+        running += clients if newest and holding.state is HoldingState.ACKED else 0
+        nacked += clients if newest and holding.state is HoldingState.NACKED else 0
+        denied += clients if holding.code == _DENIED else 0
+    return Coverage(asking, running, nacked, denied)
+
+
+def _holdings_counted(environment_key: str, keys: Collection[Key]) -> Mapping[Key, Mapping[Holding, int]]:
+    """How many connected clients that ask for each of these names have what of it. Five queries, and two more for each
+    500 sets that were not read lately.
     """
-    rows = list(Nack.objects.filter(client__in=clients, type=word).values_list("client", "suspects").distinct())
-    contents = _contents({suspects for _, suspects in rows})
-    return frozenset(client for client, suspects in rows if (name, version) in contents.get(suspects, ()))
-
-
-def _by_audience(rows: QuerySet[Subscription], barrier: Barrier) -> Iterable[tuple[Audience, _Kind, int]]:
-    """How many clients of each audience have the same type, wildcard, name set and state in a subscription; empty where
-    every client may read every name.
-    """
-    if barrier.open:
-        return ()
-    audiences: dict[str, Audience] = {}
-    asked: set[tuple[str, _Kind]] = set()
-    who = ("stream__client", "stream__client__identity", "stream__client__node_id", "stream__client__node_cluster")
-    for client, identity, node_id, cluster, *kind in rows.values_list(*who, "type", "wildcard", "name_set", "state"):
-        if client not in audiences:
-            audiences[client] = barrier.audience(ClientFacts(identity, node_id, cluster))
-        asked.add((client, (kind[0], kind[1], kind[2], kind[3])))
-    counts = Counter((audiences[client], kind) for client, kind in asked)
-    return [(audience, kind, clients) for (audience, kind), clients in counts.items()]
-
-
-def _refusing(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, int]:
-    """The number of connected clients that refused each of these contents, which are given as the version of each
-    name.
-    """
-    words = {word for word, _ in versions}
-    here = Exists(Stream.objects.filter(client=OuterRef("client"), closed_at=None))
-    grouped = list(
-        Nack.objects.filter(here, client__environment__key=environment_key, type__in=words)
-        .values_list("type", "suspects")
-        .annotate(clients=Count("client", distinct=True))
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    for word, name in keys:
+        wanted[word].add(name)
+    kinds = _kinds(environment_key, wanted)
+    sources = {each for _, sources in kinds for each in sources}
+    named = NameSet.objects.filter(pk__in={each.name_set for each in sources if not each.held})
+    counting = _Counting(
+        wanted,
+        StoredSets({each.held or None for each in sources}),
+        {pk: frozenset(unpack_names(bytes(packed))) for pk, packed in named.values_list("pk", "names")},
     )
-    contents = _contents({suspects for _, suspects, _ in grouped})
-    found: dict[Key, int] = {}
-    for word, suspects, clients in grouped:
-        for name, version in contents.get(suspects, ()):
-            if versions.get((word, name)) == version:
-                # One client may refuse it in several responses: the largest number counts nobody twice.
-                found[word, name] = max(clients, found.get((word, name), 0))
+    return counting.of(kinds)
+
+
+def _kinds(environment_key: str, words: Collection[str]) -> Mapping[_Kind, int]:
+    """How many clients there are of each kind."""
+    rows: QuerySet[Subscription] = Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=words
+    )
+    opened = Stream.objects.filter(closed_at=None, client__environment__key=environment_key).values("client")
+    several = opened.annotate(streams=Count("pk")).filter(streams__gt=1).values("client")
+    columns = ("type", "holding_set", "wildcard", "name_set")
+    found: Counter[_Kind] = Counter()
+    alone = rows.exclude(stream__client__in=several).values_list(*columns).annotate(clients=Count("stream"))
+    for word, held, wildcard, name_set, clients in alone:
+        found[word, (_source(held, name_set, wildcard=wildcard),)] += clients
+    of_client: defaultdict[tuple[str, str], list[_Source]] = defaultdict(list)
+    for client, word, held, wildcard, name_set in rows.filter(stream__client__in=several).values_list(
+        "stream__client", *columns
+    ):
+        of_client[client, word].append(_source(held, name_set, wildcard=wildcard))
+    found.update((word, tuple(sorted(sources))) for (_, word), sources in of_client.items())
     return found
 
 
-def _contents(lists: Collection[str]) -> Mapping[str, Collection[tuple[str, str]]]:
-    """The (name, version) pairs of the stored lists with these ids, by id."""
-    if not lists:
-        return {}
-    rows = ContentList.objects.filter(pk__in=lists).values_list("pk", "contents")
-    return {pk: unpack_contents(bytes(packed)) for pk, packed in rows}
+def _source(held: str | None, name_set: str, *, wildcard: bool) -> _Source:
+    return _Source(held) if held is not None else _Source("", wildcard, name_set)
+
+
+class _Counting:
+    """Counts who has what. `wanted`: the names that count, by type. `named`: the names in each set of names that a
+    stream which does not say what it has asks for.
+    """
+
+    def __init__(
+        self, wanted: Mapping[str, AbstractSet[str]], sets: StoredSets, named: Mapping[str, Collection[str]]
+    ) -> None:
+        self._wanted = wanted
+        self._sets = sets
+        self._named = named
+        self._counts: defaultdict[Key, Counter[Holding]] = defaultdict(Counter)
+
+    def of(self, kinds: Mapping[_Kind, int]) -> Mapping[Key, Mapping[Holding, int]]:
+        """How many clients have what, by (type, name)."""
+        alike: Counter[_Kind] = Counter()
+        for (word, sources), clients in kinds.items():
+            bases = tuple(each._replace(held=self._sets.keyframe(each.held)) for each in sources)
+            alike[word, bases] += clients
+            differing = {
+                name
+                for base, each in zip(bases, sources, strict=True)
+                if base != each
+                for name in self._sets.entries(each.held)
+            }
+            self._add(word, bases, differing, -clients)
+            self._add(word, sources, differing, clients)
+        for (word, bases), clients in alike.items():
+            names = {name for each in bases for name in self._names(word, each)}
+            self._add(word, bases, names, clients)
+        return {key: +counted for key, counted in self._counts.items()}
+
+    def _names(self, word: str, source: _Source) -> Iterable[str]:
+        if source.held:
+            return self._sets.entries(source.held)
+        return self._wanted[word] if source.wildcard else self._named.get(source.name_set, ())
+
+    def _add(self, word: str, sources: Collection[_Source], names: AbstractSet[str], clients: int) -> None:
+        for name in names & self._wanted[word]:
+            holdings = [had for each in sources if (had := self._of(each, name)) is not None]
+            if holdings:
+                self._counts[word, name][holdings[worst(holdings)]] += clients
+
+    def _of(self, source: _Source, name: str) -> Holding | None:
+        if source.held:
+            return self._sets.find(source.held, name)
+        return UNSAID if source.wildcard or name in self._named.get(source.name_set, ()) else None

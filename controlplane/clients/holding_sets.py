@@ -62,6 +62,15 @@ class StoredSets:
             return entries.get(name)
         return self._parts[keyframe][1].get(name) if keyframe in self._parts else None
 
+    def keyframe(self, held_id: str) -> str:
+        """The id of the keyframe to which this set is the difference; its own id where it is none."""
+        keyframe, _ = self._parts.get(held_id, (None, {}))
+        return held_id if keyframe is None else keyframe
+
+    def entries(self, held_id: str) -> Mapping[str, Holding | None]:
+        """What the set has by name where it is a keyframe, else only what differs from the keyframe (None: nothing)."""
+        return self._parts[held_id][1] if held_id in self._parts else {}
+
     def items(self, held_id: str | None) -> Mapping[str, Holding]:
         """Everything that the set has, by name."""
         if held_id is None or held_id not in self._parts:

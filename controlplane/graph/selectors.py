@@ -13,9 +13,10 @@ from django.db.models import Count
 from controlplane.catalog.links import Key, Link, links_all, links_in, links_out, users_counted
 from controlplane.catalog.models import Resource
 from controlplane.catalog.references import XDSTP, Authorities
+from controlplane.clients.coverage import asking_counted
 from controlplane.clients.selectors import ClientSummary, client_get, client_list
 from controlplane.common.errors import NotFound
-from controlplane.graph.asking import asking_counted, sight_of
+from controlplane.graph.asking import sight_of
 from controlplane.graph.model import Edge, Graph, Node, Sight, node_state
 from controlplane.status.selectors import statuses_in_trouble, statuses_named
 from controlplane.status.values import Status
@@ -237,7 +238,7 @@ def _graph(environment_key: str, chosen: _Chosen, links: tuple[Link, ...], sight
     among = sorted(Edge(*link) for link in links if link.source in keys and link.target in keys)
     revisions = chosen.revisions if chosen.complete else _revisions(environment_key, keys)
     statuses = _statuses(environment_key, revisions)
-    asked = asking_counted(environment_key=environment_key, keys=keys, there=revisions)
+    asked = asking_counted(environment_key=environment_key, keys=keys)
     used = _used(environment_key, chosen, links)
     uses: dict[Key, int] = {}
     drawn: dict[Key, int] = {}

@@ -7,7 +7,7 @@ from controlplane.catalog.services import environment_create, environment_defaul
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.database.aliases import READER
 from tests.api.conftest import Caller, assert_problem, caller
-from tests.services.incidents.fleet import Fleet, publish
+from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster, route
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -20,7 +20,7 @@ def api() -> Caller:
     environment_default_ensure()
     environment_create(key="prod", policy=EnvironmentPolicy(), actor=SYSTEM)
     publish(cluster("pay"), route("edge", "pay"), route("lost", "gone", domain="lost.example"))
-    Fleet(2)
+    Fleet(2).accept(held("pay", 1))
     return caller(*ADMIN_SCOPES)
 
 

@@ -1,15 +1,19 @@
 """The graph of an environment: what it holds, how each node stands, and that its numbers are those of other pages."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from adsserver.engine.events import NamedContent
 from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
+from controlplane.catalog.models import Revision
 from controlplane.catalog.selectors import resource_list
-from controlplane.clients.coverage import coverage_of
+from controlplane.clients.coverage import Coverage, coverage_of
+from controlplane.clients.holdings import resource_holders
 from controlplane.common.errors import NotFound
 from controlplane.database.aliases import READER
 from controlplane.graph import selectors
@@ -18,10 +22,12 @@ from controlplane.graph.selectors import Scope, client_meant, graph_read
 from controlplane.incidents.services import digest
 from controlplane.status.selectors import standings_of
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild
-from tests.support.facts import subscribed
+from tests.support.facts import acknowledged, subscribed
 from tests.support.manifests import cluster, endpoints, listener, route
 from xdscore.access import Effect
+from xdscore.holdings import HoldingState
 from xdscore.resource_types import CLUSTER, LISTENER, ROUTE, SECRET
+from xdscore.snapshot import Content
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
@@ -152,20 +158,54 @@ def test_states__of_every_node__are_those_of_the_resources_pages(
     assert set(told.values()) >= {"refused", "stalled", "waiting", "published"}
 
 
-def test_asked_by__of_every_node__is_the_number_on_the_resources_page() -> None:
+def test_asked_by__of_every_node__is_the_number_on_the_resources_pages() -> None:
     chain()
     rule_create(environment_key=HERE, draft=RuleDraft(Effect.DENY, "alone"), actor=DANA)
     rebuild()
-    Fleet(3)
-    Fleet(2, first=10, kind=ROUTE).learn(subscribed("edge", "gone", kind=ROUTE))
+    three = Fleet(3)
+    three.accept(pay(1))
+    publish(cluster("pay", eds=True, connect_timeout="2s"))
+    sent = three.send(pay(2))
+    three.refuse(sent, "cluster(s) pay: no", suspects=(pay(2),), who=slice(1))
+    # The second client took it and has another stream that did not answer; the third took it.
+    again = replace(three.streams[1], id="ab" * 16)
+    three.buffer.opened(again)
+    three.buffer.learnt(again, subscribed(wildcard=True))
+    three.send(pay(2), to=[again])
+    for stream in three.streams[1:]:
+        three.buffer.learnt(stream, acknowledged(sent))
+    three.write()
+    Fleet(1, first=20).learn(subscribed("pay", "alone", "gone"))
+    Fleet(2, first=10, kind=ROUTE).learn(subscribed("edge", kind=ROUTE))
 
     graph = graph_read(scope=Scope(HERE))
 
-    versions = {(row.type, row.name): "" for row in resource_list(environment_key=HERE)}
-    told = {key: coverage.asking for key, coverage in coverage_of(environment_key=HERE, versions=versions).items()}
-    assert {node.key: node.asked_by for node in graph.nodes if node.exists} == told
-    assert told["cluster", "pay"] == 3
-    assert told["cluster", "alone"] == 0
+    asked = {node.key: node.asked_by for node in graph.nodes}
+    rows = resource_list(environment_key=HERE)
+    versions = {(row.type, row.name): revision_version(row.type, row.name) for row in rows}
+    covered = coverage_of(environment_key=HERE, versions=versions)
+    assert {key: asked[key] for key in versions} == {key: each.asking for key, each in covered.items()}
+    for key, asking in asked.items():
+        counts, _ = resource_holders(environment_key=HERE, word=key[0], name=key[1])
+        assert asking == sum(sum(each.values()) for each in counts.values()), key
+        if key in covered:
+            assert covered[key].running == counts.get(HoldingState.ACKED, {}).get("r2" if key[1] == "pay" else "r1", 0)
+            assert covered[key].nacked == sum(counts.get(HoldingState.NACKED, {}).values())
+            assert covered[key].denied == counts.get(HoldingState.ERROR_SENT, {}).get("XDS2103", 0)
+    assert covered["cluster", "pay"] == Coverage(asking=4, running=1, nacked=1)
+    assert covered["cluster", "alone"] == Coverage(asking=1, denied=1)
+    assert (asked["cluster", "gone"], asked["route", "edge"]) == (1, 2)
+
+
+def pay(number: int) -> NamedContent:
+    """What a response holds of a revision of the cluster `pay`; endpoints have the same name."""
+    row = Revision.objects.get(resource__type="cluster", resource__name="pay", number=number)
+    return NamedContent("pay", Content(bytes(16), row.version, 1))
+
+
+def revision_version(word: str, name: str) -> str:
+    """The version on the wire of the newest revision."""
+    return Revision.objects.filter(resource__type=word, resource__name=name).latest("number").version
 
 
 def test_graph__of_a_client__is_what_it_asks_for_and_what_that_needs() -> None:

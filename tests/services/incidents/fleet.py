@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from adsserver.engine.body import EMPTY_BODY
-from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, Respond, Violated
+from adsserver.engine.events import Acknowledged, Fact, NamedContent, Rejected, Respond, Subscribed, Violated
 from adsserver.engine.holdings import BodyGround, Holdings
 from adsserver.engine.holdings import acknowledged as taken
 from adsserver.ports import StreamInfo
@@ -21,10 +21,13 @@ from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Delete, Put
 from controlplane.clients.facts import Serving
-from controlplane.snapshots.selectors import snapshot_of_name
+from controlplane.snapshots.selectors import snapshot_of_name, snapshot_of_names
 from tests.support.facts import NothingSecret, acknowledged, rejected, stream, subscribed
 from tests.support.manifests import Tree, parsed
 from tests.support.principals import somebody
+from xdscore.decision import decide
+from xdscore.environment_choice import ClientFacts
+from xdscore.errors import error_of
 from xdscore.holdings import REQUESTED, Holding, HoldingState
 from xdscore.nacktext import attribute
 from xdscore.resource_types import CLUSTER, ResourceType
@@ -78,7 +81,12 @@ class _Saying(FactBuffer):
         if isinstance(fact, Violated):
             return
         has = self._has[stream.id, fact.kind]
+        if isinstance(fact, Subscribed):
+            asked = _asked(stream, fact, has)
+            has = self._has[stream.id, fact.kind] = {**has, **asked} if fact.wildcard else asked
         if isinstance(fact, Acknowledged):
+            for name in fact.removed:
+                has.pop(name, None)
             for name, version in ((member.name, member.content.version) for member in fact.resources):
                 before = has.get(name, REQUESTED)
                 stands_in = before.state is HoldingState.NACKED and _is_published(
@@ -95,6 +103,24 @@ def _is_published(stream: StreamInfo, kind: ResourceType, name: str, version: st
     snapshot = snapshot_of_name(environment_key=stream.environment, kind=kind, name=name)
     served = snapshot.type_state(kind).served.get(name) if snapshot is not None else None
     return served is not None and served.content.version == version
+
+
+def _asked(stream: StreamInfo, fact: Subscribed, had: Mapping[str, Holding]) -> dict[str, Holding]:
+    """What the client has of the names that it asks for by name: of what it is told an error, nothing."""
+    keys = {(fact.kind.word, name) for name in fact.names}
+    snapshot = snapshot_of_names(environment_key=stream.environment, keys=keys) if keys else None
+    if snapshot is None:
+        return {name: had.get(name, REQUESTED) for name in fact.names}
+    audience = snapshot.audience(ClientFacts(stream.identity, stream.node_id, stream.node_cluster))
+    found = {}
+    for name in fact.names:
+        decision = decide(audience, fact.kind, name, snapshot)
+        error = error_of(decision, kind=fact.kind, name=name, environment=stream.environment, public_url="")
+        before = had.get(name, REQUESTED)
+        if error is not None:
+            before = Holding(HoldingState.ERROR_SENT, "", before.acked, error.xds_code, error.text)
+        found[name] = before
+    return found
 
 
 def _refused(fact: Rejected, had: Mapping[str, Holding]) -> dict[str, Holding]:
