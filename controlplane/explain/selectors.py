@@ -202,7 +202,8 @@ def _client(environment: str, client: str, keys: Collection[str]) -> ClientSumma
 
 def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided: _Asked) -> ClientSide:
     kind, name = question.kind, canonical(question.name)
-    asked = tuple(asked_of(each) for each in client_subscriptions(public_id=client.id) if each.type == kind.word)
+    subscriptions = client_subscriptions(public_id=client.id)
+    asked = tuple(asked_of(each) for each in subscriptions if each.type == kind.word)
     wanted = sorted({each for one in asked for each in one.names})[:_MAX_COMPARED]
     served = isinstance(decided.decision, Serve)
     nacks = client_nacks(public_id=client.id, word=kind.word) if served else ()
@@ -220,17 +221,19 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
         asked=asked,
         near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
         refusal=refusal_of(kind.word, name, decided.decision, nacks),
-        held=_held(client, kind, name) if any(each.covers(name) for each in asked) else None,
+        held=_held(client, kind, name, subscriptions) if any(each.covers(name) for each in asked) else None,
     )
 
 
-def _held(client: ClientSummary, kind: ResourceType, name: str) -> Held | None:
+def _held(
+    client: ClientSummary, kind: ResourceType, name: str, subscriptions: Collection[SubscriptionView]
+) -> Held | None:
     """What the client has of a name; None where its streams did not say yet."""
     found = client_holding(public_id=client.id, word=kind.word, name=name)
     if found is None:
         said = client_said(public_id=client.id, word=kind.word)
         return Held(HoldingState.REQUESTED, others=True) if said else None
-    (row,) = with_uses(client=client, rows=[found], subscriptions=client_subscriptions(public_id=client.id))
+    (row,) = with_uses(client=client, rows=[found], subscriptions=subscriptions)
     return Held(
         found.state,
         found.version,
