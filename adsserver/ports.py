@@ -104,7 +104,9 @@ class Facts(Protocol):
         ...
 
     def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
-        """Note what the client has of a type, after a request that said something of it."""
+        """Note what the client has of a type, after a request that said something of it, or where that changed without
+        a word.
+        """
         ...
 
     def closed(self, stream: StreamInfo, cause: str) -> None:

@@ -17,6 +17,7 @@ from adsserver.engine.name_state import DOUBTFUL, Due, Event, after
 from adsserver.engine.refusals import is_refused
 from adsserver.engine.substream import NOTHING, Later
 from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, same
+from xdscore.errors import ResourceError
 from xdscore.snapshot import Content
 
 
@@ -100,6 +101,8 @@ class ByName(KnownNames):
             members = view.members_of((glob,)) if event is not None else None
             if event is not None and members:
                 self._agenda = None
+                # Its members may be what the client says it holds: then nothing is sent, and it is answered so.
+                self.unheard = True
                 self._memory.happens(glob.name, Event.DELEGATED)
                 apart = {name for name in members if self._memory[name].told is not None}
                 self._memory.each(members - {name for name in apart if self._is_current(view, name)}, event)
@@ -249,6 +252,8 @@ class ByName(KnownNames):
                 copy = state.acknowledged  # type: ignore[assignment] # noqa: PLW2901  what is known better
             elif not self.ledger.idle and (entry := self.ledger.newest_with(name)) is not None:
                 copy = entry.before.get(name, ABSENT)  # noqa: PLW2901
+            elif isinstance(copy, ResourceError) and state.copy is not None:
+                copy = state.copy  # noqa: PLW2901
             if isinstance(copy, Content) and copy is not UNKNOWN_COPY:
                 copies[name] = copy
         return copies

@@ -6,6 +6,7 @@ from adsserver.engine.by_name import ByName
 from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import DeltaRequest, Fact, Subscribed, Violated
+from adsserver.engine.refusals import copy_of
 from adsserver.engine.subscription import WILDCARD, edited, legacy_wildcard
 from adsserver.engine.told import Absent
 from xdscore.errors import ResourceError, StatusCode
@@ -34,15 +35,14 @@ class DeltaByName(ByName):
         """
         code = change.now.code if isinstance(change.now, ResourceError) else None
         if code is StatusCode.UNAVAILABLE or code is StatusCode.INTERNAL:
-            return change.before if isinstance(change.before, Content) else self._memory[change.name].copy
+            return copy_of(self._memory[change.name], change.before)
         return None
 
     def _is_removed(self, loss: Change) -> bool:
-        if self.copy_left(loss) is not None or (
-            isinstance(loss.now, ResourceError) and loss.now.code is StatusCode.UNAVAILABLE
-        ):
-            return False
         has_copy = isinstance(loss.before, Content) or self._memory[loss.name].copy is not None
+        code = loss.now.code if isinstance(loss.now, ResourceError) else None
+        if code is StatusCode.UNAVAILABLE or (code is StatusCode.INTERNAL and has_copy):
+            return False
         return has_copy or isinstance(loss.now, Absent) or self._is_answered_so(loss)
 
     def _is_answered_so(self, loss: Change) -> bool:

@@ -19,7 +19,6 @@ from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.explaining import Explaining
 from adsserver.engine.holdings import BodyGround, Holdings, Known, holding_of
 from adsserver.engine.ledger import Entry
-from adsserver.engine.memory import Memory
 from adsserver.engine.name_state import DOUBTFUL, Event
 from adsserver.engine.refusals import is_refused, stand_in
 from adsserver.engine.rejection import Group, Resends, halves, named_by
@@ -53,7 +52,6 @@ class FullState(SubStream):
         "_due",
         "_explaining",
         "_guessed",
-        "_memory",
         "_resends",
         "_told",
         "_told_view",
@@ -70,7 +68,6 @@ class FullState(SubStream):
         # Names that wait for an answer; "*" when the wildcard does.
         self._asked: frozenset[str] = frozenset()
         self._due = StateDue.NOTHING
-        self._memory = Memory(settings.public_url)
         self._resends = Resends(settings.limits.isolation_resends)
         # A single suspect that only the fleet's experience speaks against: it may turn out to be innocent.
         self._guessed: Group = ()

@@ -11,9 +11,8 @@ from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.holdings import Holdings, Known, ViewGround, holding_of
 from adsserver.engine.ledger import Entry
-from adsserver.engine.memory import Memory
 from adsserver.engine.name_state import DOUBTFUL, Due, Event
-from adsserver.engine.refusals import Suspects, is_refused
+from adsserver.engine.refusals import Suspects, copy_of, is_refused
 from adsserver.engine.rejection import blamed
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
@@ -36,11 +35,10 @@ class Owed(Enum):
 class KnownNames(SubStream):
     """One type on one stream, as far as the client said something of it: what it asked for, answered and refused."""
 
-    __slots__ = ("_agenda", "_healing", "_memory", "_owed", "_reported_bytes", "_suspects")
+    __slots__ = ("_agenda", "_healing", "_owed", "_reported_bytes", "_suspects")
 
     def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
         super().__init__(kind, settings, heals=heals)
-        self._memory = Memory(settings.public_url)
         self._suspects = Suspects(settings.limits.isolation_resends, reverts=kind.remembers_refused)
         # None: what there is to look at may be something else than before.
         self._agenda: Agenda | None = None
@@ -139,7 +137,11 @@ class KnownNames(SubStream):
             # Of 10,000 names that are just asked for, or about to be sent, nothing is to be found out one by one.
             apart = dict.fromkeys(memory.untold - names, REQUESTED)
             names.update(name for name in memory.names if name not in apart)
-        apart.update((name, holding_of(self._known(name), tells=tells)) for name in names)
+        asked = self.subscription.names
+        for name in names:
+            holding = holding_of(self._known(name), tells=tells)
+            # Who asks for everything, or for a collection, waits for no name in particular.
+            apart[name] = holding if holding is not REQUESTED or name in asked else None
         return Holdings(ground, apart)
 
     def _known(self, name: str) -> Known:
@@ -154,9 +156,14 @@ class KnownNames(SubStream):
         else:
             acked = told if isinstance(told, Content) else state.copy
         refused = isinstance(view, ClientView) and is_refused(view, name, state)
-        return Known(
+        if state.due is Due.ASKED and isinstance(told, ResourceError):
             # What the view says of a name that was not asked for before was not said yet.
-            ABSENT if state.due is Due.ASKED and isinstance(told, ResourceError) else told,
+            told = ABSENT
+        elif isinstance(told, Content) and not refused:
+            # What it refused and is withheld now is no copy of it (F18a).
+            told = copy_of(state, told) or ABSENT
+        return Known(
+            told,
             acked if isinstance(acked, Content) else None,
             view.named[name].content if isinstance(view, ClientView) and refused else None,
             entry is not None,
@@ -176,8 +183,9 @@ class KnownNames(SubStream):
             yield from view.step_from(told_view).held.values()
 
     def _acknowledged(self, entry: Entry) -> None:
+        gone = (*entry.removed, *(error.name for error in entry.errors))
         # Of a stream at rest nothing is to be looked up: most ACKs end here, however much they are about.
-        if self._memory and self._memory.acknowledge(entry.contents):
+        if self._memory and self._memory.acknowledge(entry.contents, gone):
             self._agenda = None
         for later in self.ledger.outstanding:
             if later.sent_after(entry):
@@ -186,6 +194,8 @@ class KnownNames(SubStream):
                     name for name in entry.contents.keys() & later.contents.keys() if self.subscription.covers(name)
                 )
                 later.before.update((name, entry.contents[name]) for name in both)
+                for name in entry.removed:
+                    later.before.pop(name, None)
 
     def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
         return tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))

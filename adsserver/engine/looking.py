@@ -54,7 +54,9 @@ def look(view: ClientView, viewer: Viewer, name: str, state: NameState, before: 
     if state.refused:
         if isinstance(now, Content) and now.version in state.refused:
             return _look_at_refused(view, name, state, before, now)
-        state = after(state, Event.FIXED)
+        if isinstance(now, Content) or not isinstance(before, Content) or before.version not in state.refused:
+            # Else what it refused is remembered until it is told otherwise: that is no copy to go on with.
+            state = after(state, Event.FIXED)
     found = _OTHER
     if same(before, now):
         found = _SAME

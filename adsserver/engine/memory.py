@@ -201,9 +201,16 @@ class Memory:
         for name, version in versions.items():
             self.happens(name, Event.REPORTED, told=reported(version))
 
-    def acknowledge(self, contents: Mapping[str, Content]) -> bool:
-        """The client acknowledged a response with these contents; whether anything is known better since."""
+    def acknowledge(self, contents: Mapping[str, Content], gone: Iterable[str]) -> bool:
+        """The client acknowledged a response with these contents, and that these names are gone or in error; whether
+        anything is known better since.
+        """
         better = False
+        for name in gone:
+            state = self[name]
+            if state.acceptance in DOUBTFUL and state.standing is not Standing.UNKNOWN:
+                self.happens(name, Event.ACKNOWLEDGED)
+                better = True
         for name in contents.keys() & self._names.keys():
             state = self._names[name]
             if state.standing is Standing.UNKNOWN:

@@ -22,6 +22,17 @@ def is_refused(view: ClientView, name: str, state: NameState) -> bool:
     return member is not None and member.content.version in state.refused
 
 
+def copy_of(state: NameState, told: Told) -> Content | None:
+    """The content that a client in this state, who was told `told` last, goes on with of a name; None where it has none
+    by our knowledge. What it refused is none: it goes on with what it had acknowledged before.
+    """
+    if not isinstance(told, Content):
+        return state.copy
+    if told.version not in state.refused:
+        return told
+    return state.acknowledged if isinstance(state.acknowledged, Content) else None
+
+
 def stand_in(candidates: Iterable[Told | None], refused: frozenset[str]) -> Content | Absent:
     """The first of these contents that was not refused, whose bytes are known (F17); absent when there is none."""
     usable = (each for each in candidates if isinstance(each, Content) and each.blob and each.version not in refused)

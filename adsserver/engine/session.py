@@ -61,6 +61,7 @@ class Session:
         "_settings",
         "_streams",
         "_variant",
+        "_waiting",
         "_wake_s",
         "tells_errors",
     )
@@ -78,6 +79,8 @@ class Session:
         self._streams: dict[ResourceType, SubStream] = {}
         self._nonce = 0
         self._wake_s = inf
+        # Types of which the last `compose` left something to say.
+        self._waiting: frozenset[ResourceType] = frozenset()
 
     @property
     def audience(self) -> Audience:
@@ -122,7 +125,7 @@ class Session:
                 self._audience = publication.still_probing(self._audience, probes)
         self._publication = publication
         for stream in self._streams.values():
-            stream.view = publication.view(self._audience, stream.kind)
+            stream.show(publication.view(self._audience, stream.kind))
         return self.dirty
 
     @property
@@ -136,20 +139,26 @@ class Session:
         if self._publication is None:
             return None
         streams = [stream for stream in self._streams.values() if stream.dirty]
-        held_back = False
+        waiting = set()
         for stream in streams:
             response = stream.make(now, gently=len(streams) > 1)
             if isinstance(response, Entry):
                 return self._sent(stream, response, now)
             self._wake_s = min(self._wake_s, response.due_s)
-            held_back = held_back or response.due_s < inf
+            if response.due_s < inf:
+                waiting.add(stream.kind)
+        held_back = bool(waiting)
         for stream in reversed(streams):
             if held_back and not self._waited_long(stream, now):
+                waiting.add(stream.kind)
                 continue
             response = stream.take_away(now)
             if isinstance(response, Entry):
                 return self._sent(stream, response, now)
             self._wake_s = min(self._wake_s, response.due_s)
+            if response.due_s < inf:
+                waiting.add(stream.kind)
+        self._waiting = frozenset(waiting)
         return None
 
     def wake_at(self) -> float:
@@ -174,6 +183,19 @@ class Session:
         stream = self._streams.get(kind)
         return stream.holdings(tells=self.tells_errors) if stream is not None else None
 
+    def unheard(self) -> Iterator[tuple[ResourceType, Holdings]]:
+        """What the client has of types of which that may have changed since its last request while there is nothing to
+        say, so that no answer will follow from which it would be learnt; each change once. To be asked when `compose`
+        has nothing.
+
+        So it is when content that a client refused makes way for what it was given back before (F17a), or for nothing
+        where it never had any.
+        """
+        for kind, stream in self._streams.items():
+            if stream.unheard and kind not in self._waiting:
+                stream.unheard = False
+                yield kind, stream.holdings(tells=self.tells_errors)
+
     def too_large(self) -> dict[ResourceType, int]:
         """Types whose state is too large to be sent, with its bytes (F24). As of the last `compose`."""
         return {kind: stream.too_large_bytes for kind, stream in self._streams.items() if stream.too_large_bytes}
@@ -195,7 +217,7 @@ class Session:
         if audience is not self._audience:
             self._audience = audience
             for each in self._streams.values():
-                each.view = publication.view(audience, each.kind)
+                each.show(publication.view(audience, each.kind))
 
     def _stream(self, kind: ResourceType) -> SubStream:
         stream = self._streams.get(kind)
@@ -209,7 +231,7 @@ class Session:
             else:
                 stream = SotwByName(kind, self._settings, heals=heals)
             if self._publication is not None:
-                stream.view = self._publication.view(self._audience, kind)
+                stream.show(self._publication.view(self._audience, kind))
             streams = {**self._streams, kind: stream}
             self._streams = dict(sorted(streams.items(), key=lambda item: item[0].push_order))
         return stream

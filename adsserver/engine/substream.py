@@ -13,6 +13,8 @@ from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Acknowledged, Fact, Nack, NamedContent, Rejected, Violated
 from adsserver.engine.holdings import Holdings
 from adsserver.engine.ledger import Entry, Ledger
+from adsserver.engine.memory import Memory
+from adsserver.engine.refusals import is_refused
 from adsserver.engine.rejection import evidence_of
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
@@ -36,10 +38,13 @@ class SubStream(ABC):
 
     `view` is what is current, which the client may not have been told yet. `too_large_bytes`: of a state that is not
     sent because no client could read it (F24); 0 at all other times. `heals`: the client may have dropped what it
-    refused, and is sent again what it had acknowledged before (F17a).
+    refused, and is sent again what it had acknowledged before (F17a). `unheard`: what the client has may be something
+    else since its last request, though it may be sent nothing: what it refused is current no more, or is so again, or
+    a collection is answered by members that it has.
     """
 
     __slots__ = (
+        "_memory",
         "asked_before",
         "heals",
         "kind",
@@ -49,6 +54,7 @@ class SubStream(ABC):
         "spelled",
         "subscription",
         "too_large_bytes",
+        "unheard",
         "view",
     )
 
@@ -62,14 +68,25 @@ class SubStream(ABC):
         self.asked_before = False
         self.ledger = Ledger(settings.limits)
         self.view: ClientView | Absent = ABSENT
+        self._memory = Memory(settings.public_url)
         self.losing_since_s = inf
         self.too_large_bytes = 0
+        self.unheard = False
 
     @property
     def name_bytes(self) -> int:
         """The memory of the names that the client made this stream remember, in bytes."""
         spelled = memory_of(self.spelled.values()) if self.spelled else 0
         return self.subscription.name_bytes + spelled
+
+    def show(self, view: ClientView) -> None:
+        """Take in that this view is current from now on."""
+        before, self.view = self.view, view
+        if before is not view and isinstance(before, ClientView) and self._memory:
+            self.unheard = self.unheard or any(
+                is_refused(before, name, state) is not is_refused(view, name, state)
+                for name, state in self._memory.refusals.items()
+            )
 
     @property
     @abstractmethod

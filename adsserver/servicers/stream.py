@@ -8,10 +8,9 @@ blocks the event loop.
 import asyncio
 import math
 import random
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import cast
 
 import grpc
 import structlog
@@ -38,17 +37,11 @@ from adsserver.servicers.ends import (
     not_as,
     not_in,
 )
+from adsserver.servicers.reading import Reading
 from adsserver.servicers.reports import Reports
 from adsserver.servicers.shared import Context, Shared, stream_id
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
-from adsserver.wire.discovery import (
-    Incoming,
-    MalformedRequestError,
-    NodeFacts,
-    OversizedRequestError,
-    UnknownTypeRequest,
-    decode,
-)
+from adsserver.wire.discovery import MalformedRequestError, NodeFacts, OversizedRequestError, UnknownTypeRequest
 from xdscore.callers import caller_key
 from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts
@@ -56,12 +49,8 @@ from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 from xdscore.token_bucket import TokenBucket
 
-_Result = TypeVar("_Result")
-
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-# Above this size a request is parsed off the loop: a delta reconnect with some 5,000 versions (decisions part 7).
-_LARGE_REQUEST_BYTES = 256 * 1024
 # A status that the client does not read keeps the call open; the handler does not wait for it longer than this.
 _ABORT_WAIT_S = 5.0
 # Streams that must move reconnect over this time, not at once (decisions U18).
@@ -91,7 +80,6 @@ class Stream:
         self._shared = shared
         self._context = context
         self._variant = variant
-        self._service = service
         self._caller = caller
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
@@ -108,6 +96,7 @@ class Stream:
         self._asked = False
         self._unsupported: UnsupportedTypes | None = None
         self._begun: _Begun | None = None
+        self._reading = Reading(shared, variant, service)
         self._reports = Reports(variant, shared.metrics, shared.limits, shared.denied, shared.refusals)
         self._writer: asyncio.Task[object] | None = None
         self._writing_since = math.inf
@@ -282,7 +271,7 @@ class Stream:
             # All streams of a caller may have read something when it has spent what it has.
             await budget.turn()
             budget.spend(REQUEST_S)
-            incoming = await self._decoded(data, budget)
+            incoming = await self._reading.decoded(data, budget)
             begun = self._begun
             if begun is None:
                 begun = self._begun = await self._begin(first_node(incoming.node), budget)
@@ -296,38 +285,12 @@ class Stream:
                 make = begun.session.costly_view(request.kind)
                 if make is not None:
                     # For everybody who may see the same: nobody's cost.
-                    await self._elsewhere(make)
+                    await self._reading.elsewhere(make)
                 with budget:
                     self._receive(begun, request)
             self._count_names(begun, budget)
             # All of it would be kept until the next request comes, which may be never.
             del data, incoming, request
-
-    async def _decoded(self, data: bytes, budget: Budget) -> Incoming:
-        shared = self._shared
-        if len(data) < _LARGE_REQUEST_BYTES:
-            with budget:
-                return shared.decoder.decode(data, self._variant, self._service)
-        spent_s: list[float] = []
-
-        def work() -> Incoming:
-            started_s = time.thread_time()
-            try:
-                return decode(data, self._variant, self._service, shared.limits)
-            finally:
-                spent_s.append(time.thread_time() - started_s)
-
-        async with budget.parsing:
-            await budget.turn()
-            try:
-                return await self._elsewhere(work)
-            finally:
-                # The thread holds the loop up almost as long: protobuf reads a message in one piece.
-                budget.spend(sum(spent_s))
-
-    def _elsewhere(self, work: Callable[..., _Result], *arguments: object) -> Awaitable[_Result]:
-        """The result of long work that touches no stream, done in a thread (reliability F25)."""
-        return self._loop.run_in_executor(self._shared.parsers, work, *arguments)
 
     async def _begin(self, node: NodeFacts, budget: Budget) -> _Begun:
         shared = self._shared
@@ -469,10 +432,12 @@ class Stream:
             return self._shared.encoder.encode_errors(
                 self._variant, answer.type_url, answer.nonce, answer.version, answer.errors
             )
-        response = self._begun.session.compose(self._loop.time())
-        info = self._begun.info
-        self._reports.too_large(info, self._begun.session.too_large())
+        session, info = self._begun.session, self._begun.info
+        response = session.compose(self._loop.time())
+        self._reports.too_large(info, session.too_large())
         if response is None:
+            for kind, holdings in session.unheard():
+                self._shared.facts.holds(info, kind, holdings)
             return None
         self._reports.sent(info, response, self._loop.time())
         # Before the write, so that the record of a response always precedes that of its ACK.

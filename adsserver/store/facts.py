@@ -254,7 +254,9 @@ class FactBuffer:
             self._wake.set()
 
     def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
-        """Note what the client has of a type, after a request that said something of it."""
+        """Note what the client has of a type, after a request that said something of it, or where that changed without
+        a word.
+        """
         now = self._clock()
         with self._lock:
             known = self._streams.get(stream.id)

@@ -1,8 +1,9 @@
 """Whether the server's word of what a client has is true of a model client (truth.md H1, H2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from adsserver.engine.events import Respond, Variant
+from adsserver.engine.holdings import Holdings, with_unanswered
 from tests.protocol.engine.checks import Half
 from tests.protocol.engine.model import ModelClient
 from xdscore.decision import Serve
@@ -13,10 +14,27 @@ from xdscore.xdstp import glob_of
 def held_by(client: ModelClient, half: Half) -> dict[str, Holding]:
     """What the server says that this client has of a type, by name."""
     said = client.session.holdings(half.kind)
-    if said is None:
+    return _every_name(said) if said is not None else {}
+
+
+def reported_by(client: ModelClient, half: Half) -> dict[str, Holding]:
+    """What the shell was told that this client has of a type, by name, and sent since without an answer."""
+    if half.kind not in client.reported:
         return {}
-    everything: dict[str, Holding | None] = {**dict(said.ground.everything()), **said.apart}
-    return {name: holding for name, holding in everything.items() if holding is not None}
+    said, unanswered = client.reported[half.kind]
+    found = _every_name(said)
+    for response in unanswered:
+        changed = with_unanswered(found, response, tells=client.session.tells_errors)
+        found = _held({**found, **changed})
+    return found
+
+
+def _every_name(said: Holdings) -> dict[str, Holding]:
+    return _held({**dict(said.ground.everything()), **said.apart})
+
+
+def _held(found: Mapping[str, Holding | None]) -> dict[str, Holding]:
+    return {name: holding for name, holding in found.items() if holding is not None}
 
 
 def check_holdings(client: ModelClient) -> None:
@@ -74,6 +92,7 @@ def _check_nothing_is_lost(half: Half, said: dict[str, Holding], on_the_way: Seq
 def check_holdings_at_rest(client: ModelClient) -> None:
     """Once every response is answered nothing is open: each name is acknowledged as published, refused, or in error."""
     for half in client.halves.values():
+        assert reported_by(client, half) == held_by(client, half), half.kind.word
         for name, holding in held_by(client, half).items():
             where = (half.kind.word, name, holding)
             decision = client.decision(half.kind, name)

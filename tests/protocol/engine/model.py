@@ -15,6 +15,7 @@ from adsserver.engine.events import (
     SotwRequest,
     Variant,
 )
+from adsserver.engine.holdings import Holdings
 from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.checks import Checker, Half, is_error, passes
 from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, SETTINGS, World, session_of, versions_of
@@ -62,6 +63,8 @@ class ModelClient(Checker):
         # I8, over all streams of the client: what was shown, and the version it had.
         self.version_of: dict[object, str] = {}
         self.shown_by: dict[tuple[str, str], object] = {}
+        # As the shell notes it: what the client had when that was reported last, and what it was sent since.
+        self.reported: dict[ResourceType, tuple[Holdings, list[Respond]]] = {}
         self.session = session_of(world, variant, settings, self.client)
 
     # The client acts.
@@ -244,11 +247,14 @@ class ModelClient(Checker):
             if isinstance(fact, Rejected):
                 self._check_suspects(fact)
         self.facts.extend(facts)
+        if facts and (holdings := self.session.holdings(request.kind)) is not None:
+            self.reported[request.kind] = holdings, []
 
     def reconnect(self) -> None:
         """End the stream and start another with what is held (A4)."""
         self.in_flight.clear()
         self.nonces.clear()
+        self.reported.clear()
         self.session = session_of(self.world, self.variant, self.settings, self.client)
         for half in self.halves.values():
             fresh = Half(half.kind, half.names, half.wildcard, half.wish, held=dict(half.held))
@@ -289,11 +295,14 @@ class ModelClient(Checker):
     def write(self) -> bool:
         """Let the server write one response, and check it."""
         response = self.session.compose(self.now)
-        if response is None:
-            return False
-        self._check(response)
-        self.in_flight.append(response)
-        return True
+        if response is not None:
+            self._check(response)
+            self.in_flight.append(response)
+            if response.kind in self.reported:
+                self.reported[response.kind][1].append(response)
+        else:
+            self.reported.update((kind, (holdings, [])) for kind, holdings in self.session.unheard())
+        return response is not None
 
     def rest(self) -> None:
         """Let everything be read and written until nothing moves, then compare with the decision."""

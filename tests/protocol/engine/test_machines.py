@@ -108,6 +108,22 @@ class Stream(RuleBasedStateMachine):
             self.world.serve(by_word[word], name, version)
             self.rest()
 
+    @rule(word=words, name=names, had=st.booleans(), how=st.sampled_from(["remove", "forget", "withhold", "kind"]))
+    def refuse_and_lose(self, word: str, name: str, had: bool, how: str) -> None:
+        """What is refused, at first sight or in place of what it had, is gone or quarantined, and may come again."""
+        good, bad = f"{word}-{name}-v1", f"{word}-{name}-v2"
+        self.client.dislike(bad)
+        for version in (good, bad) if had else (bad,):
+            self.world.serve(by_word[word], name, version)
+            self.rest()
+        if how == "kind":
+            self.world.withhold_partly(by_word[word], name, bad, self.client.client.kind)
+        else:
+            self.lose(word, name, how)
+        self.rest()
+        self.world.serve(by_word[word], name, bad)
+        self.rest()
+
     @rule(culprits=st.booleans(), partly=st.booleans())
     def temper(self, culprits: bool, partly: bool) -> None:
         self.client.names_culprits, self.client.uses_valid_part = culprits, partly
