@@ -289,11 +289,13 @@ class FullState(SubStream):
             if (before := acknowledged.get(member.name)) is not member and not same(_content(before), member.content)
         )
 
-    def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
+    def _rejected(
+        self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...], turned: tuple[NamedContent, ...]
+    ) -> tuple[NamedContent, ...]:
         acknowledged = self._acknowledged_body.named
         named = named_by(self.kind, entry, changed, nack)
-        suspects = named or self._unproven(changed) or changed
-        self._look_closer(entry, suspects, guessed=not named and len(changed) > 1)
+        suspects = named or (() if turned else self._unproven(changed) or changed)
+        self._look_closer(entry, suspects, guessed=bool(suspects) and not named and len(changed) > 1)
         last = entry.body is self._told
         blamed = Event.NACKED if last else Event.NACKED_LATE
         for member in suspects:
@@ -301,6 +303,10 @@ class FullState(SubStream):
                 self._memory.happens(member.name, blamed, version=member.content.version, acknowledged=ABSENT)
         if not last:
             self._told_view = ABSENT
+        elif changed and not suspects:
+            # All that it refuses it took before. That is part of every full state, so that nothing is won by sending
+            # one more; it decoded before, so that its neighbours were probably applied (B12).
+            self._memory.each([member.name for member in changed], Event.IN_COMPANY)
         elif changed:
             # Otherwise what it refuses are our errors, or nothing new: said again, that would be refused again (F8).
             suspected = {member.name for member in suspects}

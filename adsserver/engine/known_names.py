@@ -13,7 +13,7 @@ from adsserver.engine.holdings import Holdings, Known, ViewGround, holding_of
 from adsserver.engine.ledger import Entry
 from adsserver.engine.name_state import DOUBTFUL, Due, Event
 from adsserver.engine.refusals import Suspects, copy_of, is_refused
-from adsserver.engine.rejection import blamed
+from adsserver.engine.rejection import named_by
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.substream import SubStream
@@ -200,10 +200,12 @@ class KnownNames(SubStream):
     def _new_to_client(self, entry: Entry) -> tuple[NamedContent, ...]:
         return tuple(m for m in entry.resources if not same(entry.before.get(m.name, ABSENT), m.content))
 
-    def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
+    def _rejected(
+        self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...], turned: tuple[NamedContent, ...]
+    ) -> tuple[NamedContent, ...]:
         memory = self._memory
         self._agenda = None
-        suspects = blamed(self.kind, entry, changed, nack)
+        suspects = named_by(self.kind, entry, changed, nack) or (() if turned else changed)
         for member in changed:
             # What is on its way once more is judged by the answer to that.
             if self._stands_on(member) and self.ledger.newest_with(member.name) is None:

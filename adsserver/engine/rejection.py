@@ -1,16 +1,18 @@
 """What a NACK blames, and how the suspects are told apart (reliability N2, decisions C8).
 
 First comes what changed since this client's last ACK; the text only narrows it. A name that was not in the response is
-never blamed.
+never blamed. There is one thing that a text says by itself: a client may refuse what it took before, because something
+went away on its side, and then a whole text that names it is more than the proof that it took it once (B12).
 """
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from adsserver.engine.events import Nack, NamedContent
 from adsserver.engine.ledger import Entry
 from xdscore.evidence import Evidence
-from xdscore.nacktext import attribute
+from xdscore.nacktext import Dialect, attribute
 from xdscore.resource_types import ResourceType
 
 Group = tuple[str, ...]
@@ -70,36 +72,60 @@ class Resends:
         self._left -= 1
 
 
-def evidence_of(entry: Entry, changed: tuple[NamedContent, ...]) -> Evidence:
-    """On which ground `changed`, what was new to the client in a response it refused, is suspected."""
-    if len(changed) != 1:
+class _Read(NamedTuple):
+    """The resources of a response that a text names or points at. `whole`: it is in a grammar that is known, was not
+    cut, and says nothing else.
+    """
+
+    names: frozenset[str]
+    whole: bool
+
+
+def evidence_of(entry: Entry, changed: tuple[NamedContent, ...], turned: tuple[NamedContent, ...]) -> Evidence:
+    """On which ground `changed`, what was new to the client in a response it refused, is suspected, or else `turned`,
+    what it took before.
+    """
+    if len(changed) != 1 or turned:
         return Evidence.TEXT
     return Evidence.ISOLATED if entry.isolating else Evidence.ONLY_CHANGE
-
-
-def blamed(kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack) -> tuple[NamedContent, ...]:
-    """Of `changed`, what this NACK may be about: those its text names, or all of them when it names none of them."""
-    return named_by(kind, entry, changed, nack) or changed
 
 
 def named_by(
     kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack
 ) -> tuple[NamedContent, ...]:
     """Of `changed`, those that the text names; none when it names nobody."""
-    # What a client says of a secret is read and let go (architecture decision 8).
-    remembered = len(nack.message) <= _MAX_READ_CHARS and not kind.secret
-    read = _names_in_known_text if remembered else _names_in
-    named = read(nack.message, kind.url, tuple(member.name for member in entry.resources))
+    named = _read(kind, entry, nack).names
     return tuple(member for member in changed if member.name in named)
 
 
-def _names_in(message: str, type_url: str, names: tuple[str, ...]) -> frozenset[str]:
-    """Of the resources of a response, those that a text names or points at."""
+def turned_against(
+    kind: ResourceType, entry: Entry, changed: tuple[NamedContent, ...], nack: Nack
+) -> tuple[NamedContent, ...]:
+    """What the client took before and refuses now: what a whole text names, where nothing of it is in `changed`.
+
+    Of a text that was cut, or that is read in part, nobody knows what else it says: it only narrows `changed`. Whoever
+    makes up a text could name all the same by it on a new stream, where everything is new (threat 14).
+    """
+    read = _read(kind, entry, nack)
+    if not read.whole or any(member.name in read.names for member in changed):
+        return ()
+    return tuple(member for member in entry.resources if member.name in read.names)
+
+
+def _read(kind: ResourceType, entry: Entry, nack: Nack) -> _Read:
+    # What a client says of a secret is read and let go (architecture decision 8).
+    remembered = len(nack.message) <= _MAX_READ_CHARS and not kind.secret
+    read = _known_text if remembered else _text
+    return read(nack.message, kind.url, tuple(member.name for member in entry.resources))
+
+
+def _text(message: str, type_url: str, names: tuple[str, ...]) -> _Read:
     attribution = attribute(message, type_url=type_url, names=names)
-    return frozenset((*attribution.names, *(names[index] for index in attribution.indexes)))
+    found = frozenset((*attribution.names, *(names[index] for index in attribution.indexes)))
+    return _Read(found, attribution.complete and attribution.dialect is not Dialect.UNKNOWN)
 
 
-_names_in_known_text = lru_cache(_MAX_READ_TEXTS)(_names_in)
+_known_text = lru_cache(_MAX_READ_TEXTS)(_text)
 
 
 def groups_to_resend(changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> list[Group]:

@@ -15,7 +15,7 @@ from adsserver.engine.holdings import Holdings
 from adsserver.engine.ledger import Entry, Ledger
 from adsserver.engine.memory import Memory
 from adsserver.engine.refusals import is_refused
-from adsserver.engine.rejection import evidence_of
+from adsserver.engine.rejection import evidence_of, turned_against
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.told import ABSENT, Absent, Told
@@ -131,8 +131,13 @@ class SubStream(ABC):
         """What of this response differs from what the client acknowledged last (reliability N2)."""
 
     @abstractmethod
-    def _rejected(self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...]) -> tuple[NamedContent, ...]:
-        """The client rejected this response, of which `changed` was new to it; gives back whom the NACK blames."""
+    def _rejected(
+        self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...], turned: tuple[NamedContent, ...]
+    ) -> tuple[NamedContent, ...]:
+        """The client rejected this response, of which `changed` was new to it, and `turned` is what it took before and
+        refuses now; gives back whom of `changed` the NACK blames. What it took before stays what it has: there is
+        nothing else to go back to, and in a full state absence would take it away (B12, D1).
+        """
 
     @abstractmethod
     def _had(self, entry: Entry, name: str) -> Told:
@@ -161,9 +166,10 @@ class SubStream(ABC):
                 ),
             )
         changed = self._new_to_client(entry)
-        evidence = evidence_of(entry, changed)
+        turned = turned_against(self.kind, entry, changed, nack)
+        evidence = evidence_of(entry, changed, turned)
         before = {member.name: self._had(entry, member.name) for member in changed}
-        suspects = self._rejected(entry, nack, changed)
+        suspects = self._rejected(entry, nack, changed, turned)
         kept = tuple(
             NamedContent(member.name, content)
             for member in suspects
@@ -176,7 +182,7 @@ class SubStream(ABC):
                 entry.version,
                 nack,
                 entry.resources,
-                suspects,
+                (*suspects, *turned),
                 evidence,
                 kept=kept,
                 healing=bool(kept) and self._heals_next,

@@ -68,8 +68,8 @@ def blame(
     `resources`: what the response held, in order.
     `suspects`: those of them that changed since the client's last ACK; `evidence`: on what ground they are suspects.
 
-    A text that names only resources the client has acknowledged before counts as naming none, because it may be made up
-    (reliability threat 14).
+    A text that names nothing but what is no suspect counts as naming none, because it may be made up (reliability
+    threat 14). Whether what a client acknowledged before is a suspect is for the stream to say (reliability N2).
     """
     held = set(resources)
     suspected = tuple(content for content in dict.fromkeys(suspects) if content in held)

@@ -28,18 +28,18 @@ def test_text__said_again_of_other_responses__blames_what_was_in_each() -> None:
 
 
 def test_text__said_by_a_fleet__is_read_once() -> None:
-    rejection._names_in_known_text.cache_clear()
+    rejection._known_text.cache_clear()
 
     for _ in range(500):
         named(CLUSTER, TEXT, "pay", "ledger", "web")
 
-    assert rejection._names_in_known_text.cache_info().misses == 1
+    assert rejection._known_text.cache_info().misses == 1
 
 
 def test_text__of_a_secret_or_without_bounds__is_not_kept() -> None:
-    rejection._names_in_known_text.cache_clear()
+    rejection._known_text.cache_clear()
 
     named(SECRET, TEXT, "pay", "ledger", "web")
     named(CLUSTER, TEXT + "!" * 5_000, "pay", "ledger", "web")
 
-    assert rejection._names_in_known_text.cache_info().currsize == 0
+    assert rejection._known_text.cache_info().currsize == 0

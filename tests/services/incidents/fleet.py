@@ -28,6 +28,7 @@ from tests.support.principals import somebody
 from xdscore.decision import decide
 from xdscore.environment_choice import ClientFacts
 from xdscore.errors import error_of
+from xdscore.evidence import Evidence
 from xdscore.holdings import REQUESTED, Holding, HoldingState
 from xdscore.nacktext import attribute
 from xdscore.resource_types import CLUSTER, ResourceType
@@ -198,10 +199,14 @@ class Fleet:
         suspects: tuple[NamedContent, ...],
         kept: tuple[NamedContent, ...] = (),
         who: slice = slice(None),
+        evidence: Evidence | None = None,
     ) -> None:
-        """Some refuse a response they were sent; `kept` is what they had acknowledged of the suspects."""
+        """Some refuse a response they were sent; `kept` is what they had acknowledged of the suspects. A single suspect
+        is the only change, unless `evidence` says otherwise.
+        """
+        fact = replace(rejected(response, message, suspects=suspects), kept=kept)
         for each in self.streams[who]:
-            self.buffer.learnt(each, replace(rejected(response, message, suspects=suspects), kept=kept))
+            self.buffer.learnt(each, replace(fact, evidence=evidence or fact.evidence))
         self.write()
 
     def learn(self, fact: Fact) -> None:

@@ -45,6 +45,15 @@ def test_blame__what_changed_and_what_the_text_says__decide(
     assert (found.confidence, found.culprits, found.suspects) == (confidence, culprits, left)
 
 
+def test_blame__stream_suspects_what_the_client_took_before__that_is_named_and_its_neighbours_are_not() -> None:
+    """The client's whole text named `a`, which it had acknowledged, and `b` was new to it (reliability N2)."""
+    found = blame(
+        type_url=CLUSTER.url, text=envoy_says("a"), resources=(A, B, C), suspects=(A,), evidence=Evidence.TEXT
+    )
+
+    assert (found.confidence, found.culprits, found.suspects) == (Confidence.NAMED_IN_TEXT, (A,), ())
+
+
 def test_blame__text_names_only_what_was_acknowledged_before__does_not_count() -> None:
     found = blame(type_url=CLUSTER.url, text=envoy_says("a"), resources=(A, B, C), suspects=(B, C))
 

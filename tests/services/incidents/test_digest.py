@@ -23,6 +23,7 @@ from controlplane.incidents.values import IncidentState
 from controlplane.journal.models import AuditEvent, DomainEvent
 from tests.services.incidents.fleet import DANA, Fleet, held, proven, publish, rebuild
 from tests.support.manifests import cluster, endpoints
+from xdscore.evidence import Evidence
 from xdscore.resource_types import ENDPOINT
 
 pytestmark = [
@@ -64,6 +65,21 @@ def test_digest__ack__proves_the_revision_once_and_empties_the_inbox() -> None:
 
     assert proven("pay") == 1
     assert ContentProof.objects.count() == 0
+
+
+def test_digest__whole_text_names_what_the_client_took_before__is_about_that_and_not_about_its_neighbour() -> None:
+    fleet = Fleet(2)
+    publish(cluster("pay"), cluster("other"))
+    fleet.accept(held("pay", 1), held("other", 1))
+    publish(cluster("other", connect_timeout="2s"))
+    response = fleet.send(held("pay", 1), held("other", 2))
+    # As a stream reports it (reliability N2).
+    fleet.refuse(response, BAD, suspects=(held("pay", 1),), who=slice(1), evidence=Evidence.TEXT)
+
+    digest()
+
+    (incident,) = incident_list(environment_keys=["default"])
+    assert (incident.name, incident.confidence, incident.message) == ("pay", Confidence.NAMED_IN_TEXT, BAD)
 
 
 def test_digest__nack__names_resource_change_author_and_impact() -> None:
