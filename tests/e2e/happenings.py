@@ -17,7 +17,7 @@ from tests.support.data_planes import DataPlane, DataPlanes, Held, data_planes
 from tests.support.doors import Doors
 from tests.support.envoy import Envoy, envoy
 from tests.support.grpc_client import GrpcClient, grpc_client, simple_bootstrap
-from tests.support.manifests import TYPE, Tree, api_listener, cluster, endpoints, listener, route
+from tests.support.manifests import TYPE, Tree, api_listener, cluster, endpoints, listener, route, tls_secret
 from tests.support.mute_client import MuteClient, mute_client
 from tests.support.ports import free_ports
 from tests.support.stack import Parley, readiness, running_up
@@ -29,9 +29,10 @@ from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, b
 PASSWORD = "a long password"
 DEFAULT = "/environments/default"
 FEATURES = ("fail_on_data_errors",)
-TARGETS = ("xds:///api", "xds:///nobody", "xds:///vault", "xds:///odd-api")
+TARGETS = ("xds:///api", "xds:///nobody", "xds:///vault", "xds:///odd-api", "xds:///turns-api")
 On = Mapping[tuple[str, str], Held]
 """What a client has by type and name: the state, and the words that it was told or said."""
+_NOTHING = Held("", "")
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,27 @@ def happened(folder: Path) -> Iterator[World]:
         }
         for mute in mutes.values():
             mute.ask(CLUSTER, "served")
+        slow = {
+            f"slow-{variant.value}": stack.enter_context(
+                mute_client(planes.address, f"slow-{variant.value}", variant, acknowledges=1)
+            )
+            for variant in Variant
+        }
+        for each in slow.values():
+            each.ask(CLUSTER, "changed")
+            eventually(partial(len, each.responses), within_s=10)
         console, xdsctl = Console(parley, PASSWORD), xdsctl_for(parley, folder)
+        eventually(
+            partial(_of_grpc, client), lambda on: on.get(("cluster", "turns"), _NOTHING).state == "acked", within_s=15
+        )
+        for each in envoys.values():
+            _of_envoy(each)  # all of it was taken
         wire = _happen(parley, planes)
         client.finish(TARGETS)
         wire |= {node: _of_envoy(each) for node, each in envoys.items()}
         wire["grpc"] = _of_grpc(client)
-        wire |= {node: _of_mute(each) for node, each in mutes.items()}
+        wire |= {node: _of_mute(each, 1) for node, each in mutes.items()}
+        wire |= {node: _of_mute(each, 2) for node, each in slow.items()}
         yield World(parley, planes, Doors(parley, console, xdsctl), console, xdsctl, wire)
 
 
@@ -111,20 +127,26 @@ def _publish(parley: Parley, backend: int) -> None:
     for rule in (
         # What nobody takes: Envoy would.
         {"pattern": "quarantined", "effect": "hide", "client_groups": ["proxies"]},
+        {"pattern": "lapse", "effect": "hide", "client_groups": ["proxies"]},
         {"pattern": "denied", "effect": "deny", "message": "ask us"},
         {"pattern": "hidden", "effect": "hide"},
         {"pattern": "for-some", "effect": "deny", "client_groups": ["canaries"]},
         {"types": ["listener"], "pattern": "vault", "effect": "deny"},
+        {"types": ["secret"], "pattern": "shared", "effect": "allow"},
     ):
         written(parley, f"{DEFAULT}/rules", {"types": ["cluster"], **rule})
     (port,) = free_ports(1)
     names = ("served", "changed", "denied", "hidden", "deleted", "quarantined", "rejected", "refused", "for-some")
+    more = ("lapse", "revoked", "left", "back", "slips")
     parley.apply_and_publish(
-        *map(cluster, names),
+        *map(cluster, (*names, *more)),
+        tls_secret("shared", "a generic one"),
         *(route("withheld", "no-such-cluster"), without_its_file("bad-ca")),
         *(cluster("pay", eds=True), endpoints("pay", backend), route("r", "pay")),
         *(listener("inbound", "r", port), api_listener("api", "r"), api_listener("vault", "r")),
         *(cluster("odd", lb_policy="MAGLEV"), route("odd-route", "odd"), api_listener("odd-api", "odd-route")),
+        *(cluster("turns", eds=True), endpoints("turns", backend), route("turns-route", "turns")),
+        api_listener("turns-api", "turns-route"),
     )
 
 
@@ -144,15 +166,18 @@ def _happen(parley: Parley, planes: DataPlanes) -> dict[str, On]:
         end = variant.value
         edge = planes.start(f"edge-{end}", CLUSTER, ROUTE, ENDPOINT, LISTENER, SECRET, variant=variant)
         edge.ask(CLUSTER, "served", "changed", "denied", "hidden", "servd", "deleted", "for-some", "pay")
+        edge.ask(CLUSTER, "revoked", "left", "back")
         edge.ask(ROUTE, "withheld", "r")
         edge.ask(ENDPOINT, "pay")
         edge.ask(LISTENER, "api")
-        edge.ask(SECRET, "locked")
+        edge.ask(SECRET, "locked", "shared")
         says = dict.fromkeys(("refused", "rejected", "quarantined"), SAYS)
         refuser = planes.start(f"refuser-{end}", CLUSTER, refuses=says, variant=variant)
         refuser.ask(CLUSTER, "refused", "rejected", "quarantined", "served")
         turner = planes.start(f"turner-{end}", reads=[refusing_slow_ones("changed")], variant=variant)
         turner.ask(CLUSTER, "changed", "served")
+        keeper = planes.start(f"keeper-{end}", reads=[refusing_slow_ones("lapse")], variant=variant)
+        keeper.ask(CLUSTER, "lapse", "served")
         twin = planes.start(f"twin-{end}", CLUSTER, variant=variant)
         twin.ask(CLUSTER, "refused")
         other = planes.start(f"twin-{end}", CLUSTER, refuses=says, variant=variant)
@@ -163,33 +188,51 @@ def _happen(parley: Parley, planes: DataPlanes) -> dict[str, On]:
         canary.ask(CLUSTER, "for-some")
         quiet = {"parley.resource_errors": "off"}
         old = planes.start(f"old-{end}", CLUSTER, metadata=quiet, variant=variant)
-        old.ask(CLUSTER, "denied", "servd", "served")
+        old.ask(CLUSTER, "denied", "servd", "served", "deleted")
         leaver = planes.start(f"gone-{end}", CLUSTER, variant=variant)
         leaver.ask(CLUSTER, "served")
         gone[f"gone-{end}"] = decided(leaver)
         leaver.leave()
         clients |= {f"edge-{end}": edge, f"refuser-{end}": refuser, f"turner-{end}": turner, f"twin-{end}": other}
-        clients |= {f"prod-{end}": prod, f"canary-{end}": canary}
+        clients |= {f"prod-{end}": prod, f"canary-{end}": canary, f"keeper-{end}": keeper}
         quiet_ones[f"old-{end}"] = old
     for node, plane in clients.items():
         assert node.startswith("edge") is (("cluster", "deleted") in decided(plane))
-    parley.apply_and_publish(
-        cluster("changed", connect_timeout="9s"), delete=[{"type": "cluster", "name": "deleted"}], losing=9
-    )
-    quarantine(parley, "quarantined")
-    quarantine(parley, "rejected")
+    for plane in quiet_ones.values():
+        eventually(partial(_state, plane, "deleted"), lambda state: state == "acked", within_s=10)
+    for edge in (clients["edge-sotw"], clients["edge-delta"]):
+        edge.leave_off(CLUSTER, "left")
+        edge.leave_off(CLUSTER, "back")
+        edge.ask(CLUSTER, "back")
+    _change(parley)
     # Whoever starts now is told of the quarantine, and never asks for what is published.
     for variant in Variant:
         late = planes.start(f"late-{variant.value}", CLUSTER, variant=variant)
         late.ask(CLUSTER, "quarantined", "rejected", "serve")
         clients[f"late-{variant.value}"] = late
-    for node in ("edge-sotw", "edge-delta"):
-        eventually(partial(_state, clients[node], "deleted"), lambda state: state != "acked", within_s=10)
+    for plane in (clients["edge-sotw"], clients["edge-delta"]):
+        for name in ("deleted", "revoked"):
+            eventually(partial(_state, plane, name), lambda state: state != "acked", within_s=10)
+    for plane in quiet_ones.values():
+        eventually(partial(_state, plane, "deleted"), lambda state: state != "acked", within_s=10)
     return (
         gone
         | {name: _had(plane) for name, plane in quiet_ones.items()}
         | {name: decided(plane) for name, plane in clients.items()}
     )
+
+
+def _change(parley: Parley) -> None:
+    """What operators do while clients are connected."""
+    parley.apply_and_publish(
+        *(cluster("changed", connect_timeout="9s"), cluster("lapse", connect_timeout="9s"), without_its_file("slips")),
+        cluster("turns", eds=True, lb_policy="MAGLEV"),
+        delete=[{"type": "cluster", "name": "deleted"}],
+        losing=9,
+    )
+    written(parley, f"{DEFAULT}/rules?accept_loss=9", {"types": ["cluster"], "pattern": "revoked", "effect": "deny"})
+    for name in ("quarantined", "rejected", "lapse"):
+        quarantine(parley, name)
 
 
 def decided(plane: DataPlane) -> On:
@@ -234,7 +277,7 @@ def _epoch(parley: Parley) -> int:
 
 
 def _of_envoy(started: Envoy) -> On:
-    """What Envoy's own dump says: what is in use, and what it refused."""
+    """What Envoy's own dump says: what is in use, and what it refused of which it has nothing older."""
 
     def held() -> On:
         found: dict[tuple[str, str], Held] = {}
@@ -277,8 +320,8 @@ def _of_grpc(client: GrpcClient) -> On:
     }
 
 
-def _of_mute(client: MuteClient) -> On:
-    """Whether it was sent what it asks for."""
-    eventually(lambda: client.responses, within_s=10)
-    sent = any(b"served" in each for each in client.responses)
-    return {("cluster", "served"): Held("sent" if sent else "", "")}
+def _of_mute(client: MuteClient, responses: int) -> On:
+    """Whether it was sent what it asks for, in so many responses, the last of which it did not answer."""
+    eventually(lambda: len(client.responses) >= responses, within_s=10)
+    last = client.responses[-1]
+    return {("cluster", name): Held("sent", "") for name in ("served", "changed") if name.encode() in last}

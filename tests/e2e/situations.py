@@ -92,6 +92,11 @@ SITUATIONS: Final = (
         told("edge", "deleted", "XDS2102", _MISSING, _REMOVED),
         told("edge", "withheld", "XDS2106", _WITHHELD, _FOUND, "route"),
         told("edge", "locked", "XDS2103", _DENIED, word="secret"),
+        has("edge", "secret", "shared"),
+        # It had it, and a rule forbids it since.
+        told("edge", "revoked", "XDS2103", _DENIED, " denies Cluster 'revoked'."),
+        Situation("edge", "cluster", "left", "", None, sentence="it does not ask for cluster 'left'."),
+        has("edge", "cluster", "back"),
         Situation("edge", "cluster", "refused", "", None, sentence="it does not ask for cluster 'refused'."),
         # Of a refused response, what was in it besides is taken (truth.md H2).
         refuses("refuser", "refused", 1, None),
@@ -99,6 +104,9 @@ SITUATIONS: Final = (
         # It was given back what it goes on with, and acknowledged that.
         replace(refuses("turner", "changed", 2, 1), wire="acked"),
         has("turner", "cluster", "served"),
+        # It refused the second, which is in quarantine: the last good one is published, which it was given back before.
+        has("keeper", "cluster", "lapse"),
+        has("keeper", "cluster", "served"),
         # Envoy took it, so that it is withheld from clients that are like those who refused it, and from no others.
         told("late", "rejected", "XDS2106", _WITHHELD, " is withheld: rejected by clients of this kind"),
         has("envoy", "cluster", "rejected"),
@@ -125,7 +133,10 @@ SITUATIONS: Final = (
         Situation("old", "cluster", "denied", "", SILENT, None, None, "XDS2103", _DENIED),
         Situation("old", "cluster", "servd", "", SILENT, None, None, "XDS2101", _MISSING),
         has("old", "cluster", "served"),
+        Situation("old", "cluster", "deleted", "", SILENT, None, None, "XDS2102", _MISSING),
         Situation("mute", "cluster", "served", "sent", SENT, 1, None),
+        # It runs the first, and was sent the second, to which it has not said a word.
+        Situation("slow", "cluster", "changed", "sent", SENT, 2, 1),
         # Envoy asks for every cluster and listener.
         has("envoy", "cluster", "served"),
         has("envoy", "cluster", "changed", 2),
@@ -134,6 +145,8 @@ SITUATIONS: Final = (
         has("envoy", "listener", "inbound"),
         has("envoy", "route", "r"),
         replace(refuses("envoy", "bad-ca", 1, None, ENVOY_SAYS), wire=""),  # its dump has no word of what it never had
+        # Of what it had it goes on with the older.
+        replace(refuses("envoy", "slips", 2, 1, ENVOY_SAYS), wire="acked"),
     ),
     has("grpc", "listener", "api"),
     has("grpc", "route", "r"),
@@ -142,4 +155,6 @@ SITUATIONS: Final = (
     told("grpc", "nobody", "XDS2101", _MISSING, word="listener"),
     told("grpc", "vault", "XDS2103", _DENIED, word="listener"),
     refuses("grpc", "odd", 1, None, GRPC_SAYS),
+    replace(refuses("grpc", "turns", 2, 1, GRPC_SAYS), wire="acked"),
+    has("grpc", "endpoint", "turns"),
 )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.happenings import World, happened, refusing_slow_ones
 from tests.e2e.situations import ACKED, ERROR_SENT, NACKED, SAYS, SENT, SILENT, SITUATIONS, UNKNOWN, Situation
 from tests.support.data_planes import Held
-from tests.support.doors import Row
+from tests.support.doors import Row, Status
 from tests.support.manifests import cluster
 from tests.support.waiting import eventually
 from tests.support.xdsctl import DONE, NO, UNDECIDED
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("explain_wire")]
 EXITS = {"yes": DONE, "no": NO, "unknown": UNDECIDED}
 # CSDS has words of its own, of what a server knows.
 CSDS = {ACKED: "SYNCED", SENT: "STALE", NACKED: "ERROR", ERROR_SENT: "NOT_SENT", SILENT: "NOT_SENT"}
+NOWHERE = Status("", "", "")
 SOON_S = 2.0
 
 every_situation = pytest.mark.parametrize("case", SITUATIONS, ids=str)
@@ -83,10 +84,10 @@ def test_doors__asked_what_a_client_has__all_say_what_it_has(world: World, case:
     assert doors.xdsctl_by_resource(case.environment, *key).get(case.client) == (row if connected else None)
     shown = doors.page_of_resource(case.environment, *key)
     assert case.client not in shown if not connected else not shown or shown[case.client].says(row)
-    state, details = doors.csds().get((case.client, *key), ("", ""))
-    assert state == (CSDS[case.state] if connected else "")
+    status = doors.csds().get((case.client, *key), NOWHERE)
+    assert (status.state, status.version) == ((CSDS[case.state], row.version or "") if connected else ("", ""))
     if case.state in {NACKED, ERROR_SENT}:
-        assert (row.message or "") in details
+        assert (row.message or "") in status.details
 
 
 @every_situation

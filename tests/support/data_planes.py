@@ -21,6 +21,7 @@ from xdsclient import (
     ServerFeature,
     Status,
     Variant,
+    Watch,
     XdsClient,
 )
 from xdscore.resource_types import ResourceType
@@ -65,6 +66,7 @@ class DataPlane:
         self._planes = planes
         self._kinds: dict[ResourceType, ClientType[Message]] = {kind: refusing(kind, refuses) for kind in kinds}
         self._kinds |= {each.kind: each for each in reads}
+        self._watches: dict[tuple[ResourceType, str], Watch] = {}
         bootstrap = Bootstrap((Server(planes.address, features=_FEATURES),), node)
         self._client = XdsClient(
             bootstrap, types=list(self._kinds.values()), variant=variant, data_errors=DataErrorHandling.ON
@@ -76,9 +78,17 @@ class DataPlane:
 
         async def watch() -> None:
             for name in names:
-                self._client.watch(self._kinds[kind], name, _Deaf())
+                self._watches[kind, name] = self._client.watch(self._kinds[kind], name, _Deaf())
 
         self._planes.wait(watch())
+
+    def leave_off(self, kind: ResourceType, name: str) -> None:
+        """Ask for this name of a type no longer."""
+
+        async def cancel() -> None:
+            self._watches.pop((kind, name)).cancel()
+
+        self._planes.wait(cancel())
 
     def held(self) -> dict[tuple[str, str], Held]:
         """The state of every name that the data plane asks for, by type word and name."""

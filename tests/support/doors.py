@@ -17,14 +17,16 @@ from tests.support.xdsctl import Xdsctl
 from xdscore.resource_types import by_url
 
 _FETCH = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"
+_REST = ("version", "acked_version", "since")
 _CELL = '<td data-label="{}">(.*?)</td>'
+_SECONDS_CHARS = len("2006-01-02T15:04:05")
 # A page says at most this much of what was told.
 _SHOWN_CHARS = 500
 
 
 class Row(NamedTuple):
     """What a client has of a name, as all doors but CSDS say it: the state, the revisions that it was sent and goes on
-    with, the error's code, and what was told or said.
+    with, the error's code, what was told or said, the versions of the two revisions, and since when it is so.
     """
 
     state: str
@@ -32,19 +34,32 @@ class Row(NamedTuple):
     runs: int | None
     code: str | None
     message: str | None
+    version: str | None = None
+    acked_version: str | None = None
+    since: str | None = None
 
 
 class Shown(NamedTuple):
-    """What a page shows of a row: the state, what the client has, and the words beside it."""
+    """What a page shows of a row: the state, what the client has, since when, and the words beside it."""
 
     state: str
     runs: str
+    since: str
     words: str
 
     def says(self, row: Row) -> bool:
-        """Whether it says what the row does."""
-        runs = f"r{row.runs}" if row.runs else "nothing"
-        return (self.state, self.runs) == (row.state, runs) and (row.message or "")[:_SHOWN_CHARS] in self.words
+        """Whether it says what the row does; pages say whole seconds."""
+        runs, since = f"r{row.runs}" if row.runs else "nothing", (row.since or "")[:_SECONDS_CHARS]
+        same = (self.state, self.runs, self.since) == (row.state, runs, since)
+        return same and (row.message or "")[:_SHOWN_CHARS] in self.words
+
+
+class Status(NamedTuple):
+    """What CSDS says of a name at a client: the state in its own words, the version and the details."""
+
+    state: str
+    version: str
+    details: str
 
 
 class Doors:
@@ -107,16 +122,17 @@ class Doors:
         page = self._console.open(path).decode()
         return [row for row in re.findall(r'<tr>\s*<th scope="row">.*?</tr>', page, re.DOTALL) if "State" in row]
 
-    def _csds(self) -> dict[tuple[str, str, str], tuple[str, str]]:
-        """The state and the details by node id, type and name, of every connected client."""
+    def _csds(self) -> dict[tuple[str, str, str], Status]:
+        """By node id, type and name, of every connected client."""
         request = csds_pb2.ClientStatusRequest(exclude_resource_contents=True)
         with grpc.insecure_channel(f"127.0.0.1:{self._parley.ads_port}") as channel:
             ask: Any = channel.unary_unary(_FETCH, None, None)
             authorization = [("authorization", f"Bearer {self._parley.token}")]
             data = ask(request.SerializeToString(), metadata=authorization, timeout=10)
         return {
-            (client.node.id, by_url[each.type_url].word, each.name): (
+            (client.node.id, by_url[each.type_url].word, each.name): Status(
                 csds_pb2.ConfigStatus.Name(each.config_status),
+                each.version_info,
                 each.error_state.details,
             )
             for client in csds_pb2.ClientStatusResponse.FromString(data).config
@@ -125,13 +141,16 @@ class Doors:
 
 
 def _row(row: Any) -> Row:
-    return Row(row["state"], row["revision"], row["acked_revision"], row["code"], row["message"])
+    return Row(
+        row["state"], row["revision"], row["acked_revision"], row["code"], row["message"], *(row[key] for key in _REST)
+    )
 
 
 def _shown(row: str) -> Shown:
     [state] = re.findall(_CELL.format("State"), row, re.DOTALL)
     [runs] = re.findall(_CELL.format("Has"), row, re.DOTALL)
-    return Shown(_text(state), _text(runs), _text(row))
+    [since] = re.findall(r'<time datetime="(.*?)"', *re.findall(_CELL.format("Since"), row, re.DOTALL)) or [""]
+    return Shown(_text(state), _text(runs), since[:_SECONDS_CHARS], _text(row))
 
 
 def _text(shown: str) -> str:

@@ -1,4 +1,4 @@
-"""A client that asks and never answers what it is sent."""
+"""A client that asks and never answers what it is sent, or not for long."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +16,15 @@ _METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/{}AggregatedRe
 
 
 class MuteClient:
-    """An open stream on which names are asked for. `responses`: those that came, of which it acknowledges none."""
+    """An open stream on which names are asked for. `responses`: those that came, of which it acknowledges the first
+    `acknowledges` ones.
+    """
 
-    def __init__(self, channel: grpc.Channel, node: str, variant: Variant) -> None:
+    def __init__(self, channel: grpc.Channel, node: str, variant: Variant, acknowledges: int) -> None:
         self._node = node
         self._variant = variant
+        self._acknowledges = acknowledges
+        self._names: dict[str, tuple[str, ...]] = {}
         self._requests: Queue[bytes | None] = Queue()
         self.responses: list[bytes] = []
         open_stream: Any = channel.stream_stream(
@@ -32,6 +36,7 @@ class MuteClient:
 
     def ask(self, kind: ResourceType, *names: str) -> None:
         """Subscribe to these names of a type."""
+        self._names[kind.url] = names
         if self._variant is Variant.DELTA:
             delta = discovery_pb2.DeltaDiscoveryRequest(type_url=kind.url, resource_names_subscribe=names)
             delta.node.id = self._node
@@ -43,9 +48,26 @@ class MuteClient:
 
     def _read(self) -> None:
         try:
-            self.responses.extend(self._stream)
+            for data in self._stream:
+                if len(self.responses) < self._acknowledges:
+                    self._requests.put(self._ack(data))
+                self.responses.append(data)
         except grpc.RpcError:
             return
+
+    def _ack(self, data: bytes) -> bytes:
+        if self._variant is Variant.DELTA:
+            delta = discovery_pb2.DeltaDiscoveryResponse.FromString(data)
+            return discovery_pb2.DeltaDiscoveryRequest(
+                type_url=delta.type_url, response_nonce=delta.nonce
+            ).SerializeToString()
+        sotw = discovery_pb2.DiscoveryResponse.FromString(data)
+        return discovery_pb2.DiscoveryRequest(
+            type_url=sotw.type_url,
+            resource_names=self._names[sotw.type_url],
+            version_info=sotw.version_info,
+            response_nonce=sotw.nonce,
+        ).SerializeToString()
 
     def end(self) -> None:
         """End the stream."""
@@ -55,10 +77,10 @@ class MuteClient:
 
 
 @contextmanager
-def mute_client(address: str, node: str, variant: Variant) -> Iterator[MuteClient]:
-    """A client that answers nothing, until the block ends."""
+def mute_client(address: str, node: str, variant: Variant, *, acknowledges: int = 0) -> Iterator[MuteClient]:
+    """A client that answers nothing but the first `acknowledges` responses, until the block ends."""
     with grpc.insecure_channel(address) as channel:
-        client = MuteClient(channel, node, variant)
+        client = MuteClient(channel, node, variant, acknowledges)
         try:
             yield client
         finally:

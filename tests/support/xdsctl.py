@@ -13,11 +13,14 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
+from typer.main import get_command
 
 from tests.support.stack import Parley
 from xdsctl.app import app
 
+# Made once: that takes longer than most commands.
+_COMMAND = get_command(app)
 DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED, LOSS = range(7)
 
 
@@ -41,7 +44,7 @@ class Xdsctl:
     variables: dict[str, str]
 
     def __call__(self, *arguments: str, stdin: str | None = None, **variables: str) -> Said:
-        result = CliRunner().invoke(app, list(arguments), input=stdin, env={**self.variables, **variables})
+        result = CliRunner().invoke(_COMMAND, list(arguments), input=stdin, env={**self.variables, **variables})
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Said(result.exit_code, result.stdout, result.stderr)
