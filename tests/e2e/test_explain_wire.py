@@ -43,7 +43,8 @@ def _settle(world: World) -> None:
     late = [each for each in SITUATIONS if each.state is not None]
 
     def settled() -> bool:
-        rows = {client: world.doors.now(client) for client in {each.client for each in late}}
+        world.doors.rest_by_client.cache_clear()
+        rows = {client: world.doors.rest_by_client(client) for client in {each.client for each in late}}
         return all((row := rows[each.client].get((each.type, each.name))) and row.state == each.state for each in late)
 
     try:

@@ -69,6 +69,7 @@ class Doors:
         self._parley = parley
         self._console = console
         self._xdsctl = xdsctl
+        self._ids: dict[str, str] = {}
         self.rest_by_client = cache(self._rest_by_client)
         self.rest_by_resource = cache(self._rest_by_resource)
         self.xdsctl_by_client = cache(self._xdsctl_by_client)
@@ -77,19 +78,18 @@ class Doors:
         self.page_of_resource = cache(self._page_of_resource)
         self.csds = cache(self._csds)
 
-    def ids(self) -> dict[str, str]:
-        """The id of each client, by node id."""
-        rows = self._parley.call("GET", "/clients?limit=200").body["results"]
-        return {row["node_id"]: row["id"] for row in rows}
-
-    def now(self, client: str) -> dict[tuple[str, str], Row]:
-        """What REST says of a client at this moment, by type and name; nothing of a client that it does not know."""
-        known = self.ids().get(client)
-        rows = self._parley.call("GET", f"/clients/{known}/resources?limit=500").body["results"] if known else ()
-        return {(row["type"], row["name"]): _row(row) for row in rows}
+    def id_of(self, client: str) -> str:
+        """The id of a client; empty while it is not known."""
+        if client not in self._ids:
+            rows = self._parley.call("GET", "/clients?limit=200").body["results"]
+            self._ids = {row["node_id"]: row["id"] for row in rows}
+        return self._ids.get(client, "")
 
     def _rest_by_client(self, client: str) -> dict[tuple[str, str], Row]:
-        return self.now(client)
+        """What REST says of a client, by type and name; nothing of a client that it does not know."""
+        known = self.id_of(client)
+        rows = self._parley.call("GET", f"/clients/{known}/resources?limit=500").body["results"] if known else ()
+        return {(row["type"], row["name"]): _row(row) for row in rows}
 
     def _rest_by_resource(self, environment: str, word: str, name: str) -> dict[str, Row]:
         path = f"/environments/{environment}/resources/{word}/{quote(name, safe='')}/clients?limit=500"
@@ -105,7 +105,7 @@ class Doors:
 
     def _page_of_client(self, client: str) -> dict[tuple[str, str], Shown]:
         shown = {}
-        for row in self._rows(f"/clients/{self.ids()[client]}/resources"):
+        for row in self._rows(f"/clients/{self.id_of(client)}/resources"):
             word, name = re.findall(r'<span class="quiet">(\w+)</span> <a [^>]*>(.*?)</a>', row)[0]
             shown[word, name] = _shown(row)
         return shown
