@@ -292,7 +292,6 @@ class FullState(SubStream):
     def _rejected(
         self, entry: Entry, nack: Nack, changed: tuple[NamedContent, ...], turned: tuple[NamedContent, ...]
     ) -> tuple[NamedContent, ...]:
-        acknowledged = self._acknowledged_body.named
         named = named_by(self.kind, entry, changed, nack)
         suspects = named or (() if turned else self._unproven(changed) or changed)
         self._look_closer(entry, suspects, guessed=bool(suspects) and not named and len(changed) > 1)
@@ -309,18 +308,23 @@ class FullState(SubStream):
             self._memory.each([member.name for member in changed], Event.IN_COMPANY)
         elif changed:
             # Otherwise what it refuses are our errors, or nothing new: said again, that would be refused again (F8).
-            suspected = {member.name for member in suspects}
-            innocent = [member.name for member in changed if member.name not in suspected]
-            gone = acknowledged.keys() - entry.body.named.keys()
-            self._told = self._acknowledged_body
-            self._told_view = ABSENT
-            had = any(member.name in acknowledged for member in suspects)
-            # The innocent of the response may not have been applied; after a decode failure nothing is (law 1).
-            self._due = StateDue.MEND if innocent or gone else StateDue.NOTHING
-            if self.heals and had and not self._resends.awaited:
-                self._due = StateDue.HEAL
-            self._memory.each(innocent, Event.IN_COMPANY)
+            self._go_back(entry, changed, suspects)
         return suspects
+
+    def _go_back(self, entry: Entry, changed: tuple[NamedContent, ...], suspects: tuple[NamedContent, ...]) -> None:
+        """The client refused the last state: it counts as told what it acknowledged before, and may be due more."""
+        acknowledged = self._acknowledged_body.named
+        suspected = {member.name for member in suspects}
+        innocent = [member.name for member in changed if member.name not in suspected]
+        gone = acknowledged.keys() - entry.body.named.keys()
+        self._told = self._acknowledged_body
+        self._told_view = ABSENT
+        had = any(member.name in acknowledged for member in suspects)
+        # The innocent of the response may not have been applied; after a decode failure nothing is (law 1).
+        self._due = StateDue.MEND if innocent or gone else StateDue.NOTHING
+        if self.heals and had and not self._resends.awaited:
+            self._due = StateDue.HEAL
+        self._memory.each(innocent, Event.IN_COMPANY)
 
     def _had(self, entry: Entry, name: str) -> Told:  # noqa: ARG002  a response is the whole state
         return _content(self._acknowledged_body.named.get(name))
