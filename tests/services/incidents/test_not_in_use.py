@@ -1,8 +1,6 @@
 """Who acknowledged a change and does not use it yet: by what they did not ask for (truth.md H5)."""
 
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -11,40 +9,17 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.builder.selectors import change_progress
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.in_use import NotInUse
-from controlplane.clients.models import HoldingMove, Subscription
 from controlplane.database.aliases import READER
 from controlplane.incidents.settling import Answer, change_clients, change_not_in_use
-from controlplane.snapshots.models import SnapshotRow
 from tests.services.incidents.fleet import Fleet, held, publish
+from tests.services.incidents.unused import a_while_later, asks, pay
 from tests.support.facts import subscribed
-from tests.support.manifests import Tree, cluster, endpoints
-from xdscore.resource_types import ENDPOINT
+from tests.support.manifests import cluster, endpoints
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
     pytest.mark.usefixtures("database"),
 ]
-
-
-def pay(**more: object) -> Tree:
-    """A cluster whose endpoints are called `pay-hosts`."""
-    eds = {"eds_config": {"ads": {}, "resource_api_version": "V3"}, "service_name": "pay-hosts"}
-    return cluster("pay", type="EDS", eds_cluster_config=eds, **more)
-
-
-def a_while_later(seconds: float = 31) -> None:
-    """As if everything so far had happened so long ago."""
-    before = timedelta(seconds=seconds)
-    for each in (*Subscription.objects.exclude(held_at=None), *HoldingMove.objects.all(), *SnapshotRow.objects.all()):
-        column = "held_at" if isinstance(each, Subscription) else "at"
-        type(each).objects.filter(pk=each.pk).update(**{column: getattr(each, column) - before})
-
-
-def asks(fleet: Fleet, *names: str, who: slice = slice(None), **more: Any) -> None:
-    """Some ask for endpoints."""
-    for each in fleet.streams[who]:
-        fleet.buffer.learnt(each, subscribed(*names, kind=ENDPOINT, **more))
-    fleet.write()
 
 
 def unused(change: str) -> NotInUse:
