@@ -7,6 +7,7 @@ from typing import Final
 
 from xdsctl.exits import Exit, JsonObject, Outcome, UsageError
 from xdsctl.session import Session
+from xdsctl.spread import spread_lines, with_spread
 
 _LONGEST_WAIT_S: Final = 20
 _INCIDENT_S: Final = 3.0  # NACKs are digested every second
@@ -52,9 +53,9 @@ def seconds_of(text: str, option: str) -> float:
     return int(match[1]) * _UNITS[match[2] or "s"]
 
 
-def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
+def follow(session: Session, change_id: str, tolerance: Tolerance, *, spread: bool = False) -> Outcome:
     """Wait until a change has rolled out or failed, print it, and return the command's outcome. After a failure that is
-    the sentence of the change's incident.
+    the sentence of the change's incident. `spread`: how it spread is printed, too.
     """
     printer = session.printer
     deadline = time.monotonic() + tolerance.seconds
@@ -66,7 +67,8 @@ def follow(session: Session, change_id: str, tolerance: Tolerance) -> Outcome:
             wait_s = max(1, min(_LONGEST_WAIT_S, int(left)))
             change = _read(session, change_id, **{"wait": f"{wait_s}s", "for": wanted})
         change = _told(session, change)
-    printer.document(change, lambda: summary(change), name=change["id"])
+    shown = with_spread(session, change) if spread else change
+    printer.document(shown, lambda: summary(shown), name=change["id"])
     return _outcome(change, tolerance)
 
 
@@ -97,17 +99,22 @@ def held_back(change: JsonObject) -> list[JsonObject]:
 def summary(change: JsonObject) -> str:
     """A change as lines of text for people."""
     counts = change["counts"]
+    # A server of the version before says nothing of what is not in use.
+    unused = counts.get("not_in_use", 0)
     lines = [
         f"change   {change['id']}",
         f"state    {change['state']}" + (f", epoch {change['epoch']}" if change["epoch"] else ""),
         *([f"status   {change['status'].replace('_', ' ')}"] if _troubled(change) else ()),
         f"author   {change['author']}" + (f": {change['message']}" if change["message"] else ""),
-        f"clients  {counts['clients']}: {counts['acked']} acked, {counts['nacked']} nacked, {counts['silent']} silent",
+        f"clients  {counts['clients']}: {counts['acked']} acked, {counts['nacked']} nacked, {counts['silent']} silent"
+        + (f", {unused} hold it and do not use all of it yet" if unused else ""),
     ]
+    lines += [f"not in use {each['message']}" for each in change.get("not_in_use", ())]
     lines += [f"unserved ADS {each['replica']}: {each['reason']}" for each in change.get("unserved", ())]
     lines += [f"held back {each['type']}/{each['name']}: {each['reason']}" for each in held_back(change)]
     lines += [f"lost     {line}" for line in loss_lines(change.get("loss"))]
     lines += [f"incident {each['id']} {incident_sentence(each)}" for each in change["incidents"]]
+    lines += spread_lines(change["convergence"]) if "convergence" in change else []
     return "\n".join(lines)
 
 

@@ -15,6 +15,8 @@ _MAX_READ: Final = 2_000  # of one level of a tree, before those of other resour
 _CHUNK: Final = 1_000  # as many names as one statement asks about
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
+Content = tuple[str, str, str]
+"""The word of a type, a resource's name, and the version of its content on the wire."""
 _IN_A_LIST: Final = re.compile(r"^/resources/\d+(?=/)")
 
 
@@ -115,22 +117,28 @@ def links_from(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, S
     return _grouped(((row[0], row[1]), link) for row, link in zip(found, links, strict=True))
 
 
-def references_of(*, environment_key: str, revisions: Mapping[Key, int]) -> Mapping[Key, Sequence[Key]]:
-    """What these revisions, given as the revision's number by type and name, refer to: (type, name) by the resource
-    that refers. One query.
+def references_of(
+    *, environment_key: str, contents: Collection[Content], types: Collection[str]
+) -> Mapping[Content, frozenset[Key]]:
+    """The names of these types to which each of these contents, (type, name, version), refers; contents that refer to
+    none, or that no revision has, are left out. A query for each thousand.
     """
-    rows = Reference.objects.filter(
-        revision__resource__environment__key=environment_key,
-        revision__resource__type__in={word for word, _ in revisions},
-        revision__resource__name__in={name for _, name in revisions},
-        revision__number__in=set(revisions.values()),
-    )
-    columns = ("revision__resource__type", "revision__resource__name", "revision__number", "to_type", "to_name")
-    found: dict[Key, list[Key]] = {}
-    for word, name, number, to_word, to_name in rows.order_by("to_type", "to_name").values_list(*columns):
-        if revisions.get((word, name)) == number:
-            found.setdefault((word, name), []).append((to_word, to_name))
-    return found
+    found: dict[Content, set[Key]] = {}
+    ordered = sorted(set(contents))
+    for start in range(0, len(ordered), _CHUNK):
+        some = set(ordered[start : start + _CHUNK])
+        rows = Reference.objects.filter(
+            revision__resource__environment__key=environment_key,
+            revision__resource__type__in={word for word, _, _ in some},
+            revision__resource__name__in=[name for _, name, _ in some],
+            revision__version__in={version for _, _, version in some},
+            to_type__in=types,
+        )
+        columns = ("revision__resource__type", "revision__resource__name", "revision__version", "to_type", "to_name")
+        for word, name, version, to_type, to_name in rows.values_list(*columns):
+            if (word, name, version) in some:
+                found.setdefault((word, name, version), set()).add((to_type, to_name))
+    return {content: frozenset(keys) for content, keys in found.items()}
 
 
 def links_to(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Sequence[LinkedName]]:

@@ -1,9 +1,11 @@
 """What connected clients ask for, as values: for whoever judges what a change would mean to a fleet. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xdscore.environment_choice import ClientFacts
+from xdscore.names import XDSTP, canonical
+from xdscore.xdstp import glob_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +29,16 @@ class FleetAsks:
     clients: Mapping[str, ClientFacts]
     asks: tuple[Asks, ...]
     names: Mapping[str, tuple[str, ...]]
+
+
+def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]) -> frozenset[str]:
+    """The names among `wanted`, which are canonical, that a subscription asks for: by name (`asked`), by wildcard, or
+    by a collection with a star (protocol.md H3).
+    """
+    names = set(map(canonical, asked))
+    globs = [glob for name in names if (glob := glob_of(name)) is not None]
+    return frozenset(
+        name
+        for name in wanted
+        if (wildcard and not name.startswith(XDSTP)) or name in names or any(glob.contains(name) for glob in globs)
+    )

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from controlplane.catalog.selectors import revisions_of
+from controlplane.clients.clock import database_now
 from controlplane.clients.facts import unpack_names
 from controlplane.clients.holding_history import History, Standing
 from controlplane.clients.holding_sets import StoredSets
@@ -27,8 +28,10 @@ from controlplane.clients.holding_words import (
     went_away,
     worst,
 )
+from controlplane.clients.in_use import ANSWER_WITHIN, USERS, Key, unused_sentence
 from controlplane.clients.models import Client, Nack, NameSet, Stream, Subscription
 from controlplane.clients.selectors import nacks_get, name_shown
+from controlplane.clients.uses import Taking, unfollowed
 from controlplane.common.errors import NotFound
 from xdscore.holdings import Holding, HoldingState
 
@@ -40,8 +43,6 @@ Counts = Mapping[HoldingState, Mapping[str, int]]
 """How many clients are in each state, by what they have in it: a revision such as `r12`, `other` for content of no
 revision known here, the code of an error, or `none`.
 """
-Key = tuple[str, str]
-"""A type's word and a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class HeldResource:
     `code`: of the error that it was told. `message`: the error word for word, the client's own words where it refused,
         else a sentence where there is something to say.
     `since`: since when, at the latest, it is so. `stream`: the id of the stream that counts.
+    `missing`: what it needs, (type, name), to use what it acknowledged, and did not ask for in time (truth.md H5).
     """
 
     client: str
@@ -68,6 +70,7 @@ class HeldResource:
     message: str
     since: datetime | None
     stream: str
+    missing: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +311,7 @@ def _rows(
     numbers = revisions_of(environment_key=environment_key, contents=contents)
     refused = _refusals(page, at)
     since = _since(page, history) if at is None and gone_at is None else {}
+    unused = unfollowed(environment_key=environment_key, taken=_taken(page, since))
     rows = []
     for key, found in page:
         standing, holding = found.standing, found.holding
@@ -317,6 +321,9 @@ def _rows(
             message = went_away(gone_at, holding, acked_revision)
         elif holding.state is HoldingState.NACKED:
             message = refused.get((standing.client, *key, holding.version), message)
+        missing = unused.get((standing.client, (*key, holding.version)), ())
+        if missing:
+            message = unused_sentence(missing)
         rows.append(
             HeldResource(
                 client=standing.client,
@@ -332,9 +339,22 @@ def _rows(
                 message=" ".join(filter(None, (message, on_streams(holding, found.all)))),
                 since=gone_at or since.get((standing.stream, *key)),
                 stream=standing.stream,
+                missing=missing,
             )
         )
     return tuple(rows)
+
+
+def _taken(page: Iterable[tuple[Key, _Found]], since: Mapping[tuple[str, str, str], datetime]) -> list[Taking]:
+    """What of the page clients acknowledged so long ago that they should use it by now."""
+    found = [
+        (since[standing.stream, *key], (standing.client, (*key, each.holding.version)))
+        for key, each in page
+        for standing in [each.standing]
+        if key[0] in USERS and each.holding.state is HoldingState.ACKED and (standing.stream, *key) in since
+    ]
+    before = database_now() - ANSWER_WITHIN if found else None
+    return [taking for at, taking in found if before is not None and at <= before]
 
 
 def _since(page: Iterable[tuple[Key, _Found]], history: History) -> Mapping[tuple[str, str, str], datetime]:

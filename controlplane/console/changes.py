@@ -27,6 +27,7 @@ from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.undoing import Way
 from controlplane.clients.browsing import Standing, standing_counts
+from controlplane.clients.in_use import NotInUse, Unused
 from controlplane.common.errors import Conflict, ControlPlaneError, NotFound
 from controlplane.console.charts import convergence_chart
 from controlplane.console.live import shared
@@ -38,7 +39,7 @@ from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
-from controlplane.incidents.settling import Delivery, change_convergence, change_delivery
+from controlplane.incidents.settling import Delivery, change_convergence, change_delivery, change_not_in_use
 from controlplane.incidents.values import IncidentCause
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of, statuses_named
@@ -51,6 +52,7 @@ _MAX_DIFFS: Final = 50
 _MAX_FINDINGS: Final = 200
 _MAX_UNDONE: Final = 20
 _MAX_STEPS: Final = 100
+_MAX_UNUSED: Final = 5
 # Rules and groups, and the default effect.
 _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 
@@ -92,11 +94,15 @@ class Held:
 class Became:
     """How far a change has come, for its page and for the part of the page that is refreshed.
 
+    `not_in_use`: who acknowledged it and does not use it yet; `unused`: the resources by which most do not, each with
+        the URL of the clients that ask for it.
     `undone_by`: the rollback or undo that took it back; None while it is in force.
     """
 
     progress: ChangeProgress
     delivery: Delivery
+    not_in_use: NotInUse
+    unused: tuple[tuple[Unused, str], ...]
     state: Progress
     status: Outcome | Progress
     held: tuple[Held, ...]
@@ -113,6 +119,11 @@ class Became:
         answered or been silent for too long.
         """
         return self.progress.state.final and (self.progress.state is not ChangeState.PUBLISHED or self.delivery.settled)
+
+    @property
+    def refreshes(self) -> bool:
+        """Whether the page goes on asking: until it is decided, and known who does not use what it took."""
+        return not self.decided or self.not_in_use.waits
 
     @property
     def open_answers(self) -> int:
@@ -354,7 +365,11 @@ def _became(change: Change, progress: ChangeProgress) -> Became:
     names = {(key, (each.type, each.name)): each for each in progress.held}
     words = statuses_named(names=names.keys()) if names else {}
     held = tuple(Held(each, look_of_resource(words[name])) for name, each in names.items() if name in words)
-    return Became(progress, delivery, state, statuses[public_id], held, undone.get(change.generation))
+    found = change_not_in_use(change=change, progress=progress)
+    unused = tuple(
+        (each, f"{resource_url(key, each.type, each.name)}&tab=clients") for each in found.resources[:_MAX_UNUSED]
+    )
+    return Became(progress, delivery, found, unused, state, statuses[public_id], held, undone.get(change.generation))
 
 
 def _live(change: Change) -> _Live:

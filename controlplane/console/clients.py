@@ -67,6 +67,7 @@ _ANSWERED: Final = {
     Answer.ACKED: "acknowledged",
     Answer.NACKED: "refused",
     Answer.SILENT: "have said nothing for 30 s to",
+    Answer.NOT_IN_USE: "acknowledged and do not use all of",
 }
 _FAMILIES: Final = {each.value: each for each in ClientFamily}
 

@@ -10,7 +10,9 @@ from django.utils.http import urlencode
 from controlplane.clients.holder_facts import HolderFacts, holder_facts
 from controlplane.clients.holding_words import WORST_FIRST
 from controlplane.clients.holdings import Counts, resource_holders
-from controlplane.console.holding_lines import HoldingLine, diff_url, lines_of, published_revisions
+from controlplane.clients.in_use import Unused
+from controlplane.clients.uses import not_in_use
+from controlplane.console.holding_lines import HoldingLine, diff_url, lines_of, published_versions, revisions_served
 from controlplane.console.paging import SIZE
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of
@@ -66,6 +68,7 @@ class Holders:
 
     `asking`: how many connected clients ask for it; `running`: how many of them acknowledged the published revision,
         `published`, which is None where nothing is served.
+    `unused`: of those that acknowledged the published revision, how many do not use it yet; None where all do.
     `next`: the cursor of the page after this one, empty on the last; `later`: this is not the first page.
     """
 
@@ -73,6 +76,7 @@ class Holders:
     asking: int
     running: int
     published: int | None
+    unused: Unused | None
     lines: tuple[HolderLine, ...]
     next: str
     later: bool
@@ -93,7 +97,9 @@ def holders_shown(request: HttpRequest, environment_key: str, kind: ResourceType
         after=after,
         limit=SIZE,
     )
-    published = published_revisions(environment_key, {(kind.word, name)}).get((kind.word, name))
+    served = published_versions(environment_key, {(kind.word, name)})
+    published = revisions_served(environment_key, served).get((kind.word, name))
+    found = not_in_use(environment_key=environment_key, versions=served)
     facts = holder_facts(word=kind.word, streams={row.stream for row in page.rows})
     lines = lines_of(environment_key, page.rows)
     return Holders(
@@ -101,6 +107,7 @@ def holders_shown(request: HttpRequest, environment_key: str, kind: ResourceType
         asking=sum(sum(each.values()) for each in counts.values()),
         running=counts.get(HoldingState.ACKED, {}).get(f"r{published}", 0),
         published=published,
+        unused=next(iter(found.resources), None),
         lines=tuple(HolderLine(each, facts.get(each.row.stream)) for each in lines),
         next=page.after,
         later=bool(after),

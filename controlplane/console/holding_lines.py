@@ -74,6 +74,22 @@ def published_revisions(environment_key: str, keys: Collection[Key]) -> Mapping[
     """The number of the revision that is served of each of these names; names of which nothing is served are left
     out.
     """
+    return revisions_served(environment_key, published_versions(environment_key, keys))
+
+
+def revisions_served(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, int]:
+    """The number of the revision that has each of these contents, given with the version on the wire by (type, name);
+    contents that no revision has are left out.
+    """
+    numbers = revisions_of(environment_key=environment_key, contents={_content(*each) for each in versions.items()})
+    found = {key: numbers.get(_content(key, version)) for key, version in versions.items()}
+    return {key: number for key, number in found.items() if number is not None}
+
+
+def published_versions(environment_key: str, keys: Collection[Key]) -> Mapping[Key, str]:
+    """The version on the wire of what is served of each of these names; names of which nothing is served are left
+    out.
+    """
     called = {key: (key[0], canonical(key[1])) for key in keys}
     snapshot = snapshot_of_names(environment_key=environment_key, keys=set(called.values()))
     if snapshot is None:
@@ -82,9 +98,12 @@ def published_revisions(environment_key: str, keys: Collection[Key]) -> Mapping[
     for key, (word, name) in called.items():
         entry = snapshot.type_state(by_word[word]).served.get(name)
         if entry is not None:
-            versions[key] = (word, name, entry.content.version)
-    numbers = revisions_of(environment_key=environment_key, contents=versions.values())
-    return {key: numbers[content] for key, content in versions.items() if content in numbers}
+            versions[key] = entry.content.version
+    return versions
+
+
+def _content(key: Key, version: str) -> tuple[str, str, str]:
+    return key[0], canonical(key[1]), version
 
 
 def diff_url(environment_key: str, key: Key, before: int, after: int) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.selectors import blobs_read, resource_names, written_at
+from controlplane.clients.asks import names_covered
 from controlplane.clients.clock import database_now
 from controlplane.clients.comparing import Belief, Believed
 from controlplane.clients.facts import SubscriptionState
@@ -24,7 +25,6 @@ from controlplane.clients.selectors import (
 )
 from controlplane.common.remembered import Remembered
 from controlplane.explain.selectors import refusal_of
-from controlplane.explain.values import names_covered
 from controlplane.snapshots.selectors import snapshot_of_names
 from xdscore.access import Audience
 from xdscore.decision import Decision, Denied, Missing, Serve, decide

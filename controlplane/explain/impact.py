@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from controlplane.clients.asks import Asks, FleetAsks
-from controlplane.explain.values import names_covered
+from controlplane.clients.asks import Asks, FleetAsks, names_covered
 from xdscore.access import AccessTable, Audience, Effect
 from xdscore.client_groups import ClientGroup
 from xdscore.environment_choice import ClientFacts

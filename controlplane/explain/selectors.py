@@ -17,6 +17,7 @@ from controlplane.catalog.selectors import (
     revision_origin,
 )
 from controlplane.clients.holdings import client_holding, client_said
+from controlplane.clients.in_use import unused_sentence
 from controlplane.clients.selectors import (
     ClientSummary,
     NackView,
@@ -31,7 +32,6 @@ from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
-from controlplane.explain.uses import with_uses
 from controlplane.explain.values import Asked, ClientSide, Held, Ladder, NameFacts, Origin, Question, Refusal, Reply
 from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import blame
@@ -221,19 +221,16 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
         asked=asked,
         near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
         refusal=refusal_of(kind.word, name, decided.decision, nacks),
-        held=_held(client, kind, name, subscriptions) if any(each.covers(name) for each in asked) else None,
+        held=_held(client, kind, name) if any(each.covers(name) for each in asked) else None,
     )
 
 
-def _held(
-    client: ClientSummary, kind: ResourceType, name: str, subscriptions: Collection[SubscriptionView]
-) -> Held | None:
+def _held(client: ClientSummary, kind: ResourceType, name: str) -> Held | None:
     """What the client has of a name; None where its streams did not say yet."""
     found = client_holding(public_id=client.id, word=kind.word, name=name)
     if found is None:
         said = client_said(public_id=client.id, word=kind.word)
         return Held(HoldingState.REQUESTED, others=True) if said else None
-    (row,) = with_uses(client=client, rows=[found], subscriptions=subscriptions)
     return Held(
         found.state,
         found.version,
@@ -243,7 +240,7 @@ def _held(
         found.message,
         found.since,
         found.code,
-        unused=row.message if row is not found else "",
+        unused=unused_sentence(found.missing) if found.missing else "",
     )
 
 

@@ -1,18 +1,17 @@
 """What an explanation is made of: the question, the facts, and the answer with its rungs. Pure."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from controlplane.clients.asks import names_covered
 from controlplane.explain.answers import Answer
 from xdscore.access import Effect
 from xdscore.after_nack import NowRuns
 from xdscore.decision import Decision
 from xdscore.holdings import HoldingState
-from xdscore.names import XDSTP, canonical
+from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
-from xdscore.xdstp import glob_of
 
 
 class Has(StrEnum):
@@ -118,19 +117,6 @@ class Asked:
     def covers(self, name: str) -> bool:
         """Whether the subscription asks for this name, be it by name, by wildcard or by a collection."""
         return bool(names_covered(self.names, wildcard=self.wildcard, wanted=(canonical(name),)))
-
-
-def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]) -> frozenset[str]:
-    """The names among `wanted`, which are canonical, that a subscription asks for: by name (`asked`), by wildcard, or
-    by a collection with a star (protocol.md H3).
-    """
-    names = set(map(canonical, asked))
-    globs = [glob for name in names if (glob := glob_of(name)) is not None]
-    return frozenset(
-        name
-        for name in wanted
-        if (wildcard and not name.startswith(XDSTP)) or name in names or any(glob.contains(name) for glob in globs)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from controlplane.catalog.links import Key
 from controlplane.catalog.models import Resource
+from controlplane.clients.asks import names_covered
 from controlplane.clients.selectors import ClientSummary, client_subscriptions
-from controlplane.explain.values import names_covered
 from controlplane.graph.model import Sight
 from controlplane.snapshots.selectors import snapshot_of_names
 from xdscore.access import Audience

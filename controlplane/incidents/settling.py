@@ -19,8 +19,10 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import change_get, versions_after
 from controlplane.clients.clock import database_now
 from controlplane.clients.delivery import EXPECTED_FOR, Reaction, Written, reactions
+from controlplane.clients.in_use import NotInUse
 from controlplane.clients.serving import Behind, replicas_behind
 from controlplane.clients.spreading import spread
+from controlplane.clients.uses import not_in_use
 from controlplane.history.convergence import Convergence
 from controlplane.incidents.models import IncidentClient
 from controlplane.incidents.values import IncidentCause
@@ -60,19 +62,24 @@ def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
 
 
 class Answer(StrEnum):
-    """What a client answered to a change. `SENT` stands for all clients that were sent it, whatever they answered."""
+    """What a client answered to a change. `SENT` stands for all clients that were sent it, whatever they answered,
+    `NOT_IN_USE` for those that acknowledged it and do not use it yet (truth.md H5).
+    """
 
     SENT = "sent"
     ACKED = "acked"
     NACKED = "nacked"
     SILENT = "silent"
+    NOT_IN_USE = "not_in_use"
 
 
 _COUNTED = {Answer.ACKED: Reaction.ACKED, Answer.NACKED: Reaction.NACKED, Answer.SILENT: Reaction.SILENT}
 
 
 def change_clients(*, change: Change, progress: ChangeProgress, answer: Answer) -> frozenset[str]:
-    """The ids of the clients that `change_delivery` counts under `answer`."""
+    """The ids of the clients that `change_delivery`, or `change_not_in_use`, counts under `answer`."""
+    if answer is Answer.NOT_IN_USE:
+        return change_not_in_use(change=change, progress=progress).clients
     row = _snapshot_of(change, progress)
     if row is None:
         return frozenset()
@@ -80,6 +87,15 @@ def change_clients(*, change: Change, progress: ChangeProgress, answer: Answer) 
     if answer is Answer.SENT:
         return frozenset(client for client, reaction in found.items() if reaction is not Reaction.EXPECTED)
     return frozenset(client for client, reaction in found.items() if reaction is _COUNTED[answer])
+
+
+def change_not_in_use(*, change: Change, progress: ChangeProgress) -> NotInUse:
+    """Which clients have what the change wrote, for 30 s at least, and did not ask for what it needs (truth.md H5)."""
+    row = _snapshot_of(change, progress)
+    if row is None:
+        return NotInUse()
+    versions = {(word, name): version for word, name, _, version in _revisions(change)}
+    return not_in_use(environment_key=change.environment.key, versions=versions, since=row.at)
 
 
 def change_convergence(*, change: Change, progress: ChangeProgress) -> Convergence | None:

@@ -383,9 +383,9 @@ def test_explain__acknowledged_half_a_minute_ago_and_not_in_use__yes_and_says_wh
 
     document = asked(api)
 
-    assert "does not use it" not in rung(at_once, 8)
+    assert "not in use" not in rung(at_once, 8)
     assert document["answer"] == "yes"
-    assert rung(document, 8) == "It has it and does not use it yet: it has not asked for endpoint 'pay-hosts'."
+    assert rung(document, 8) == "Held, not in use yet: it has not asked for endpoint 'pay-hosts'."
 
 
 @pytest.mark.parametrize(

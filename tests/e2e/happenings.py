@@ -191,6 +191,10 @@ def _happen(parley: Parley, planes: DataPlanes) -> dict[str, On]:
         old.ask(CLUSTER, "denied", "servd", "served", "deleted")
         leaver = planes.start(f"gone-{end}", CLUSTER, variant=variant)
         leaver.ask(CLUSTER, "served")
+        idle = planes.start(f"idle-{end}", CLUSTER, LISTENER, variant=variant)
+        idle.ask(CLUSTER, "pay")
+        idle.ask(LISTENER, "api")
+        clients[f"idle-{end}"] = idle
         gone[f"gone-{end}"] = decided(leaver)
         leaver.leave()
         clients |= {f"edge-{end}": edge, f"refuser-{end}": refuser, f"turner-{end}": turner, f"twin-{end}": other}

@@ -158,3 +158,22 @@ SITUATIONS: Final = (
     replace(refuses("grpc", "turns", 2, 1, GRPC_SAYS), wire="acked"),
     has("grpc", "endpoint", "turns"),
 )  # fmt: skip
+
+
+# Held, not in use yet (truth.md H5): it takes 30 s until these are so, and they stand apart for that.
+
+
+def idle(client: str, word: str, name: str, lacks: str) -> Situation:
+    """A client that acknowledged what it is to have and did not ask for what that needs."""
+    says = f"Held, not in use yet: it has not asked for {lacks}."
+    return replace(has(client, word, name), words=says)
+
+
+NOT_IN_USE: Final = (
+    *both(
+        idle("idle", "cluster", "pay", "endpoint 'pay'"),
+        idle("idle", "listener", "api", "route 'r'"),
+        # Envoy acknowledges a listener for gRPC and leaves it alone.
+        idle("envoy", "listener", "odd-api", "route 'odd-route'"),
+    ),
+)

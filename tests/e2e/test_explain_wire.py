@@ -9,9 +9,20 @@ from typing import Any
 import pytest
 
 from tests.e2e.happenings import World, happened, refusing_slow_ones
-from tests.e2e.situations import ACKED, ERROR_SENT, NACKED, SAYS, SENT, SILENT, SITUATIONS, UNKNOWN, Situation
+from tests.e2e.situations import (
+    ACKED,
+    ERROR_SENT,
+    NACKED,
+    NOT_IN_USE,
+    SAYS,
+    SENT,
+    SILENT,
+    SITUATIONS,
+    UNKNOWN,
+    Situation,
+)
 from tests.support.data_planes import Held
-from tests.support.doors import Row, Status
+from tests.support.doors import Doors, Row, Status
 from tests.support.manifests import cluster
 from tests.support.waiting import eventually
 from tests.support.xdsctl import DONE, NO, UNDECIDED
@@ -147,3 +158,66 @@ def test_explain__what_cannot_be_decided__is_so_on_the_wire(world: World) -> Non
     """Two clients that nothing told apart but metadata, which nobody keeps, are told different things."""
     assert world.wire["edge-sotw"]["cluster", "for-some"].state == "acked"
     assert world.wire["canary-sotw"]["cluster", "for-some"].state == "received_error"
+
+
+# Held, not in use yet (truth.md H5).
+
+
+@pytest.fixture(scope="module")
+def later(world: World) -> Doors:
+    """The doors, half a minute after everybody acknowledged what it holds."""
+
+    def said() -> bool:
+        rows = {client: world.doors.now(client) for client in {each.client for each in NOT_IN_USE}}
+        return all((rows[each.client][each.type, each.name].message or "") == each.words for each in NOT_IN_USE)
+
+    eventually(said, within_s=45, every_s=1)
+    return Doors(world.parley, world.console, world.xdsctl)
+
+
+@pytest.mark.parametrize("case", NOT_IN_USE, ids=str)
+def test_doors__acknowledged_and_not_in_use__all_say_what_it_did_not_ask_for(
+    world: World, later: Doors, case: Situation
+) -> None:
+    key = (case.type, case.name)
+    row = Row(ACKED, case.revision, case.runs, None, case.words)
+    query = f"type={case.type}&name={case.name}&client={case.client}"
+
+    said = world.parley.call("GET", f"/explain?environment=default&{query}").body
+    typed = world.xdsctl("explain", case.client, case.type, case.name)
+
+    assert world.wire[case.client].get(key, Held("", "")).state == ("acked" if case.client.startswith("idle") else "")
+    assert later.rest_by_client(case.client)[key] == row
+    assert later.rest_by_resource("default", *key)[case.client] == row
+    assert later.xdsctl_by_client("default", case.client)[key] == row
+    assert later.xdsctl_by_resource("default", *key)[case.client] == row
+    assert later.page_of_client(case.client)[key].says(row)
+    assert later.page_of_resource("default", *key)[case.client].says(row)
+    assert later.csds()[case.client, *key] == ("SYNCED", "")
+    assert (said["answer"], said["rungs"][-1]["text"]) == ("yes", case.words)
+    assert (typed.status, case.words in typed.out) == (DONE, True)
+
+
+def test_change__acknowledged_and_not_in_use_by_some__all_doors_count_the_same_clients(
+    world: World, later: Doors
+) -> None:
+    revisions = world.parley.call("GET", "/environments/default/resources/listener/odd-api/revisions").body["results"]
+    change = revisions[0]["change"]
+
+    found = world.parley.call("GET", f"/changes/{change}").body
+    status = world.xdsctl("rollout", "status", change, "--spread").out
+    page = html.unescape(world.console.open(f"/changes/{change}").decode())
+
+    said = [
+        f"{len(clients)} clients took {word} '{name}' and did not ask for {lacks}."
+        for word, name, lacks in (
+            ("cluster", "pay", "endpoint 'pay'"),
+            ("listener", "api", "route 'r'"),
+            ("listener", "odd-api", "route 'odd-route'"),
+        )
+        for clients in [[row for row in later.rest_by_resource("default", word, name).values() if row.message]]
+    ]
+    assert [each["message"] for each in found["not_in_use"] if each["message"] in said] == said
+    assert found["counts"]["not_in_use"] == 4
+    assert [each for each in said if f"not in use {each}" not in status or each not in page] == []
+    assert "spread   " in status

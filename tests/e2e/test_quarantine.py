@@ -76,7 +76,7 @@ def test_fleet__refuses_one_of_fifty_clusters__is_given_the_last_good_one_and_he
 
         settled = parley.call("GET", f"/changes/{change['id']}?wait=20s&for=settled").body
         assert settled["state"] == "settled"
-        assert settled["counts"] == {"clients": 2, "acked": 0, "nacked": 2, "silent": 0}
+        assert settled["counts"] == {"clients": 2, "acked": 0, "nacked": 2, "silent": 0, "not_in_use": 0}
 
         # The others stay updatable, and who starts now comes up clean with the last good one.
         parley.apply_and_publish(*(static(name, connect_timeout="7s") for name in others))

@@ -135,7 +135,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     },
     "rollout history": {DONE: "", NO: "-e nowhere"},
     "rollout status": {
-        DONE: "{change}",
+        DONE: "{change} --spread",
         NO: "00000000-0000-0000-0000-000000000000",
         UNDECIDED: "{unanswered} --wait --timeout 0ms",
     },

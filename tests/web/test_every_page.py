@@ -69,7 +69,7 @@ def test_chosen_pages__full_of_hostile_content__are_accessible_and_run_nothing(
 ) -> None:
     write_canaries()
     asked = f"type=cluster&name={quote(NAME, safe='')}"
-    chosen = ["/", f"/x?e=default&t=cluster&n={quote(NAME, safe='')}&c={parts['client_id']}"]
+    chosen = ["/", "/e/default", f"/x?e=default&t=cluster&n={quote(NAME, safe='')}&c={parts['client_id']}"]
     chosen += [
         f"/e/default/{page}" for page in (f"resource/edit?{asked}", "resources", "access", "incidents?state=all")
     ]

@@ -9,6 +9,7 @@ from xdsctl.follow import Tolerance, follow, summary
 from xdsctl.losses import AcceptLoss, accepting
 from xdsctl.output import Column, ago
 from xdsctl.session import command, session_of
+from xdsctl.spread import with_spread
 
 ChangeId = Annotated[str, typer.Argument(metavar="CHANGE", help="The change's id, as apply prints it.")]
 
@@ -41,12 +42,17 @@ def status(
     wait: Annotated[bool, typer.Option("--wait", help="Until it is decided.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
     fail_on: Annotated[str, typer.Option(help="What makes it fail: nack, silent, silent>N%.")] = "nack",
+    spread: Annotated[bool, typer.Option("--spread", help="And how fast clients took it.")] = False,
 ) -> Outcome | None:
-    """Show how far a change has come: published, acknowledged, refused, by how many clients."""
+    """Show how far a change has come: published, acknowledged, refused, by how many clients, and what they hold and do
+    not use yet.
+    """
     session = session_of(ctx)
     if wait:
-        return follow(session, change, Tolerance.of(fail_on, timeout))
+        return follow(session, change, Tolerance.of(fail_on, timeout), spread=spread)
     found = session.api.get(f"/changes/{change}")
+    if spread:
+        found = with_spread(session, found)
     session.printer.document(found, lambda: summary(found), name=change)
     return None
 

@@ -80,6 +80,19 @@ class CountsOut(serializers.Serializer[Any]):
     acked = serializers.IntegerField()
     nacked = serializers.IntegerField()
     silent = serializers.IntegerField(help_text="Without an answer for 30 s.")
+    not_in_use = serializers.IntegerField(
+        help_text="Of those that acknowledged it: how many have had some of it for 30 s and did not ask for what that "
+        "needs, such as the route of a listener, so that they do not use it yet."
+    )
+
+
+class NotInUseOut(serializers.Serializer[Any]):
+    """A resource of the change that clients acknowledged and do not use yet."""
+
+    type = serializers.CharField()
+    name = serializers.CharField()
+    clients = serializers.IntegerField(help_text="How many clients.")
+    message = serializers.CharField(help_text="What they did not ask for, in a sentence.")
 
 
 class UnservedOut(serializers.Serializer[Any]):
@@ -116,6 +129,9 @@ class ChangeOut(serializers.Serializer[Any]):
     edits = EditOut(many=True, help_text="The first 1,000 by type and name.")
     edit_count = serializers.IntegerField()
     counts = CountsOut()
+    not_in_use = NotInUseOut(
+        many=True, help_text="What clients acknowledged and do not use yet; the first 100, by which most clients first."
+    )
     unserved = UnservedOut(many=True, help_text="While there are any, the change is not settled.")
     held_back = HeldBackOut(many=True, help_text="What it wrote that is not served as written.")
     held = HeldBackOut(many=True, help_text=HELD_HELP)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import Final
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -31,13 +32,14 @@ from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.common.errors import NotFound
 from controlplane.history.convergence import convergence
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
-from controlplane.incidents.settling import change_convergence, change_delivery
+from controlplane.incidents.settling import change_convergence, change_delivery, change_not_in_use
 from controlplane.status.selectors import change_statuses, progress_of
 from controlplane.undo.rights import undo_require
 from controlplane.undo.services import change_undo
 from xdscore.findings import Finding
 
 MAX_EDITS = 1_000  # listed with a change; more are counted
+_MAX_NOT_IN_USE: Final = 100
 
 
 class ChangeView(ApiView):
@@ -151,6 +153,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     """A change as a JSON object. `progress`: how far the builder and the clients have come with it."""
     edits, count = change_edits(change=change, limit=MAX_EDITS)
     delivery = change_delivery(change=change, progress=progress)
+    unused = change_not_in_use(change=change, progress=progress)
     public_id, key, state = str(change.public_id), change.environment.key, progress_of(progress, delivery)
     undone = undone_by(environment_key=key, changes=[change])
     back = undone.get(change.generation)
@@ -184,7 +187,12 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
             "acked": delivery.acked,
             "nacked": delivery.nacked,
             "silent": delivery.silent,
+            "not_in_use": len(unused.clients),
         },
+        "not_in_use": [
+            {"type": each.type, "name": each.name, "clients": each.clients, "message": each.sentence}
+            for each in unused.resources[:_MAX_NOT_IN_USE]
+        ],
         "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
         "held_back": held_back,
         "held": held_back,
