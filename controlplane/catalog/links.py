@@ -1,6 +1,5 @@
 """Which resources need each other: what a resource refers to, and what refers to it."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -15,7 +14,7 @@ _MAX_READ: Final = 2_000  # of one level of a tree, before those of other resour
 _CHUNK: Final = 1_000  # as many names as one statement asks about
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
-_IN_A_LIST: Final = re.compile(r"^/resources/\d+(?=/)")
+_IN_A_LIST: Final = "/resources/"  # begins a pointer into an apply of several
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,10 @@ def _within(pointer: str) -> str:
     """The pointer from the root of the manifest; a stored pointer begins with the manifest's place in the body of an
     apply.
     """
-    return _IN_A_LIST.sub("", pointer)
+    if not pointer.startswith(_IN_A_LIST):
+        return pointer
+    place, slash, field = pointer[len(_IN_A_LIST) :].partition("/")
+    return slash + field if slash and place.isdecimal() else pointer
 
 
 def _current(environment_key: str) -> models.QuerySet[Reference]:
