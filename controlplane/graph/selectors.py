@@ -28,7 +28,7 @@ DEFAULT_NODES: Final = 1_000
 MAX_DEPTH: Final = 8
 """The longest chain of types that Envoy knows has five links; clusters and extensions may refer to their own kind."""
 _MAX_READ: Final = 20_000  # references of one step
-# Of so many resources each is asked how it stands and what it refers to; of more, every reference is read, and which are
+# Of so many resources each is asked how it stands and what it refers to; of more, every reference is read, and what is
 # in trouble.
 _MAX_NAMED: Final = 1_000
 
