@@ -144,7 +144,9 @@ def first_picture_ms(shown: Page, admin: Client, base: str) -> float:
 
 
 def moved(shown: Page) -> list[float]:
-    """The milliseconds of 60 frames while the picture is moved, the shortest first."""
+    """The milliseconds of 60 frames while the picture is moved to and fro, so that all of it is drawn each time; the
+    shortest first.
+    """
     frames: list[float] = shown.evaluate(
         """() => new Promise((done) => {
             const picture = document.getElementById("graph-picture"), frames = [];
@@ -153,7 +155,7 @@ def moved(shown: Page) -> list[float]:
                 frames.push(now - last);
                 last = now;
                 if (frames.length > 60) { done(frames.slice(1)); return; }
-                const key = frames.length % 2 ? "ArrowLeft" : "ArrowDown";
+                const key = ["ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp"][Math.floor(frames.length / 2) % 4];
                 picture.dispatchEvent(new KeyboardEvent("keydown", { key, shiftKey: true }));
                 requestAnimationFrame(frame);
             };
