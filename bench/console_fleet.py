@@ -5,7 +5,9 @@ room. For scenarios, and for the test that counts the queries of every page. Loa
 """
 
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, TypeVar
 
 from bench.filled import put
@@ -19,6 +21,7 @@ from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.builder.services import build
 from controlplane.catalog.selectors import environment_get, resource_list
 from controlplane.clients.facts import (
+    HASH_CHARS,
     MAX_BATCH_KEYS,
     NO_NAMES,
     ClientFact,
@@ -34,6 +37,7 @@ from controlplane.clients.facts import (
     intern_names,
 )
 from controlplane.clients.foreign_text import nack_text
+from controlplane.clients.held_sets import HeldRow, pack_held
 from controlplane.clients.identity import client_id
 from controlplane.clients.services import facts_write
 from controlplane.incidents.services import digest
@@ -41,6 +45,7 @@ from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.client_kinds import ClientFamily
 from xdscore.environment_choice import ClientFacts, Selector
+from xdscore.holdings import Holding, HoldingState
 from xdscore.redaction import NO_SECRETS
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
 
@@ -65,12 +70,15 @@ def resources_write(*, resources: int, changes: int) -> None:
 
 
 def clients_report(*, clients: int, resources: int) -> None:
-    """Store, as ADS would, `clients` clients with an open stream each. A few of them sent a NACK, or have not
-    answered.
+    """Store, as ADS would, `clients` clients with an open stream each, and what each has. A few of them sent a NACK, or
+    have not answered.
     """
     clusters = max(resources // 6, 1)
+    rows = resource_list(environment_key=ENVIRONMENT).values_list("type", "name", "head__version")
+    versions = {(word, name): version for word, name, version in rows}
+    everything = _held(CLUSTER.word, [name for word, name in versions if word == CLUSTER.word], versions)
     for numbers in _batches(range(clients), MAX_BATCH_KEYS // 8):
-        sets = {number: _names_of(number, clusters) for number in numbers}
+        loads = {number: _workload(number, clusters, versions, everything) for number in numbers}
         facts_write(
             batch=FactBatch(
                 _replica(),
@@ -78,8 +86,9 @@ def clients_report(*, clients: int, resources: int) -> None:
                 streams=tuple(
                     StreamFact(f"{number:032x}", _id(number), "sotw", "ipv4:10.0.0.1:4000", 60.0) for number in numbers
                 ),
-                name_sets=(NO_NAMES, *{each.id: each for pair in sets.values() for each in pair}.values()),
-                subscriptions=tuple(each for number in numbers for each in _subscriptions(number, sets[number])),
+                name_sets=(NO_NAMES, *{each.id: each for load in loads.values() for each in load.names}.values()),
+                held_sets=(everything, *{each.id: each for load in loads.values() for each in load.held}.values()),
+                subscriptions=tuple(each for number in numbers for each in _subscriptions(number, loads[number])),
             )
         )
 
@@ -164,26 +173,63 @@ def _client(number: int) -> ClientFact:
     )
 
 
-def _names_of(number: int, clusters: int) -> tuple[Interned, Interned]:
-    """The names of the endpoints, and those of the routes, to which the client with this number subscribes. `clusters`:
-    how many clusters there are.
+@dataclass(frozen=True, slots=True)
+class _Workload:
+    """What a client asks for by name (`names`: of endpoints and of routes), and what it has: of clusters, endpoints and
+    routes (`held`).
+    """
+
+    names: tuple[Interned, Interned]
+    held: tuple[HeldRow, HeldRow, HeldRow]
+
+
+def _workload(number: int, clusters: int, versions: Mapping[tuple[str, str], str], everything: HeldRow) -> _Workload:
+    """What the client with this number asks for and has. `clusters`: how many clusters there are; `everything`: the set
+    of a client that took all of them.
     """
     first = number // _PER_SET * 17
     numbers = [(first + each) % clusters for each in range(_NAMES)]
-    return intern_names(map(cluster_name, numbers)), intern_names(route_name(each, 0) for each in numbers[::2])
+    of_endpoints, of_routes = map(cluster_name, numbers), (route_name(each, 0) for each in numbers[::2])
+    names = {ENDPOINT.word: sorted(set(of_endpoints)), ROUTE.word: sorted(set(of_routes))}
+    state, has = _state(number), everything
+    if state is not SubscriptionState.ACKED:
+        name = cluster_name(number % clusters)
+        newest = versions[CLUSTER.word, name]
+        has = _row([(name, Holding(HoldingState(state.name), newest, "v1"))], everything.count, everything.id)
+    return _Workload(
+        (intern_names(names[ENDPOINT.word]), intern_names(names[ROUTE.word])),
+        (has, *(_held(word, some, versions) for word, some in names.items())),  # type: ignore[arg-type]  # two
+    )
 
 
-def _subscriptions(number: int, names: tuple[Interned, Interned]) -> Iterator[SubscriptionFact]:
-    state, age = SubscriptionState.ACKED, 50.0
+def _held(word: str, names: Collection[str], versions: Mapping[tuple[str, str], str]) -> HeldRow:
+    """The set of a client that took the newest revision of each of these resources; those that do not exist are left
+    out.
+    """
+    there = {name: versions[word, name] for name in names if (word, name) in versions}
+    return _row([(name, Holding(HoldingState.ACKED, has, has)) for name, has in there.items()], len(there))
+
+
+def _row(entries: Sequence[tuple[str, Holding]], count: int, keyframe: str | None = None) -> HeldRow:
+    packed = pack_held(entries)
+    return HeldRow(blake2b(packed, digest_size=HASH_CHARS // 2).hexdigest(), keyframe, count, packed)
+
+
+def _state(number: int) -> SubscriptionState:
+    """How the client with this number answered the newest clusters."""
     if number % 20 == 0:
-        state = SubscriptionState.NACKED
-    elif number % 50 == 1:
-        state = SubscriptionState.SENT
-    stream = f"{number:032x}"
-    yield SubscriptionFact(stream, SubscriptionSays(CLUSTER.word, NO_NAMES.id, True, state, "v2", "v1"), age, age)
-    for kind, each in zip((ENDPOINT, ROUTE), names, strict=True):
-        says = SubscriptionSays(kind.word, each.id, False, SubscriptionState.ACKED, "v1", "v1")
-        yield SubscriptionFact(stream, says, age, age)
+        return SubscriptionState.NACKED
+    return SubscriptionState.SENT if number % 50 == 1 else SubscriptionState.ACKED
+
+
+def _subscriptions(number: int, load: _Workload) -> Iterator[SubscriptionFact]:
+    age, stream = 50.0, f"{number:032x}"
+    clusters, *others = (each.id for each in load.held)
+    says = SubscriptionSays(CLUSTER.word, NO_NAMES.id, True, _state(number), "v2", "v1", clusters)
+    yield SubscriptionFact(stream, says, age, age, age)
+    for kind, each, held in zip((ENDPOINT, ROUTE), load.names, others, strict=True):
+        says = SubscriptionSays(kind.word, each.id, False, SubscriptionState.ACKED, "v1", "v1", held)
+        yield SubscriptionFact(stream, says, age, age, age)
 
 
 def _nack(number: int, client: int, name: str, contents: str) -> NackFact:

@@ -10,7 +10,7 @@ from controlplane.logs.capture import capture_begin
 capture_begin()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
-from controlplane.ops.process import open_files_raise, unknown_variables_tell
+from controlplane.ops.process import collector_tune, open_files_raise, unknown_variables_tell
 from controlplane.ops.starting import cannot_start, config_ready
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def _begin() -> "WebStatus":
 
     if foreign := Watch("web").start(wait_s=FIRST_LOOK_S).foreign_keys:
         cannot_start(foreign)
+    collector_tune()
     return ready
 
 

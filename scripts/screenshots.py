@@ -19,13 +19,18 @@ THEMES: Final = ("light", "dark")
 _HEIGHT: Final = 900
 _SETTLE_MS: Final = 700  # what scripts add to a page once it is loaded
 _CHROMIUM: Final = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-# (file name, path). "{change}" and the like stand for the first link of that kind on the page that lists them.
+# (file name, path). After an arrow: the first link that begins so, and ends with what stands behind a star.
 PAGES: Final = (
     ("home", "/"),
     ("explain", "/x?e=default&t=listener&n=pay.internal"),
     ("explain-denied", "/x?e=default&t=listener&n=echo.demo&c=demo-guest"),
     ("environments", "/environments"),
     ("environment", "/e/default"),
+    ("over-time", "/e/default/over-time"),
+    ("graph", "/e/default/graph"),
+    ("graph-around", "/e/default/graph?type=route&name=demo-routes"),
+    ("graph-client", "/e/default/graph?client=demo-guest"),
+    ("tail", "/e/default/tail"),
     ("resources", "/e/default/resources"),
     ("resources-none-fits", "/e/default/resources?name=nothing-is-called-so"),
     ("resource", "/e/default/resource?type=listener&name=demo-http"),
@@ -48,6 +53,7 @@ PAGES: Final = (
     ("incidents", "/e/default/incidents"),
     ("clients", "/e/default/clients"),
     ("client", "/e/default/clients -> /clients/"),
+    ("client-resources", "/e/default/clients -> /clients/ -> /clients/*/resources"),
     ("tokens", "/tokens"),
     ("client-tokens", "/tokens?kind=client"),
     ("users", "/users"),
@@ -124,15 +130,16 @@ def _empty(page: Page, base: str) -> list[tuple[str, str]]:
 
 
 def _open(page: Page, base: str, path: str) -> bool:
-    """Open the page at this path; where the path says so, by clicking a link in a list. Returns whether that worked."""
-    start, _, link = path.partition(" -> ")
+    """Open the page at this path; where the path says so, by clicking links. Returns whether that worked."""
+    start, *links = path.split(" -> ")
     answer = page.goto(base + start)
-    if link:
-        links = page.locator(f'main a[href^="{link}"]')
-        if links.count() == 0:
+    for link in links:
+        begin, _, end = link.partition("*")
+        found = page.locator(f'main a[href^="{begin}"]' + (f'[href$="{end}"]' if end else ""))
+        if found.count() == 0:
             return False
-        links.first.click()
-        page.wait_for_url(f"**{link}**")
+        found.first.click()
+        page.wait_for_url(f"**{begin}*{end}*")
     return answer is not None and answer.status < 500
 
 

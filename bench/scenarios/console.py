@@ -20,10 +20,11 @@ _PEOPLE = 60
 )
 def console(parameters: Parameters) -> Iterator[Measurement]:
     """Measure each page of the console. The first answer of a page is left out, because it fills caches of the
-    process.
+    process; what is shared for two seconds by all who look is made each time.
     """
     with filled(0):
         from django.contrib.auth.models import User  # noqa: PLC0415
+        from django.core.cache import cache  # noqa: PLC0415
         from django.db import connection  # noqa: PLC0415
         from django.test import Client  # noqa: PLC0415
         from django.test.utils import CaptureQueriesContext  # noqa: PLC0415
@@ -48,10 +49,13 @@ def console(parameters: Parameters) -> Iterator[Measurement]:
             most = max(most, asked)
             took = []
             for _ in range(parameters["repeat"]):
+                cache.clear()
                 began = time.perf_counter()
                 b"".join(browser.get(address))
                 took.append((time.perf_counter() - began) * 1000)
-            yield Measurement(f"{address} ({asked} queries)", "ms", tuple(took), at_most=_AT_MOST_MS)
+            # What the graph is drawn from is no page: its bound is that of the first picture, which a nightly test has.
+            bound = None if address.endswith("/graph?part=data") else _AT_MOST_MS
+            yield Measurement(f"{address} ({asked} queries)", "ms", tuple(took), at_most=bound)
         yield Measurement("queries of a page, at most", "queries", (most,))
 
 

@@ -1,6 +1,5 @@
 """Which resources need each other: what a resource refers to, and what refers to it."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -17,7 +16,7 @@ Key = tuple[str, str]
 """The word of a type, and a resource's name."""
 Content = tuple[str, str, str]
 """The word of a type, a resource's name, and the version of its content on the wire."""
-_IN_A_LIST: Final = re.compile(r"^/resources/\d+(?=/)")
+_IN_A_LIST: Final = "/resources/"  # begins a pointer into an apply of several
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,10 @@ def _within(pointer: str) -> str:
     """The pointer from the root of the manifest; a stored pointer begins with the manifest's place in the body of an
     apply.
     """
-    return _IN_A_LIST.sub("", pointer)
+    if not pointer.startswith(_IN_A_LIST):
+        return pointer
+    place, slash, field = pointer[len(_IN_A_LIST) :].partition("/")
+    return slash + field if slash and place.isdecimal() else pointer
 
 
 def _current(environment_key: str) -> models.QuerySet[Reference]:

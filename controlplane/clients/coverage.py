@@ -163,8 +163,14 @@ class _Counting:
             return self._sets.entries(source.held)
         return self._wanted[word] if source.wildcard else self._named.get(source.name_set, ())
 
-    def _add(self, word: str, sources: Collection[_Source], names: AbstractSet[str], clients: int) -> None:
-        for name in names & self._wanted[word]:
+    def _add(self, word: str, sources: tuple[_Source, ...], names: AbstractSet[str], clients: int) -> None:
+        wanted = names & self._wanted[word]
+        if len(sources) == 1:  # nearly all clients have one stream, and of one there is no worst
+            for name in wanted:
+                if (had := self._of(sources[0], name)) is not None:
+                    self._counts[word, name][had] += clients
+            return
+        for name in wanted:
             holdings = [had for each in sources if (had := self._of(each, name)) is not None]
             if holdings:
                 self._counts[word, name][holdings[worst(holdings)]] += clients

@@ -18,7 +18,7 @@ from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of
 from controlplane.graph.dot import dot_of, left_out, state_line
 from controlplane.graph.layout import NODE_HEIGHT, NODE_WIDTH, layout_of
-from controlplane.graph.model import Edge, Graph, Node, NodeState
+from controlplane.graph.model import Edge, Graph, Node, NodeState, Sight
 from controlplane.graph.selectors import MAX_DEPTH, MAX_NODES, Scope, client_meant, graph_of_names, graph_read
 from controlplane.graph.svg import svg_of
 from xdscore.names import canonical, name_problem
@@ -187,7 +187,7 @@ def _drawing(graph: Graph) -> bytes:
     """What a script draws, as JSON: lists in place of objects, because there are thousands of them, with numbers in
     place of words that repeat. `static/console/graph.js` reads it.
     """
-    layout, at = layout_of(graph), graph.positions
+    layout = layout_of(graph)
     types = sorted({node.type for node in graph.nodes})
     states = list(graph.counts)
     looks = [look_of(look_of_node(state)) for state in states]
@@ -206,8 +206,9 @@ def _drawing(graph: Graph) -> bytes:
             ]
             for node, place in zip(graph.nodes, layout.places, strict=True)
         ],
-        "edges": [[at[edge.source], at[edge.target]] for edge in graph.edges],
-        "focus": [at[key] for key in graph.focus],
+        "edges": graph.pairs,
+        "focus": [graph.positions[key] for key in graph.focus],
+        "told": [position for position, node in enumerate(graph.nodes) if node.sight is Sight.ERROR],
         "size": [layout.width, layout.height],
         "node": [NODE_WIDTH, NODE_HEIGHT],
         "left_out": left_out(graph),

@@ -39,4 +39,4 @@ class OverTimePage(Page):
 urlpatterns = [
     path("e/<str:environment_key>/over-time", OverTimePage.as_view(), name="over-time"),
 ]
-PLACES = (Place(Section.NOW, 46, "Over time", "activity", "over-time"),)
+PLACES = (Place(Section.NOW, 46, "Over time", "clock", "over-time"),)

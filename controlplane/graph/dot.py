@@ -20,9 +20,9 @@ def dot_of(graph: Graph) -> str:
     for number, node in enumerate(graph.nodes):
         style = _STYLES.get(node.state, _IN_TROUBLE)
         lines.append(f'  n{number} [label="{_label(node)}", style={style}];')
-    at = graph.positions
     lines += [
-        f'  n{at[edge.source]} -> n{at[edge.target]} [tooltip="{_quoted(edge.pointer)}"];' for edge in graph.edges
+        f'  n{source} -> n{target} [tooltip="{_quoted(edge.pointer)}"];'
+        for (source, target), edge in zip(graph.pairs, graph.edges, strict=True)
     ]
     if graph.left_out:
         lines.append(f"  // {left_out(graph)}")

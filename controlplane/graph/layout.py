@@ -8,6 +8,7 @@ the same.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil, sqrt
 from typing import Final
@@ -24,6 +25,7 @@ MARGIN: Final = 24
 
 _ASPECT: Final = 1.7  # of the whole, as of a window
 _SWEEPS: Final = 2
+_KEPT: Final = 8  # of ten thousand nodes some 3 MB each
 _Edge = tuple[int, int]
 
 
@@ -48,10 +50,15 @@ class _Part:
 
 
 def layout_of(graph: Graph) -> Layout:
-    """Where to draw each node of a graph."""
-    at = graph.positions
-    edges = sorted({(at[edge.source], at[edge.target]) for edge in graph.edges})
-    types = [node.type for node in graph.nodes]
+    """Where to draw each node of a graph. Of the last few shapes the layout is kept: who looks again at an environment,
+    whose nodes change their states far more often than their references, gets the same one.
+    """
+    return _laid_out(tuple(node.type for node in graph.nodes), tuple(sorted(set(graph.pairs))))
+
+
+@lru_cache(maxsize=_KEPT)
+def _laid_out(types: tuple[str, ...], edges: tuple[_Edge, ...]) -> Layout:
+    """Where to draw nodes of these types with these references."""
     columns = _columns(types, edges)
     parts = [
         _part(members, [columns[types[node]] for node in members], among)

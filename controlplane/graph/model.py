@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controlplane.status.values import Status
 from xdscore.snapshot import EntryKey
@@ -28,6 +28,9 @@ class NodeState(StrEnum):
     MISSING = "missing"  # a resource refers to it, or the client asks for it, and it does not exist
     ELSEWHERE = "elsewhere"  # another control plane has it, by the authority in its xdstp name
     UNUSED = "unused"  # published; no resource refers to it, and no connected client asks for it
+
+
+_OF_STATUS: Final = {status: NodeState(status.value) for status in Status}
 
 
 class Sight(StrEnum):
@@ -100,6 +103,12 @@ class Graph:
         return {state: counted[state] for state in NodeState if counted[state]}
 
     @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The references as positions in `nodes`: (source, target) of each edge, in the order of `edges`."""
+        at = self.positions
+        return tuple((at[source], at[target]) for source, target, _ in self.edges)
+
+    @cached_property
     def positions(self) -> Mapping[EntryKey, int]:
         """The position of each node in `nodes`, by type and name."""
         return {node.key: position for position, node in enumerate(self.nodes)}
@@ -113,4 +122,4 @@ def node_state(status: Status | None, *, elsewhere: bool, used_by: int, asked_by
         return NodeState.ELSEWHERE if elsewhere else NodeState.MISSING
     if status is Status.PUBLISHED and not used_by and not asked_by:
         return NodeState.UNUSED
-    return NodeState(status.value)
+    return _OF_STATUS[status]

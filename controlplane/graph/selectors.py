@@ -3,7 +3,6 @@
 An environment holds more than anybody looks at, so a graph is bounded, and says how much is not in it.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -29,7 +28,9 @@ DEFAULT_NODES: Final = 1_000
 MAX_DEPTH: Final = 8
 """The longest chain of types that Envoy knows has five links; clusters and extensions may refer to their own kind."""
 _MAX_READ: Final = 20_000  # references of one step
-_MAX_NAMED: Final = 1_000  # resources of which each is asked how it stands; for more, those in trouble are read
+# Of so many resources each is asked how it stands and what it refers to; of more, every reference is read, and what is
+# in trouble.
+_MAX_NAMED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,9 @@ class _Chosen:
     """The names that a graph shows.
 
     `rest`, `more`: how many others belong to it, and whether nobody counted all of these.
-    `complete`: whether it is a whole environment, with every reference; then `revisions` has the number of the newest
-        revision of each resource.
+    `complete`: whether it is a whole environment; then `revisions` has the number of the newest revision of each
+        resource.
+    `every_link`: whether every reference of the environment was read, because so many names are shown.
     """
 
     keys: dict[Key, None] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class _Chosen:
     rest: int = 0
     more: bool = False
     complete: bool = False
+    every_link: bool = False
     revisions: Mapping[Key, int] = field(default_factory=dict)
 
 
@@ -209,12 +212,15 @@ def _links_among(scope: Scope, chosen: _Chosen, limit: int, sights: Mapping[Key,
     key = scope.environment_key
     if not scope.whole:
         return links_out(environment_key=key, sources=chosen.keys)
-    links = links_all(environment_key=key) if chosen.complete else links_out(environment_key=key, sources=chosen.keys)
-    absent = dict.fromkeys(
+    chosen.every_link = chosen.complete or len(chosen.keys) > _MAX_NAMED
+    links = links_all(environment_key=key) if chosen.every_link else links_out(environment_key=key, sources=chosen.keys)
+    targets = {
         link.target
-        for link in sorted(links, key=lambda link: link.target)
-        if link.target not in chosen.keys and (sights is None or sights.get(link.source) is Sight.SERVED)
-    )
+        for link in links
+        if link.target not in chosen.keys
+        and (link.source in chosen.keys if sights is None else sights.get(link.source) is Sight.SERVED)
+    }
+    absent = dict.fromkeys(sorted(targets))
     if sights is None and not chosen.complete:
         there = _revisions(key, absent)
         absent = {each: None for each in absent if each not in there}
@@ -222,8 +228,10 @@ def _links_among(scope: Scope, chosen: _Chosen, limit: int, sights: Mapping[Key,
     added = list(absent)[: max(room, 0)]
     chosen.keys.update(dict.fromkeys(added))
     chosen.rest += len(absent) - len(added)
+    if sights is None or chosen.every_link:
+        return links
     # What a client does not ask for may exist, and refer to others.
-    return links if sights is None else (*links, *links_out(environment_key=key, sources=added))
+    return (*links, *links_out(environment_key=key, sources=added))
 
 
 def _narrow(chosen: _Chosen, sights: Mapping[Key, Sight], links: Iterable[Link]) -> None:
@@ -234,46 +242,39 @@ def _narrow(chosen: _Chosen, sights: Mapping[Key, Sight], links: Iterable[Link])
 
 
 def _graph(environment_key: str, chosen: _Chosen, links: tuple[Link, ...], sights: Mapping[Key, Sight] | None) -> Graph:
-    keys = chosen.keys.keys()
-    among = sorted(Edge(*link) for link in links if link.source in keys and link.target in keys)
-    revisions = chosen.revisions if chosen.complete else _revisions(environment_key, keys)
+    keys = sorted(chosen.keys)
+    at = {key: position for position, key in enumerate(keys)}
+    among: list[tuple[int, int, str]] = []
+    uses, users, drawn = [0] * len(keys), [0] * len(keys), [0] * len(keys)
+    # By position in place of name from here on: there are tens of thousands of references.
+    for link in links:
+        source, target = at.get(link.source), at.get(link.target)
+        if source is not None:
+            uses[source] += 1
+        if target is not None:
+            users[target] += 1
+        if source is not None and target is not None:
+            drawn[source] += 1
+            drawn[target] += 1
+            among.append((source, target, link.pointer))
+    if not chosen.every_link:  # others refer to what is shown, too
+        counted = users_counted(environment_key=environment_key, keys=keys)
+        users = [counted.get(key, 0) for key in keys]
+    revisions = chosen.revisions if chosen.complete else _revisions(environment_key, at.keys())
     statuses = _statuses(environment_key, revisions)
     asked = asking_counted(environment_key=environment_key, keys=keys)
-    used = _used(environment_key, chosen, links)
-    uses: dict[Key, int] = {}
-    drawn: dict[Key, int] = {}
-    for link in links:
-        uses[link.source] = uses.get(link.source, 0) + 1
-    for edge in among:
-        drawn[edge.source] = drawn.get(edge.source, 0) + 1
-        drawn[edge.target] = drawn.get(edge.target, 0) + 1
     foreign = _authorities(environment_key)
 
-    def node(key: Key) -> Node:
-        used_by, asked_by = used.get(key, 0), asked.get(key, 0)
-        status = statuses[key] if key in revisions else None
+    def node(key: Key, uses: int, used_by: int, drawn: int) -> Node:
+        status, asked_by = statuses.get(key), asked.get(key, 0)
         elsewhere = status is None and foreign.have_elsewhere(key)
-        return Node(
-            *key,
-            state=node_state(status, elsewhere=elsewhere, used_by=used_by, asked_by=asked_by),
-            revision=revisions.get(key),
-            asked_by=asked_by,
-            uses=uses.get(key, 0),
-            used_by=used_by,
-            more=uses.get(key, 0) + used_by - drawn.get(key, 0),
-            sight=None if sights is None else sights.get(key, Sight.NOT_ASKED),
-        )
+        state = node_state(status, elsewhere=elsewhere, used_by=used_by, asked_by=asked_by)
+        sight = None if sights is None else sights.get(key, Sight.NOT_ASKED)
+        return Node(*key, state, revisions.get(key), asked_by, uses, used_by, uses + used_by - drawn, sight)
 
-    nodes = tuple(node(key) for key in sorted(keys))
-    focus = tuple(key for key in chosen.focus if key in keys)
-    return Graph(nodes, tuple(among), focus, chosen.rest, chosen.more)
-
-
-def _used(environment_key: str, chosen: _Chosen, links: tuple[Link, ...]) -> Mapping[Key, int]:
-    """How many resources refer to each name that the graph shows; of a whole environment `links` tell."""
-    if chosen.complete:
-        return Counter(link.target for link in links)
-    return users_counted(environment_key=environment_key, keys=chosen.keys)
+    nodes = tuple(map(node, keys, uses, users, drawn))
+    edges = tuple(Edge(keys[source], keys[target], pointer) for source, target, pointer in sorted(among))
+    return Graph(nodes, edges, tuple(key for key in chosen.focus if key in at), chosen.rest, chosen.more)
 
 
 def _revisions(environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:

@@ -52,9 +52,9 @@ def svg_of(graph: Graph, *, title: str) -> str:
 
 
 def _edges(graph: Graph, layout: Layout) -> list[str]:
-    at, found = graph.positions, []
-    for edge in graph.edges:
-        (left, top), (right, bottom) = layout.places[at[edge.source]], layout.places[at[edge.target]]
+    found = []
+    for (source, target), edge in zip(graph.pairs, graph.edges, strict=True):
+        (left, top), (right, bottom) = layout.places[source], layout.places[target]
         start, from_y, end, to_y = left + NODE_WIDTH, top + NODE_HEIGHT // 2, right, bottom + NODE_HEIGHT // 2
         bend = max(abs(end - start) // 2, MARGIN)
         path = f"M{start} {from_y}C{start + bend} {from_y} {end - bend} {to_y} {end} {to_y}"

@@ -83,7 +83,7 @@ class Incident(models.Model):
 
     class Meta:
         """At most one incident for each fingerprint in an environment. Unresolved ones are looked up by an index of
-        their own.
+        their own, and so are those about one resource: a list of resources asks for each whether it is refused.
         """
 
         constraints = (
@@ -98,7 +98,10 @@ class Incident(models.Model):
             ),
             models.CheckConstraint(condition=models.Q(family__in=_values(ClientFamily)), name="incident_family_known"),
         )
-        indexes = (models.Index(fields=("environment", "state"), name="incident_by_state"),)
+        indexes = (
+            models.Index(fields=("environment", "state"), name="incident_by_state"),
+            models.Index(fields=("environment", "type", "name"), name="incident_by_name"),
+        )
 
     def __str__(self) -> str:
         """The type and name that the incident is about, and its state."""

@@ -8,6 +8,7 @@ const MARKS = { refused: "✕", quarantined: "✕", withheld: "✕", missing: "?
 const DASHES = { missing: [6, 3], elsewhere: [6, 3], unused: [2, 3] };
 const MAX_LISTED = 12;
 const AT_ONCE = 100; // lines of one path
+const KEPT = 120; // pixels of the picture that stay in sight
 const [TYPE, NAME, STATE, LINE, EXISTS, MORE, X, Y] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 const section = document.getElementById("graph");
@@ -32,10 +33,11 @@ function start(data) {
   const names = nodes.map((node) => short(visible(node[NAME])));
   const byState = states.map(() => []);
   nodes.forEach((node, index) => byState[node[STATE]].push(index));
-  const focus = new Set(data.focus.length < nodes.length ? data.focus : []);
+  const focus = new Set(data.focus.length < nodes.length ? data.focus : []), told = new Set(data.told);
 
-  const paint = canvas.getContext("2d");
-  let view = { x: 0, y: 0, scale: 1 };
+  // Drawn is a scene, somewhat larger than what is to be seen: to move it costs nothing, however much is in it.
+  const scene = document.createElement("canvas"), paint = scene.getContext("2d"), glass = canvas.getContext("2d");
+  let view = { x: 0, y: 0, scale: 1 }, drawn = { ...view, edgeX: 0, edgeY: 0, all: false }, stale = true;
   let chosen = -1, found = new Set(), width = 1, height = 1, ratio = 1, colours = {}, waiting = false;
 
   function readColours() {
@@ -47,7 +49,8 @@ function start(data) {
   }
   const tone = (state) => colours[states[state][1] === "quiet" ? "quiet_tone" : states[state][1]] ?? colours.plain;
 
-  function ask() {
+  function ask({ moved = false } = {}) {
+    stale ||= !moved;
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(draw);
@@ -64,11 +67,24 @@ function start(data) {
 
   function draw() {
     waiting = false;
-    const { x, y, scale } = view;
-    const left = -x / scale, top = -y / scale, right = left + width / scale, bottom = top + height / scale;
+    const beyond = Math.abs(view.x - drawn.x) > drawn.edgeX || Math.abs(view.y - drawn.y) > drawn.edgeY;
+    if (stale || (beyond && !drawn.all)) drawScene();
+    glass.clearRect(0, 0, canvas.width, canvas.height);
+    glass.drawImage(scene, Math.round(ratio * (view.x - drawn.x - drawn.edgeX)), Math.round(ratio * (view.y - drawn.y - drawn.edgeY)));
+    section.dataset.drawn = String(nodes.length);
+  }
+
+  function drawScene() {
+    const { x, y, scale } = view, edgeX = Math.round(width / 4), edgeY = Math.round(height / 4);
+    const left = (-x - edgeX) / scale, top = (-y - edgeY) / scale;
+    const right = left + (width + 2 * edgeX) / scale, bottom = top + (height + 2 * edgeY) / scale;
+    drawn = { ...view, edgeX, edgeY, all: left <= 0 && top <= 0 && right >= data.size[0] && bottom >= data.size[1] };
+    stale = false;
+    const [wide, high] = [Math.round((width + 2 * edgeX) * ratio), Math.round((height + 2 * edgeY) * ratio)];
+    if (scene.width !== wide || scene.height !== high) [scene.width, scene.height] = [wide, high];
     paint.setTransform(1, 0, 0, 1, 0, 0);
-    paint.clearRect(0, 0, canvas.width, canvas.height);
-    paint.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * x, ratio * y);
+    paint.clearRect(0, 0, wide, high);
+    paint.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * (x + edgeX), ratio * (y + edgeY));
 
     const inSight = ([from, to]) => {
       const a = nodes[from], b = nodes[to];
@@ -78,12 +94,12 @@ function start(data) {
     paint.lineWidth = Math.max(1, 0.6 / scale);
     paint.globalAlpha = scale < SHOWN.line ? 0.35 : 0.8;
     // A few at a time: a path of thousands of lines is drawn many times slower than as many short ones.
-    let drawn = 0;
+    let lines = 0;
     paint.beginPath();
     for (const edge of edges) {
       if (!inSight(edge)) continue;
       edgePath(edge[0], edge[1], scale >= SHOWN.line);
-      if (++drawn % AT_ONCE === 0) { paint.stroke(); paint.beginPath(); }
+      if (++lines % AT_ONCE === 0) { paint.stroke(); paint.beginPath(); }
     }
     paint.stroke();
     paint.globalAlpha = 1;
@@ -112,11 +128,11 @@ function start(data) {
       paint.stroke();
       paint.setLineDash([]);
     });
+    ring(told, colours.bad[1]);
     ring(found, colours.warn[1]);
     ring(focus, colours.focus);
     if (chosen >= 0) ring([chosen], colours.ink);
     if (scale >= SHOWN.name) for (const node of nodes.keys()) if (seen(nodes[node])) label(node, scale >= SHOWN.state);
-    section.dataset.drawn = String(nodes.length);
   }
 
   function ring(some, colour) {
@@ -152,15 +168,18 @@ function start(data) {
     view = { scale, x: (width - data.size[0] * scale) / 2, y: (height - data.size[1] * scale) / 2 };
     ask();
   }
+  // Something stays in sight, however far one moves: else nobody would know where the rest is.
+  const inside = (start, length, room) => Math.min(Math.max(start, Math.min(KEPT, room / 2) - length), room - Math.min(KEPT, room / 2));
+  function look(x, y, scale) {
+    const moved = scale === view.scale;
+    view = { scale, x: inside(x, data.size[0] * scale, width), y: inside(y, data.size[1] * scale, height) };
+    ask({ moved });
+  }
   function zoom(factor, atX = width / 2, atY = height / 2) {
     const scale = clamp(view.scale * factor), change = scale / view.scale;
-    view = { scale, x: atX - (atX - view.x) * change, y: atY - (atY - view.y) * change };
-    ask();
+    look(atX - (atX - view.x) * change, atY - (atY - view.y) * change, scale);
   }
-  function move(byX, byY) {
-    view = { ...view, x: view.x + byX, y: view.y + byY };
-    ask();
-  }
+  const move = (byX, byY) => look(view.x + byX, view.y + byY, view.scale);
   function show(index, scale = Math.max(view.scale, 0.8)) {
     const middleX = nodes[index][X] + nodeWidth / 2, middleY = nodes[index][Y] + nodeHeight / 2;
     const free = width - (panel.hidden || width < 2 * panel.offsetWidth ? 0 : panel.offsetWidth); // what stands beside it covers nothing
@@ -312,7 +331,8 @@ function start(data) {
     ask();
   }).observe(picture);
   readColours();
-  said.textContent = [`${nodes.length.toLocaleString("en")} resources and ${edges.length.toLocaleString("en")} references.`, data.left_out].filter(Boolean).join(" ");
+  const many = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+  said.textContent = [`${many(nodes.length, "resource")} and ${many(edges.length, "reference")}.`, data.left_out].filter(Boolean).join(" ");
 }
 
 if (section) {

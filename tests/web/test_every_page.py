@@ -142,6 +142,8 @@ def addresses(parts: dict[str, str]) -> list[str]:
         f"{here}/incidents?q=nothing",
         f"{here}/clients?q=nothing",
         f"/clients/{parts['client_id']}/resources?state=ACKED",
+        f"{here}/graph?{asked}",
+        f"{here}/graph?client={parts['client_id']}",
         f"{here}/setup?family=grpc",
     ]
     empty = [f"/e/prod/{name}" for name in EMPTY]

@@ -13,6 +13,7 @@ from controlplane.console.live import INTERVAL_S
 from controlplane.database.aliases import READER
 from tests.services.incidents.fleet import Fleet, publish
 from tests.support.browser import CHROMIUM, MISSING, chromium
+from tests.support.facts import subscribed
 from tests.support.hands import PATIENCE_MS
 from tests.support.manifests import cluster, route
 from tests.support.page_checks import Watch, axe_faults, width_faults
@@ -84,6 +85,16 @@ def test_data__of_a_graph__places_every_node(admin: Client) -> None:
     assert len({tuple(node[6:8]) for node in found["nodes"]}) == 4
 
 
+def test_data__for_a_client_that_is_told_an_error__says_of_which_node(admin: Client) -> None:
+    written()
+    Fleet(1).learn(subscribed("pay", "gone"))
+
+    found: Any = json.loads(page(admin, f"{GRAPH}?client=node-1&part=data"))
+
+    assert [found["nodes"][place][1] for place in found["told"]] == ["gone"]
+    assert json.loads(page(admin, f"{GRAPH}?part=data"))["told"] == []
+
+
 class TestInBrowser:
     """What only a browser shows."""
 
@@ -120,11 +131,17 @@ class TestInBrowser:
             shown = context.new_page()
             opened(shown, admin, base, GRAPH)  # what a process reads once is read
             took_ms = sorted(first_picture_ms(shown, admin, base) for _ in range(3))[1]
+            shown.locator("#graph-picture").focus()
             frames = moved(shown)
+            for _ in range(6):  # nearer: most of it is out of sight, and is drawn when it comes in
+                shown.keyboard.press("+")
+            nearer = moved(shown)
 
-        print(f"first picture {took_ms:.0f} ms, slowest frame of 60 {frames[-1]:.0f} ms, median {frames[30]:.0f} ms")  # noqa: T201 - a figure of the night
+        for words, each in (("all of it", frames), ("nearer", nearer)):
+            print(f"{words}: slowest frame of 60 {each[-1]:.0f} ms, median {each[30]:.0f} ms")  # noqa: T201 - a figure of the night
+        print(f"first picture {took_ms:.0f} ms")  # noqa: T201 - as above
         assert took_ms <= FIRST_PICTURE_MS
-        assert frames[-3] <= FRAME_MS  # two of sixty are the machine's
+        assert max(frames[-3], nearer[-3]) <= FRAME_MS  # two of sixty are the machine's
 
 
 def opened(shown: Page, admin: Client, base: str, path: str) -> Page:
@@ -144,7 +161,7 @@ def first_picture_ms(shown: Page, admin: Client, base: str) -> float:
 
 
 def moved(shown: Page) -> list[float]:
-    """The milliseconds of 60 frames while the picture is moved, the shortest first."""
+    """The milliseconds of 60 frames while the picture is moved to and fro, the shortest first."""
     frames: list[float] = shown.evaluate(
         """() => new Promise((done) => {
             const picture = document.getElementById("graph-picture"), frames = [];
@@ -153,7 +170,7 @@ def moved(shown: Page) -> list[float]:
                 frames.push(now - last);
                 last = now;
                 if (frames.length > 60) { done(frames.slice(1)); return; }
-                const key = frames.length % 2 ? "ArrowLeft" : "ArrowDown";
+                const key = ["ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp"][Math.floor(frames.length / 2) % 4];
                 picture.dispatchEvent(new KeyboardEvent("keydown", { key, shiftKey: true }));
                 requestAnimationFrame(frame);
             };

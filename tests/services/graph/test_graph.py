@@ -263,3 +263,19 @@ def test_graph__of_an_environment__asks_no_more_queries_for_more_resources() -> 
 
     assert asked() <= few <= 15
     assert SECRET.word not in {node.type for node in graph_read(scope=Scope(HERE)).nodes}
+
+
+@pytest.mark.parametrize("every_link", [True, False])
+@pytest.mark.parametrize("limit", [1, 100])
+def test_graph__of_many_names__is_the_same_whether_some_or_all_references_are_read(
+    monkeypatch: pytest.MonkeyPatch, *, every_link: bool, limit: int
+) -> None:
+    chain()
+    publish(*(cluster(f"c{number}") for number in range(3)), route("z-broken", "absent", domain="z.example"))
+    Fleet(1, kind=ROUTE).learn(subscribed("edge", kind=ROUTE))
+    scopes = [Scope(HERE), Scope(HERE, client=client_meant(environment_key=HERE, text="node-1"))]
+    expected = [graph_read(scope=scope, limit=limit) for scope in scopes]
+
+    monkeypatch.setattr(selectors, "_MAX_NAMED", 0 if every_link else 1_000)
+
+    assert [graph_read(scope=scope, limit=limit) for scope in scopes] == expected
