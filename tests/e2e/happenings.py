@@ -164,13 +164,7 @@ def _happen(parley: Parley, planes: DataPlanes) -> dict[str, On]:
     gone: dict[str, On] = {}
     for variant in Variant:
         end = variant.value
-        edge = planes.start(f"edge-{end}", CLUSTER, ROUTE, ENDPOINT, LISTENER, SECRET, variant=variant)
-        edge.ask(CLUSTER, "served", "changed", "denied", "hidden", "servd", "deleted", "for-some", "pay")
-        edge.ask(CLUSTER, "revoked", "left", "back")
-        edge.ask(ROUTE, "withheld", "r")
-        edge.ask(ENDPOINT, "pay")
-        edge.ask(LISTENER, "api")
-        edge.ask(SECRET, "locked", "shared")
+        edge = _edge(planes, variant)
         says = dict.fromkeys(("refused", "rejected", "quarantined"), SAYS)
         refuser = planes.start(f"refuser-{end}", CLUSTER, refuses=says, variant=variant)
         refuser.ask(CLUSTER, "refused", "rejected", "quarantined", "served")
@@ -224,6 +218,18 @@ def _happen(parley: Parley, planes: DataPlanes) -> dict[str, On]:
         | {name: _had(plane) for name, plane in quiet_ones.items()}
         | {name: decided(plane) for name, plane in clients.items()}
     )
+
+
+def _edge(planes: DataPlanes, variant: Variant) -> DataPlane:
+    """A client of this variant that refuses nothing, and asks for all that it may, may not and cannot have."""
+    edge = planes.start(f"edge-{variant.value}", CLUSTER, ROUTE, ENDPOINT, LISTENER, SECRET, variant=variant)
+    edge.ask(CLUSTER, "served", "changed", "denied", "hidden", "servd", "deleted", "for-some", "pay")
+    edge.ask(CLUSTER, "revoked", "left", "back")
+    edge.ask(ROUTE, "withheld", "r")
+    edge.ask(ENDPOINT, "pay")
+    edge.ask(LISTENER, "api")
+    edge.ask(SECRET, "locked", "shared")
+    return edge
 
 
 def _change(parley: Parley) -> None:
