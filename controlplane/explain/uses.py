@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from controlplane.catalog.links import references_of
 from controlplane.clients.clock import database_now
-from controlplane.clients.holdings import HeldResource
+from controlplane.clients.held_rows import HeldResource
 from controlplane.clients.selectors import ClientSummary, SubscriptionView
 from controlplane.explain.unused import ANSWER_WITHIN, USERS, not_asked_for, unused_sentence
 from controlplane.explain.values import Asked
