@@ -86,7 +86,7 @@ def of_one(rows: QuerySet[Subscription], sets: StoredSets, history: History, at:
 
 def moved_since(rows: QuerySet[Subscription], sets: StoredSets, history: History, moment: datetime) -> frozenset[Key]:
     """Of what the streams of these rows had something else at `moment` than now, or nobody knows what they had."""
-    found = set()
+    found: set[Key] = set()
     for values in rows.filter(Q(held_at__gt=moment) | Q(held_at=None)).values(*_COLUMNS):
         standing = _standing(values)
         known, before = history.held_at(standing, moment)
