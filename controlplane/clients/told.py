@@ -67,7 +67,7 @@ class _Barred:
         self._keyframes: dict[str, Mapping[str, bool]] = {}
 
     def of(self, held: str) -> Mapping[str, bool]:
-        """Those of one set. Thousands of sets may differ by a name or two from one keyframe, which is gone through
+        """The names in one set. Thousands of sets may differ by a name or two from one keyframe, which is gone through
         once.
         """
         keyframe = self._sets.keyframe(held)

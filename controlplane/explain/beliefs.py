@@ -57,7 +57,8 @@ def beliefs_of(
     open_ones = client_subscriptions(public_id=client.id)
     subscriptions = [each for each in open_ones or client_subscriptions_last(public_id=client.id) if each.type in types]
     has = client_has(public_id=client.id, types=types, settled=settled) if open_ones else None
-    names = [_names(client.environment, each, {*said, *has.names} if has else said, limit) for each in subscriptions]
+    known = {*said, *has.names} if has is not None else said
+    names = [_names(client.environment, each, known, limit) for each in subscriptions]
     asked = {(each.type, name) for each, some in zip(subscriptions, names, strict=True) for name in some}
     snapshot = snapshot_of_names(environment_key=client.environment, keys=asked)
     published = published_at(environment_key=client.environment)
@@ -66,16 +67,23 @@ def beliefs_of(
     written = written_at(environment_key=client.environment, keys=asked)
     lately = {key for key, at in written.items() if at > settled}
     decider = _Decider(client, snapshot)
-    if has is None:
-        found = {key: _UNSURE if key in lately else _of_away(decider, key) for key in asked}
-    else:
-        moving = decider if published > settled else None
-        found = {key: _UNSURE if key in lately else _of_connected(has, key, moving) for key in asked}
+    moving = decider if published > settled else None
+    found = dict.fromkeys(lately, _UNSURE)
+    for key in asked - lately:
+        found[key] = _of_away(decider, key) if has is None else _of_connected(has, key, moving)
     by_name = {(each.type, canonical(name)) for each in subscriptions for name in each.names}
-    # Of everything it is no part what it may not read and does not have: nothing is said to it of that.
-    found = {
-        key: each for key, each in found.items() if each.belief is not Belief.LACKS or key in said or key in by_name
-    }
+    return _with_endpoints(snapshot, _that_are_part(found, by_name | set(said)))
+
+
+def _that_are_part(found: Mapping[EntryKey, Believed], named: Collection[EntryKey]) -> Mapping[EntryKey, Believed]:
+    """The beliefs without those about what the client does not have of everything, of which nothing is said to it.
+    `named`: what it asks for by name, or speaks of.
+    """
+    return {key: each for key, each in found.items() if each.belief is not Belief.LACKS or key in named}
+
+
+def _with_endpoints(snapshot: Snapshot, found: Mapping[EntryKey, Believed]) -> Mapping[EntryKey, Believed]:
+    """The beliefs, with a digest of the hosts in each endpoint resource that is as published."""
     blobs = {key: blob for key, each in found.items() if (blob := _endpoints(snapshot, key, each))}
     digests = _digests_of(set(blobs.values()))
     return {
