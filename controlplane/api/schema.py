@@ -208,7 +208,12 @@ EXPLAIN_PARAMETERS: Final = [
     _query("client", OpenApiTypes.STR, "A client's id or node id; without one: clients in no group."),
     _query("type", OpenApiTypes.STR, "A type's word or type URL.", required=True),
     _query("name", OpenApiTypes.STR, "The resource's name.", required=True),
-    _query("at", {"type": "integer", "minimum": 1}, "The epoch of an earlier snapshot."),
+    _query(
+        "at",
+        {"oneOf": [{"type": "integer", "minimum": 1}, {"type": "string", "format": "date-time"}]},
+        "The epoch of an earlier snapshot, or a time: then also by what the client had, as far as that is kept "
+        "(the limit `holding_history_h`).",
+    ),
 ]
 TAIL_FILTERS: Final = [
     _query("client", OpenApiTypes.STR, "Only of this client: its id or node id."),

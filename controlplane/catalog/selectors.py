@@ -347,18 +347,9 @@ def revision_numbers(*, environment_key: str, versions: Mapping[tuple[str, str],
     """For each (type word, name), the number of the newest revision whose `version_info` is the given one; names that
     never had it are left out.
     """
-    wanted, found = sorted(versions), {}
-    for start in range(0, len(wanted), _BATCH):
-        batch = wanted[start : start + _BATCH]
-        rows = Revision.objects.filter(
-            resource__environment__key=environment_key,
-            resource__name__in={name for _, name in batch},
-            version__in={versions[key] for key in batch},
-        ).order_by("number")
-        for word, name, version, number in rows.values_list("resource__type", "resource__name", "version", "number"):
-            if versions.get((word, name)) == version:
-                found[word, name] = number
-    return found
+    contents = [(*key, version) for key, version in versions.items()]
+    numbers = revisions_of(environment_key=environment_key, contents=contents)
+    return {(word, name): number for (word, name, _), number in numbers.items()}
 
 
 def revisions_of(
@@ -367,14 +358,17 @@ def revisions_of(
     """For each (type word, name, version), the number of the newest revision that has this content; contents that no
     revision has are left out.
     """
-    found: dict[tuple[str, str, str], int] = {}
-    wanted = set(contents)
-    while wanted:
-        # One version of each name at a time: mostly there is but one.
-        versions = {(word, name): version for word, name, version in wanted}
-        numbers = revision_numbers(environment_key=environment_key, versions=versions)
-        found.update(((*key, versions[key]), number) for key, number in numbers.items())
-        wanted -= {(*key, version) for key, version in versions.items()}
+    wanted, found = sorted(set(contents)), {}
+    for start in range(0, len(wanted), _BATCH):
+        batch = frozenset(wanted[start : start + _BATCH])
+        rows = Revision.objects.filter(
+            resource__environment__key=environment_key,
+            resource__name__in={name for _, name, _ in batch},
+            version__in={version for *_, version in batch},
+        ).order_by("number")
+        for *content, number in rows.values_list("resource__type", "resource__name", "version", "number"):
+            if (key := (content[0], content[1], content[2])) in batch:
+                found[key] = number
     return found
 
 

@@ -176,19 +176,6 @@ def fleet_asks(*, environment_key: str, words: Collection[str]) -> FleetAsks:
     return FleetAsks(clients, asks, names)
 
 
-def clients_ask(*, clients: Collection[str]) -> tuple[tuple[Asks, ...], Mapping[str, tuple[str, ...]]]:
-    """The subscriptions of these clients' open streams, and the names in each name set, by its id. Two queries for 500
-    clients.
-    """
-    found = [
-        Asks(*row)
-        for chunk in _chunks(clients)
-        for row in Subscription.objects.filter(stream__client__in=chunk, stream__closed_at=None).values_list(*_ASKS)
-    ]
-    names = _name_sets({each.name_set for each in found})
-    return tuple(each for each in found if each.name_set in names), names
-
-
 def fleet_asking(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, ClientFacts]:
     """The connected clients, by id, that ask for at least one of these names by name; a wildcard does not count.
     `word`: the type. Two queries.

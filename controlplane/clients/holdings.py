@@ -3,74 +3,35 @@
 Where a client has several streams, the one that needs attention counts (`holding_words.WORST_FIRST`).
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Final
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from controlplane.catalog.selectors import revisions_of
 from controlplane.clients.clock import database_now
-from controlplane.clients.facts import unpack_names
-from controlplane.clients.holding_history import History, Standing
+from controlplane.clients.held_rows import HeldResource, rows_of
+from controlplane.clients.holding_history import History
 from controlplane.clients.holding_sets import StoredSets
-from controlplane.clients.holding_words import (
-    FORGOTTEN,
-    SENTENCES,
-    UNSAID,
-    WORST_FIRST,
-    label,
-    on_streams,
-    went_away,
-    worst,
-)
-from controlplane.clients.in_use import ANSWER_WITHIN, USERS, Key, unused_sentence
-from controlplane.clients.models import Client, Nack, NameSet, Stream, Subscription
-from controlplane.clients.selectors import nacks_get, name_shown
-from controlplane.clients.uses import Taking, unfollowed
+from controlplane.clients.holding_words import WORST_FIRST, label
+from controlplane.clients.models import Client, Stream, Subscription
+from controlplane.clients.open_streams import streams_open
+from controlplane.clients.selectors import ClientSummary
+from controlplane.clients.stream_holdings import Found, Key, moved_since, of_everybody, of_one
 from controlplane.common.errors import NotFound
 from xdscore.holdings import Holding, HoldingState
 
-# As many as there are connected clients in the largest environment, each with two streams.
-_MAX_STREAMS: Final = 100_000
-_MAX_NACKS: Final = 2_000
+NEEDS_ATTENTION: Final = (HoldingState.NACKED, HoldingState.ERROR_SENT)
+"""The states of a resource because of which somebody should look at a client."""
 
 Counts = Mapping[HoldingState, Mapping[str, int]]
 """How many clients are in each state, by what they have in it: a revision such as `r12`, `other` for content of no
 revision known here, the code of an error, or `none`.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class HeldResource:
-    """What one client has of one resource (interfaces.md section 8).
-
-    `version`, `revision`: of the content that it is to have or, once it answered, has. `acked_version`,
-        `acked_revision`: of what it goes on with. Revisions are None where the content is of no revision known here.
-    `code`: of the error that it was told. `message`: the error word for word, the client's own words where it refused,
-        else a sentence where there is something to say.
-    `since`: since when, at the latest, it is so. `stream`: the id of the stream that counts.
-    `missing`: what it needs, (type, name), to use what it acknowledged, and did not ask for in time (truth.md H5).
-    """
-
-    client: str
-    node_id: str
-    type: str
-    name: str
-    state: HoldingState
-    revision: int | None
-    version: str
-    acked_revision: int | None
-    acked_version: str
-    code: str
-    message: str
-    since: datetime | None
-    stream: str
-    missing: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +43,45 @@ class HeldPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What a client has of a name, on the stream that counts and on all of them."""
+class HeldOfType:
+    """What a client has of one type: its first resources, by name, and how many there are (`count`)."""
 
-    standing: Standing
-    holding: Holding
-    all: tuple[Holding, ...]
+    rows: tuple[HeldResource, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSummary:
+    """What a connected client has, in short, by type. `attention`: the first resources that need attention;
+    `attention_count`: how many do.
+    """
+
+    types: Mapping[str, HeldOfType]
+    attention: tuple[HeldResource, ...]
+    attention_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldNow:
+    """What a connected client has of each name. `lately`: the names of which it had something else a moment ago;
+    `unsaid`: the types of which a stream does not say what it has.
+    """
+
+    names: Mapping[Key, Holding]
+    lately: frozenset[Key]
+    unsaid: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldThen:
+    """What a client had of one resource at a time. `connected`: a stream that was open then is known.
+
+    `known`: whether it is known what its streams had. `row`: None where they had nothing of the resource.
+    """
+
+    connected: bool
+    known: bool
+    row: HeldResource | None
 
 
 def client_holdings(
@@ -110,26 +104,55 @@ def client_holdings(
     history = History(sets)
     rows = Subscription.objects.filter(stream__client=public_id)
     gone_at = None
-    if at is not None:
-        rows = _open_at(rows, at)
-    elif Stream.objects.filter(client=public_id, closed_at=None).exists():
-        rows = rows.filter(stream__closed_at=None)
+    if at is not None or streams_open(public_id).exists():
+        rows = rows.filter(stream__in=streams_open(public_id, at))
     else:
         last = Stream.objects.filter(client=public_id, closed_at__isnull=False).order_by("-closed_at").first()
         gone_at = last.closed_at if last is not None else None
         rows = rows.filter(stream=last)
     if types:
         rows = rows.filter(type__in=list(types))
-    found = _found_of_one(rows, sets, history, at)
+    found = dict(of_one(rows, sets, history, at).found)
     part = name.casefold()
     wanted = [key for key in found if (not part or part in key[1].casefold()) and _cursor(key) > after]
     if gone_at is not None:
-        found = {key: _away(each) for key, each in found.items()}
+        found = {key: each.away() for key, each in found.items()}
     wanted = sorted(key for key in wanted if not states or found[key].holding.state in states)
     page = [(key, found[key]) for key in sorted(wanted, key=_cursor)[: limit + 1]]
     nodes = {public_id: client.node_id}
-    shown = _rows(client.environment.key, nodes, page[:limit], history, at=at, gone_at=gone_at)
+    shown = rows_of(client.environment.key, nodes, page[:limit], history, at=at, gone_at=gone_at)
     return HeldPage(shown, _cursor(page[limit - 1][0]) if len(page) > limit else "")
+
+
+def client_summary(*, client: ClientSummary, limit: int, attention: int) -> HeldSummary:
+    """What a connected client has, in short: at most `limit` resources of each type, and at most `attention` that need
+    attention. Not since when, for that costs a look at each change since.
+    """
+    sets = StoredSets()
+    found = of_one(_open(client.id), sets, History(sets)).found
+    by_type: dict[str, list[Key]] = {}
+    for key in sorted(found):
+        by_type.setdefault(key[0], []).append(key)
+    urgent = [key for key in sorted(found) if found[key].holding.state in NEEDS_ATTENTION]
+    urgent.sort(key=lambda key: WORST_FIRST.index(found[key].holding.state))
+    shown = sorted({*urgent[:attention], *(key for keys in by_type.values() for key in keys[:limit])})
+    held = rows_of(client.environment, {client.id: client.node_id}, [(key, found[key]) for key in shown], None)
+    rows = dict(zip(shown, held, strict=True))
+    return HeldSummary(
+        {word: HeldOfType(tuple(rows[key] for key in keys[:limit]), len(keys)) for word, keys in by_type.items()},
+        tuple(rows[key] for key in urgent[:attention]),
+        len(urgent),
+    )
+
+
+def client_has(*, public_id: str, types: Collection[str], settled: datetime) -> HeldNow:
+    """What a connected client has of each name of these types. What moved after `settled` did so lately."""
+    sets = StoredSets()
+    history = History(sets)
+    rows = _open(public_id).filter(type__in=list(types))
+    found = of_one(rows, sets, history)
+    names = {key: each.holding for key, each in found.found.items()}
+    return HeldNow(names, moved_since(rows, sets, history, settled), found.unsaid)
 
 
 def client_holding(*, public_id: str, word: str, name: str) -> HeldResource | None:
@@ -139,16 +162,31 @@ def client_holding(*, public_id: str, word: str, name: str) -> HeldResource | No
     client = _client(public_id)
     sets = StoredSets()
     history = History(sets)
-    rows = Subscription.objects.filter(stream__client=public_id, stream__closed_at=None, type=word)
-    found = _found_of_one(rows, sets, history, None).get((word, name))
+    found = of_one(_open(public_id).filter(type=word), sets, history).found.get((word, name))
     if found is None:
         return None
-    return _rows(client.environment.key, {public_id: client.node_id}, [((word, name), found)], history)[0]
+    return rows_of(client.environment.key, {public_id: client.node_id}, [((word, name), found)], history)[0]
+
+
+def client_had(*, public_id: str, word: str, name: str, at: datetime) -> HeldThen:
+    """What a client had of one resource at a time. Raises NotFound."""
+    client = _client(public_id)
+    sets = StoredSets()
+    history = History(sets)
+    streams = streams_open(public_id, at)
+    had = of_one(Subscription.objects.filter(stream__in=streams, type=word), sets, history, at)
+    found = had.found.get((word, name))
+    kept_since = database_now() - timedelta(hours=settings.PARLEY.limits.holding_history_h)
+    row = None
+    if found is not None:
+        nodes = {public_id: client.node_id}
+        (row,) = rows_of(client.environment.key, nodes, [((word, name), found)], None, at=at)
+    return HeldThen(streams.exists(), at >= kept_since and word not in had.unsaid, row)
 
 
 def client_said(*, public_id: str, word: str) -> bool:
     """Whether every open stream of a client that asks for this type said what it has of it, and there is one."""
-    said = Subscription.objects.filter(stream__client=public_id, stream__closed_at=None, type=word)
+    said = _open(public_id).filter(type=word)
     held = list(said.values_list("holding_set_id", flat=True))
     return bool(held) and None not in held
 
@@ -170,11 +208,11 @@ def resource_holders(
         revision; the counts are of all.
     """
     sets = StoredSets()
-    found = _found_of_all(environment_key, word, name, sets)
+    found = of_everybody(environment_key=environment_key, word=word, names=[name], sets=sets)[name]
     contents = {(word, name, each.holding.version) for each in found.values() if each.holding.version}
     numbers = revisions_of(environment_key=environment_key, contents=contents)
     counts: dict[HoldingState, dict[str, int]] = {}
-    wanted: list[tuple[str, _Found]] = []
+    wanted: list[tuple[str, Found]] = []
     for client, each in found.items():
         holding = each.holding
         number = numbers.get((word, name, holding.version))
@@ -185,19 +223,14 @@ def resource_holders(
             wanted.append((cursor, each))
     page = sorted(wanted, key=itemgetter(0))[:limit]
     nodes = dict(Client.objects.filter(pk__in=[each.standing.client for _, each in page]).values_list("pk", "node_id"))
-    shown = _rows(environment_key, nodes, [((word, name), each) for _, each in page], History(sets))
+    shown = rows_of(environment_key, nodes, [((word, name), each) for _, each in page], History(sets))
     return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "")
 
 
 def holding_states(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, Mapping[str, Holding]]:
     """What each connected client that asks for one of these names has of it: by name and client id."""
-    sets = StoredSets()
-    streams = _standings(Subscription.objects.filter(stream__closed_at=None), environment_key, word)
-    sets.read({each.held for each in streams})
-    return {
-        name: {client: found.holding for client, found in _of_name(streams, name, sets, _unsaid(name, streams)).items()}
-        for name in names
-    }
+    found = of_everybody(environment_key=environment_key, word=word, names=names, sets=StoredSets())
+    return {name: {client: each.holding for client, each in clients.items()} for name, clients in found.items()}
 
 
 def _client(public_id: str) -> Client:
@@ -207,185 +240,9 @@ def _client(public_id: str) -> Client:
     return client
 
 
-def _open_at(rows: QuerySet[Subscription], at: datetime) -> QuerySet[Subscription]:
-    still = Q(stream__closed_at=None) | Q(stream__closed_at__gt=at)
-    return rows.filter(still, stream__opened_at__lte=at)
-
-
-def _standing(row: Mapping[str, object]) -> Standing:
-    return Standing(*(row[column] for column in _COLUMNS))  # type: ignore[arg-type]  # as the columns are
-
-
-_COLUMNS: Final = (
-    "stream_id",
-    "stream__client_id",
-    "stream__client__environment_id",
-    "type",
-    "holding_set_id",
-    "held_at",
-    "stream__opened_at",
-)
-
-
-def _found_of_one(
-    rows: QuerySet[Subscription], sets: StoredSets, history: History, at: datetime | None
-) -> dict[Key, _Found]:
-    """What the streams of these rows, which are of one client, have of each name."""
-    held: dict[Key, list[tuple[Standing, Holding]]] = defaultdict(list)
-    for values in rows.order_by("stream_id", "type").values(*_COLUMNS, "name_set__names"):
-        standing, unsaid = _standing(values), UNSAID
-        sets.read([standing.held])
-        names = {*unpack_names(bytes(values["name_set__names"])), *sets.items(standing.held)}
-        if at is not None and standing.held is not None:
-            known, held_id = history.held_at(standing, at)
-            if known and held_id is None:
-                continue  # it had not asked for anything yet
-            unsaid = UNSAID._replace(message=FORGOTTEN.format(hours=settings.PARLEY.limits.holding_history_h))
-            standing = replace(standing, held=held_id, since=None)
-            sets.read([standing.held])
-        had = sets.items(standing.held) if standing.held is not None else dict.fromkeys(names, unsaid)
-        for name, holding in had.items():
-            held[standing.type, name].append((standing, holding))
-    return {key: _counting(each) for key, each in held.items()}
-
-
-def _counting(held: list[tuple[Standing, Holding]]) -> _Found:
-    holdings = tuple(holding for _, holding in held)
-    standing, holding = held[worst(holdings)]
-    return _Found(standing, holding, holdings)
-
-
-def _away(found: _Found) -> _Found:
-    """What is known of a client that went away."""
-    holding = found.holding
-    return _Found(found.standing, holding._replace(state=HoldingState.UNKNOWN, code="", message=""), (holding,))
-
-
-def _standings(rows: QuerySet[Subscription], environment_key: str, word: str) -> list[Standing]:
-    rows = rows.filter(stream__client__environment__key=environment_key, type=word)
-    return [Standing(*values) for values in rows.values_list(*_COLUMNS)[:_MAX_STREAMS]]
-
-
-def _found_of_all(environment_key: str, word: str, name: str, sets: StoredSets) -> dict[str, _Found]:
-    """What each connected client that asks for a name has of it, by client id."""
-    streams = _standings(Subscription.objects.filter(stream__closed_at=None), environment_key, word)
-    sets.read({each.held for each in streams})
-    return _of_name(streams, name, sets, _unsaid(name, streams))
-
-
-def _unsaid(name: str, streams: Iterable[Standing]) -> Collection[str]:
-    """The ids of the streams among `streams` that ask for the name and do not say what they have."""
-    silent = [each for each in streams if each.held is None]
-    if not silent:
-        return ()
-    rows = Subscription.objects.filter(stream__in=[each.stream for each in silent], type=silent[0].type)
-    sets = NameSet.objects.filter(pk__in=rows.values("name_set").distinct()).values_list("pk", "names")
-    asking = [pk for pk, packed in sets if name in unpack_names(bytes(packed))]
-    return set(rows.filter(Q(wildcard=True) | Q(name_set__in=asking)).values_list("stream_id", flat=True))
-
-
-def _of_name(streams: Iterable[Standing], name: str, sets: StoredSets, unsaid: Collection[str]) -> dict[str, _Found]:
-    held: dict[str, list[tuple[Standing, Holding]]] = defaultdict(list)
-    known: dict[str | None, Holding | None] = {}
-    for standing in streams:
-        if standing.held not in known:
-            known[standing.held] = sets.find(standing.held, name)
-        holding = UNSAID if standing.stream in unsaid else known[standing.held]
-        if holding is not None:
-            held[standing.client].append((standing, holding))
-    return {client: _counting(each) for client, each in held.items()}
-
-
-def _rows(
-    environment_key: str,
-    nodes: Mapping[str, str],
-    page: Collection[tuple[Key, _Found]],
-    history: History,
-    *,
-    at: datetime | None = None,
-    gone_at: datetime | None = None,
-) -> tuple[HeldResource, ...]:
-    contents = {
-        (*key, version) for key, each in page for version in (each.holding.version, each.holding.acked) if version
-    }
-    numbers = revisions_of(environment_key=environment_key, contents=contents)
-    refused = _refusals(page, at)
-    since = _since(page, history) if at is None and gone_at is None else {}
-    unused = unfollowed(environment_key=environment_key, taken=_taken(page, since))
-    rows = []
-    for key, found in page:
-        standing, holding = found.standing, found.holding
-        acked_revision = numbers.get((*key, holding.acked))
-        message = holding.message or SENTENCES.get(holding.state, "")
-        if gone_at is not None:
-            message = went_away(gone_at, holding, acked_revision)
-        elif holding.state is HoldingState.NACKED:
-            message = refused.get((standing.client, *key, holding.version), message)
-        missing = unused.get((standing.client, (*key, holding.version)), ())
-        if missing:
-            message = unused_sentence(missing)
-        rows.append(
-            HeldResource(
-                client=standing.client,
-                node_id=nodes.get(standing.client, ""),
-                type=key[0],
-                name=name_shown(key[1]),
-                state=holding.state,
-                revision=numbers.get((*key, holding.version)),
-                version=holding.version,
-                acked_revision=acked_revision,
-                acked_version=holding.acked,
-                code=holding.code,
-                message=" ".join(filter(None, (message, on_streams(holding, found.all)))),
-                since=gone_at or since.get((standing.stream, *key)),
-                stream=standing.stream,
-                missing=missing,
-            )
-        )
-    return tuple(rows)
-
-
-def _taken(page: Iterable[tuple[Key, _Found]], since: Mapping[tuple[str, str, str], datetime]) -> list[Taking]:
-    """What of the page clients acknowledged so long ago that they should use it by now."""
-    found = [
-        (since[standing.stream, *key], (standing.client, (*key, each.holding.version)))
-        for key, each in page
-        for standing in [each.standing]
-        if key[0] in USERS and each.holding.state is HoldingState.ACKED and (standing.stream, *key) in since
-    ]
-    before = database_now() - ANSWER_WITHIN if found else None
-    return [taking for at, taking in found if before is not None and at <= before]
-
-
-def _since(page: Iterable[tuple[Key, _Found]], history: History) -> Mapping[tuple[str, str, str], datetime]:
-    """Since when, by stream, type and name."""
-    names: dict[Standing, list[str]] = defaultdict(list)
-    for (_, name), found in page:
-        names[found.standing].append(name)
-    return {
-        (standing.stream, standing.type, name): at
-        for standing, each in names.items()
-        for name, at in history.since(standing, each).items()
-    }
-
-
-def _refusals(page: Iterable[tuple[Key, _Found]], at: datetime | None) -> Mapping[tuple[str, str, str, str], str]:
-    """What clients said when they refused contents, by client, type, name and version."""
-    refusing = {
-        (found.standing.client, word) for (word, _), found in page if found.holding.state is HoldingState.NACKED
-    }
-    if not refusing:
-        return {}
-    rows = Nack.objects.filter(client__in={client for client, _ in refusing}, type__in={word for _, word in refusing})
-    if at is not None:
-        rows = rows.filter(at__lte=at)
-    ids = list(rows.order_by("-id").values_list("pk", flat=True)[:_MAX_NACKS])
-    # The newest goes in last.
-    return {
-        (nack.client, nack.type, name, version): nack.text
-        for nack in reversed(nacks_get(ids=ids))
-        for name, version in nack.suspects
-    }
+def _open(public_id: str) -> QuerySet[Subscription]:
+    """The subscriptions of a client's open streams."""
+    return Subscription.objects.filter(stream__in=streams_open(public_id))
 
 
 def _cursor(key: Key) -> str:

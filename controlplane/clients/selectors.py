@@ -20,6 +20,7 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
 from controlplane.clients.foreign_text import one_line
 from controlplane.clients.models import Client, ContentProbe, ContentProof, Nack, NameSet, Replica, Stream, Subscription
+from controlplane.clients.open_streams import streams_open
 from controlplane.common.errors import NotFound
 from xdscore.client_kinds import UNKNOWN_KIND, ClientFamily, kind_of
 from xdscore.environment_choice import ClientFacts
@@ -167,9 +168,11 @@ def client_streams(*, public_id: str) -> tuple[StreamView, ...]:
     )
 
 
-def client_subscriptions(*, public_id: str) -> tuple[SubscriptionView, ...]:
-    """The subscriptions of a client's open streams, with every name. Raises NotFound."""
-    found = _views(Subscription.objects.filter(stream__client=public_id, stream__closed_at=None))
+def client_subscriptions(*, public_id: str, at: datetime | None = None) -> tuple[SubscriptionView, ...]:
+    """The subscriptions of a client's open streams, with every name; with `at`, as they were last of the streams that
+    were open then. Raises NotFound.
+    """
+    found = _views(Subscription.objects.filter(stream__in=streams_open(public_id, at)))
     if not found and not Client.objects.filter(pk=public_id).exists():
         raise NotFound(f"There is no client '{public_id[:64]}'. A client is forgotten a day after its last stream.")
     return found
@@ -325,12 +328,27 @@ def nacks_get(*, ids: Collection[int]) -> tuple[NackView, ...]:
     return _nacks(Nack.objects.filter(pk__in=list(ids)).order_by("-id"))
 
 
-def client_nacks(*, public_id: str, word: str = "", limit: int = 20) -> tuple[NackView, ...]:
-    """The NACKs of a client for a type (empty: for any) on its open streams, newest first."""
-    streams = Stream.objects.filter(_OPEN, client=public_id).values("pk")
-    rows = Nack.objects.filter(client=public_id, stream__in=streams)
+def client_nacks(
+    *, public_id: str, word: str = "", at: datetime | None = None, limit: int = 20
+) -> tuple[NackView, ...]:
+    """The NACKs of a client for a type (empty: for any) on its open streams, newest first; with `at`, those until then
+    on the streams that were open then.
+    """
+    rows = Nack.objects.filter(client=public_id, stream__in=streams_open(public_id, at).values("pk"))
+    if at is not None:
+        rows = rows.filter(at__lte=at)
     if word:
         rows = rows.filter(type=word)
+    return _nacks(rows.order_by("-id")[:limit])
+
+
+def nacks_of(
+    *, clients: Collection[str], words: Collection[str], until: datetime | None, limit: int
+) -> tuple[NackView, ...]:
+    """The NACKs of these clients for these types, newest first; with `until`, only those until then. One query."""
+    rows = Nack.objects.filter(client__in=list(clients), type__in=list(words))
+    if until is not None:
+        rows = rows.filter(at__lte=until)
     return _nacks(rows.order_by("-id")[:limit])
 
 

@@ -1,6 +1,6 @@
 """What one client has of each resource that it asks for, now or at an earlier time."""
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
@@ -13,7 +13,7 @@ from controlplane.console.clients import PageOfClient
 from controlplane.console.holding_lines import lines_of
 from controlplane.console.paging import SIZE
 from controlplane.console.resources import kind_of
-from controlplane.http.moments import moment_or_age
+from controlplane.console.times import moment_typed
 from xdscore.holdings import HoldingState
 from xdscore.resource_types import RESOURCE_TYPES
 
@@ -36,7 +36,7 @@ class ClientResourcesPage(PageOfClient):
         kind, state = kind_of(request), _STATES.get(request.GET.get("state", ""))
         name = request.GET.get("name", "").strip()[:_MAX_TEXT]
         asked_at = request.GET.get("at", "").strip()[:_MAX_TIME]
-        at = time_of(asked_at, timezone.now())
+        at = moment_typed(asked_at, timezone.now())
         after = request.GET.get("after", "")[:_MAX_CURSOR]
         found = client_holdings(
             public_id=client.id,
@@ -49,7 +49,7 @@ class ClientResourcesPage(PageOfClient):
         )
         context = {
             "client": client,
-            "lines": lines_of(client.environment, found.rows),
+            "lines": lines_of(client.environment, found.rows, at=at),
             "next": found.after,
             "later": bool(after),
             "types": RESOURCE_TYPES,
@@ -63,13 +63,6 @@ class ClientResourcesPage(PageOfClient):
             "filtered": bool(kind or state or name),
         }
         return self.page(context)
-
-
-def time_of(text: str, now: datetime) -> datetime | None:
-    """The time that the field of a form names: as browsers send it, without an offset and in UTC, or as
-    `moment_or_age` reads it. None where it is no time.
-    """
-    return moment_or_age(text, now) or moment_or_age(f"{text}Z", now)
 
 
 urlpatterns = [path("clients/<str:client_id>/resources", ClientResourcesPage.as_view(), name="client-resources")]

@@ -1,7 +1,7 @@
 """Who is connected: the list, those that need attention first, and one client with what it has of each name."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -28,6 +28,7 @@ from controlplane.clients.browsing import (
     client_refusals,
     standing_counts,
 )
+from controlplane.clients.holdings import HeldSummary, client_summary
 from controlplane.clients.nack_times import nack_times_of_client
 from controlplane.clients.reports import client_word, differing_counts
 from controlplane.clients.selectors import (
@@ -35,31 +36,33 @@ from controlplane.clients.selectors import (
     NackView,
     StreamView,
     SubscriptionView,
+    TypeState,
     client_get,
     client_streams,
     client_subscriptions,
 )
+from controlplane.clients.told import ToldCounts, told_of
 from controlplane.clients.troubles import troubles_of
 from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
 from controlplane.console.charts import DAY, Chart, kept_nacks_chart, recent
+from controlplane.console.holding_lines import HoldingLine, Key, lines_of_client
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.console.places import Place, Section
-from controlplane.explain.deliveries import client_deliveries
-from controlplane.explain.delivery import DeliveryState
 from controlplane.explain.memberships import memberships_of
 from controlplane.explain.standings import client_status, client_statuses
-from controlplane.explain.told import ToldCounts, told_of
 from controlplane.incidents.settling import Answer, change_clients
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
-from xdscore.resource_types import RESOURCE_TYPES
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 _MAX_TEXT: Final = 200
 _MAX_EVENTS: Final = 40
 _MAX_ATTENTION: Final = 25
+# Of one type; the page of its resources lists all.
+_MAX_NAMES: Final = 100
 _STANDINGS: Final = {each.value: each for each in Standing}
 _ANSWERS: Final = {each.value: each for each in Answer}
 _ANSWERED: Final = {
@@ -96,6 +99,21 @@ class Event:
     label: str
     what: str
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeShown:
+    """What the page of a client shows of one type that it asks for.
+
+    `asks`: how it asks, over all its open streams; `subscriptions`: one for each stream.
+    `lines`: what it has of its first resources, by name; `count`: of how many it has something, or was told.
+    """
+
+    kind: ResourceType
+    asks: TypeState
+    subscriptions: tuple[SubscriptionView, ...]
+    lines: tuple[HoldingLine, ...]
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,20 +245,21 @@ class ClientPage(PageOfClient):
         if request.GET.get("part") == "tail":
             return self.part("clients/tail.html", {"events": shared(f"client/{client_id}", lambda: _tail(client_id))})
         streams, refusals = client_streams(public_id=client_id), client_refusals(public_id=client_id)
-        types = client_deliveries(client=client)
+        subscriptions = client_subscriptions(public_id=client_id)
+        held = client_summary(client=client, limit=_MAX_NAMES, attention=_MAX_ATTENTION)
         member = memberships_of(environment_key=client.environment, clients=[client])[client.id]
-        attention = tuple(each for one in types for each in one.deliveries if each.state in _NEEDS_ATTENTION)
+        lines = _lines(client, held)
         context = {
             "client": client,
             "groups": member.groups,
             "doubtful": member.doubtful,
-            "types": types,
-            "attention": attention,
+            "types": _types(client, subscriptions, held, lines),
+            "attention": [lines[each.type, each.name] for each in held.attention],
+            "attention_count": held.attention_count,
             "standing": client_statuses(clients=[client])[client.id].value,
-            "attention_first": attention[:_MAX_ATTENTION],
             "stream": next((each for each in streams if each.closed_at is None), None),
             "last_stream": streams[0] if streams else None,
-            "events": _events(streams, refusals, tuple(one.subscription for one in types)),
+            "events": _events(streams, refusals, subscriptions),
             "understands": _UNDERSTANDS.get(client.family, _UNDERSTANDS_UNKNOWN),
             "bootstrap": _bootstrap(client),
             "bootstrap_family": "envoy" if client.family is ClientFamily.ENVOY else "grpc",
@@ -257,7 +276,32 @@ def _refused_chart(client_id: str) -> Chart:
     return kept_nacks_chart(nack_times_of_client(public_id=client_id, since=window.since), window, label="type")
 
 
-_NEEDS_ATTENTION: Final = (DeliveryState.NACKED, DeliveryState.ERROR_SENT)
+def _lines(client: ClientSummary, held: HeldSummary) -> Mapping[Key, HoldingLine]:
+    """The line for each resource that the page of a client shows, by (type, name)."""
+    rows = {(row.type, row.name): row for one in held.types.values() for row in one.rows}
+    rows.update(((row.type, row.name), row) for row in held.attention)
+    return dict(zip(rows, lines_of_client(client, tuple(rows.values())), strict=True))
+
+
+def _types(
+    client: ClientSummary,
+    subscriptions: Sequence[SubscriptionView],
+    held: HeldSummary,
+    lines: Mapping[Key, HoldingLine],
+) -> list[TypeShown]:
+    found = []
+    for each in client.types:
+        of_type = held.types.get(each.type)
+        found.append(
+            TypeShown(
+                by_word[each.type],
+                each,
+                tuple(one for one in subscriptions if one.type == each.type),
+                tuple(lines[row.type, row.name] for row in of_type.rows) if of_type is not None else (),
+                of_type.count if of_type is not None else 0,
+            )
+        )
+    return found
 
 
 def _shown(environment_key: str, lines: Sequence[ClientLine]) -> list[Shown]:
@@ -304,7 +348,7 @@ def _events(
         for each in streams
     ]
     events += [
-        Event(each.closed_at, "DISCONNECTED", "left", each.cause or "without a word")
+        Event(each.closed_at, "closed", "left", each.cause or "without a word")
         for each in streams
         if each.closed_at is not None
     ]

@@ -1,18 +1,20 @@
 """Why a client does, or does not, have a resource: the question, the answer, and the ladder that leads to it.
 
 Error texts link here (interfaces.md section 5): `e` environment, `t` type, `n` name; `c` names a client, by its id or
-its node id, and `at` an earlier snapshot.
+its node id, and `at` an earlier snapshot or a time.
 """
 
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.text import Truncator
 
 from controlplane.accounts.principal import Role
@@ -25,9 +27,10 @@ from controlplane.console.explain_denial import Denial, denial_of
 from controlplane.console.pages import Page
 from controlplane.console.places import Place, Section
 from controlplane.console.resources import resource_url
+from controlplane.console.times import iso_text, moment_typed
 from controlplane.explain.askers import askers_of
-from controlplane.explain.selectors import explain
-from controlplane.explain.values import Ladder, Link, Question, RungState
+from controlplane.explain.selectors import explain, question_of
+from controlplane.explain.values import Ladder, Link, Question, RungState, clock
 from xdscore.codes import CATALOGUE, shown
 from xdscore.environment_choice import DEFAULT_ENVIRONMENT
 from xdscore.names import name_problem
@@ -35,6 +38,7 @@ from xdscore.resource_types import RESOURCE_TYPES, by_word
 
 _MAX_CLIENT_CHARS: Final = 1_024
 _MAX_EPOCH_CHARS: Final = 18
+_MAX_AT_CHARS: Final = 40
 _MAX_SENTENCE_CHARS: Final = 1_500
 
 _SIGNS: Final = {RungState.OK: "ok", RungState.FAIL: "FAIL", RungState.UNKNOWN: "?", RungState.SKIPPED: "-"}
@@ -48,6 +52,14 @@ _TITLES: Final = {
     7: "What did it answer?",
     8: "What does it do now?",
 }
+_TITLES_THEN: Final = {
+    3: "Did it ask for this name?",
+    4: "Did the name exist?",
+    5: "Might it read the name?",
+    6: "What had it been sent?",
+    7: "What had it answered?",
+    8: "What did it do then?",
+}
 # Which rung a link belongs to.
 _RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "rule": 5, "incident": 7}
 
@@ -55,7 +67,7 @@ _RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "rule"
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question to Explain, in the words that were typed: `word` is a type, `client` a client's id or node id, and
-    `at` a time.
+    `at` an epoch or a time, which is RFC 3339 if it was understood.
     """
 
     environment: str
@@ -121,13 +133,13 @@ class ExplainPage(Page):
             return self.page(
                 {**context, "error": error}, status=404 if isinstance(error, InputInvalid) else error.status
             )
-        text = text_of(asked, ladder, who)
+        text = text_of(asked, question, ladder, who)
         if request.GET.get("format") == "text":
             return HttpResponse(text, content_type="text/plain; charset=utf-8")
         denial = None
         if not who.depends:
             denial = denial_of(ladder, environment_key=asked.environment, principal=self.principal)
-        answer = {**_answer(asked, ladder, who), **self._ways(asked, denial), "denial": denial, "text": text}
+        answer = {**_answer(asked, question, ladder, who), **self._ways(asked, denial), "denial": denial, "text": text}
         return self.page({**context, **answer})
 
     def _question(self, asked: Asked) -> Question:
@@ -139,10 +151,13 @@ class ExplainPage(Page):
             raise InputInvalid(f"'{asked.word[:40]}' is not a resource type. Types are: {', '.join(by_word)}.")
         if wrong := name_problem(asked.name):
             raise InputInvalid(f"The name {wrong}.")
-        if asked.at and not (asked.at.isascii() and asked.at.isdigit() and len(asked.at) <= _MAX_EPOCH_CHARS):
-            raise InputInvalid("The snapshot must be the number of one, or nothing for now.")
+        at = _epoch_or_time(asked.at)
+        if asked.at and at is None:
+            raise InputInvalid(
+                "This is neither the number of a snapshot nor a time such as 2026-01-31T02:10; leave it empty for now."
+            )
         self.environment = environment_visible(self.principal, asked.environment)
-        return Question(asked.environment, kind, asked.name, int(asked.at) if asked.at else None)
+        return question_of(environment=asked.environment, kind=kind, name=asked.name, at=at)
 
     def _ways(self, asked: Asked, denial: Denial | None) -> dict[str, str]:
         """The URLs of the pages to write a rule that allows the name, and to edit the rule that denies it; only what
@@ -159,6 +174,13 @@ class ExplainPage(Page):
         return {"grant": f"{rule}?{grant}", "edit_rule": f"{rule}?id={denial.rule}"}
 
 
+def _epoch_or_time(text: str) -> int | datetime | None:
+    """The epoch or the time that was typed; None where it is neither."""
+    if text.isascii() and text.isdigit():
+        return int(text) if len(text) <= _MAX_EPOCH_CHARS else None
+    return moment_typed(text, timezone.now())
+
+
 def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
     """The clients that ask for the name, for a question that names no client; nobody, for one that does."""
     if asked.client:
@@ -168,11 +190,11 @@ def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
     return who_asks(found, question, ladder, asked.code, urls)
 
 
-def text_of(asked: Asked, ladder: Ladder, who: WhoAsks) -> str:
+def text_of(asked: Asked, question: Question, ladder: Ladder, who: WhoAsks) -> str:
     """The explanation as plain text, to be pasted into a ticket or a chat."""
     answer = "IT DEPENDS ON WHO ASKS" if who.depends else ladder.has.value.upper()
     whom = f"client {asked.client}" if asked.client else "any client" if who.depends else "a client in no group"
-    when = f" at snapshot {asked.at}" if asked.at else ""
+    when = f" {_when(question)}" if asked.at else ""
     lines = [
         f"{answer}  {whom} · {asked.word} '{asked.name}' in '{asked.environment}'{when}"
         + (f"  {ladder.code}" if ladder.code else ""),
@@ -186,6 +208,12 @@ def text_of(asked: Asked, ladder: Ladder, who: WhoAsks) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _when(question: Question) -> str:
+    """The snapshot, or the time and the snapshot, that a question is about."""
+    at = f"at snapshot {question.at}"
+    return f"at {clock(question.time)}, {at}" if question.time is not None else at
+
+
 def _told_line(who: WhoAsks) -> str:
     names = [shown(line.asker.node_id or line.asker.id) for line in who.named]
     more = [f"and {who.unnamed} more"] if who.unnamed else []
@@ -194,22 +222,25 @@ def _told_line(who: WhoAsks) -> str:
 
 def _asked(request: HttpRequest) -> Asked:
     given = request.GET
-    code = given.get("code", "")
+    code, at = given.get("code", ""), given.get("at", "").strip()[:_MAX_AT_CHARS]
+    # An age such as 30m becomes the time that it means, so that links and texts keep it.
+    time = _epoch_or_time(at)
     return Asked(
         given.get("e", "").strip()[:63] or DEFAULT_ENVIRONMENT,
         given.get("t", ""),
         given.get("n", ""),
         given.get("c", "").strip()[:_MAX_CLIENT_CHARS],
-        given.get("at", "").strip()[: _MAX_EPOCH_CHARS + 1],
+        iso_text(time) if isinstance(time, datetime) else at,
         code if code in CATALOGUE else "",
     )
 
 
-def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
+def _answer(asked: Asked, question: Question, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
     epoch = next((link.parts[-1] for link in ladder.links if link.title == "snapshot"), "")
     links = {number: tuple(_links(ladder.links, number)) for number in _TITLES}
+    titles = _TITLES if question.time is None else _TITLES | _TITLES_THEN
     steps = tuple(
-        RungLine(rung.number, _TITLES[rung.number], _look(rung.state), rung.text, links[rung.number])
+        RungLine(rung.number, titles[rung.number], _look(rung.state), rung.text, links[rung.number])
         for rung in ladder.rungs
     )
     return {
@@ -224,6 +255,7 @@ def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
         "ways_back": _ways_back(ladder, links[_RUNG_OF["change"]]),
         "frozen": asked.address(at=epoch) if epoch and not asked.at else "",
         "now": asked.address(at="") if asked.at else "",
+        "question": question,
         "text_url": asked.address(format="text"),
         "curl": _curl(asked),
     }
@@ -231,7 +263,7 @@ def _answer(asked: Asked, ladder: Ladder, who: WhoAsks) -> dict[str, object]:
 
 def _sentence(ladder: Ladder) -> str:
     """The sentence below the headline of the answer; empty where the headline says the same."""
-    return ladder.sentence.removeprefix(f"{ladder.headline}. ") if ladder.headline else ladder.sentence
+    return ladder.sentence.replace(f"{ladder.headline}. ", "", 1) if ladder.headline else ladder.sentence
 
 
 def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...]:

@@ -1,19 +1,24 @@
 """What clients have of resources, line by line, as the pages of a client and of a resource show it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.catalog.selectors import revisions_of
-from controlplane.clients.holdings import HeldResource
+from controlplane.clients.held_rows import HeldResource
+from controlplane.clients.selectors import ClientSummary
 from controlplane.console.resources import resource_url
+from controlplane.console.times import iso_text
+from controlplane.explain.keeping import rules_keeping
 from controlplane.snapshots.selectors import snapshot_of_names
 from xdscore.holdings import HoldingState
 from xdscore.names import canonical
 from xdscore.resource_types import by_word
+from xdscore.snapshot import Snapshot
 
 Key = tuple[str, str]
 """A type's word and a name."""
@@ -25,7 +30,8 @@ _FOREIGN: Final = (HoldingState.NACKED, HoldingState.ERROR_SENT, HoldingState.SI
 class HoldingLine:
     """What a client has of a resource. `published`: the number of the revision that is served now; None where nothing
     is. `explain_url`: Explain's answer for this client and name. `diff_url`: the difference between what the client has
-    and what is published; empty where there is none to show.
+    and what is published; empty where there is none to show. `rule`: the access rule that keeps the resource from the
+    client, as far as it was looked up; 0 where none is known.
     """
 
     row: HeldResource
@@ -33,6 +39,7 @@ class HoldingLine:
     resource_url: str
     explain_url: str
     diff_url: str
+    rule: int = 0
 
     @property
     def look(self) -> str:
@@ -51,6 +58,9 @@ class HoldingLine:
         match self.row.state:
             case HoldingState.NACKED:
                 return f"It refused {_called(self.row.revision, self.row.version) or 'this'}."
+            case HoldingState.ERROR_SENT if self.rule:
+                does = "denied" if self.row.code == _DENIED else "hidden"
+                return f"It was told why it does not get this, which is {does} by rule {self.rule}."
             case HoldingState.ERROR_SENT:
                 return "It was told why it does not get this."
             case HoldingState.SILENT:
@@ -64,10 +74,20 @@ class HoldingLine:
         return self.row.message if self.row.state in _FOREIGN else ""
 
 
-def lines_of(environment_key: str, rows: Sequence[HeldResource]) -> list[HoldingLine]:
-    """The lines for what clients have, as `rows` say it, beside what is published now."""
+def lines_of(environment_key: str, rows: Sequence[HeldResource], *, at: datetime | None = None) -> list[HoldingLine]:
+    """The lines for what clients have or, with `at`, had then, as `rows` say it, beside what is published now."""
     published = published_revisions(environment_key, {(row.type, row.name) for row in rows})
-    return [_line(environment_key, row, published.get((row.type, row.name))) for row in rows]
+    return [_line(environment_key, row, published.get((row.type, row.name)), at) for row in rows]
+
+
+def lines_of_client(client: ClientSummary, rows: Sequence[HeldResource]) -> list[HoldingLine]:
+    """The lines for what one client has, with the access rules that keep resources from it."""
+    keys = {(row.type, row.name) for row in rows}
+    snapshot = _snapshot(client.environment, keys)
+    published = revisions_served(client.environment, _versions(keys, snapshot))
+    rules = rules_keeping(client=client, rows=rows, snapshot=snapshot)
+    lines = [_line(client.environment, row, published.get((row.type, row.name))) for row in rows]
+    return [replace(line, rule=rules.get((line.row.type, line.row.name), 0)) for line in lines]
 
 
 def published_revisions(environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:
@@ -90,15 +110,21 @@ def published_versions(environment_key: str, keys: Collection[Key]) -> Mapping[K
     """The version on the wire of what is served of each of these names; names of which nothing is served are left
     out.
     """
-    called = {key: (key[0], canonical(key[1])) for key in keys}
-    snapshot = snapshot_of_names(environment_key=environment_key, keys=set(called.values()))
+    return _versions(keys, _snapshot(environment_key, keys))
+
+
+def _snapshot(environment_key: str, keys: Collection[Key]) -> Snapshot | None:
+    return snapshot_of_names(environment_key=environment_key, keys={(word, canonical(name)) for word, name in keys})
+
+
+def _versions(keys: Collection[Key], snapshot: Snapshot | None) -> Mapping[Key, str]:
     if snapshot is None:
         return {}
     versions = {}
-    for key, (word, name) in called.items():
-        entry = snapshot.type_state(by_word[word]).served.get(name)
+    for word, name in keys:
+        entry = snapshot.type_state(by_word[word]).served.get(canonical(name))
         if entry is not None:
-            versions[key] = entry.content.version
+            versions[word, name] = entry.content.version
     return versions
 
 
@@ -113,16 +139,18 @@ def diff_url(environment_key: str, key: Key, before: int, after: int) -> str:
     )
 
 
-def _line(environment_key: str, row: HeldResource, published: int | None) -> HoldingLine:
+def _line(environment_key: str, row: HeldResource, published: int | None, at: datetime | None = None) -> HoldingLine:
     key = (row.type, row.name)
     has, _ = _has(row)
-    asked = urlencode({"e": environment_key, "t": row.type, "n": row.name, "c": row.client})
+    asked = {"e": environment_key, "t": row.type, "n": row.name, "c": row.client}
+    if at is not None:
+        asked["at"] = iso_text(at)
     differs = has is not None and published is not None and has != published
     return HoldingLine(
         row,
         published,
         resource_url(environment_key, *key),
-        f"{reverse('explain')}?{asked}",
+        f"{reverse('explain')}?{urlencode(asked)}",
         diff_url(environment_key, key, has, published) if differs and has and published else "",
     )
 

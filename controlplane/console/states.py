@@ -56,7 +56,7 @@ LOOKS: Final[dict[str, Look]] = {
     "held": Look("warn", "player-pause", "on hold"),
     "empty": Look("quiet", "minus", "no resources"),
     "served": Look("good", "circle-check", "all published"),
-    # One (client, type); the names of A88 and CSDS
+    # What a client has of a resource; the names of A88 and CSDS
     "ACKED": Look("good", "circle-check", "ACKED"),
     "SENT": Look("busy", "circle-dot", "SENT"),
     "NACKED": Look("bad", "circle-x", "NACKED"),
@@ -65,8 +65,6 @@ LOOKS: Final[dict[str, Look]] = {
     "UNKNOWN": Look("warn", "question-mark", "UNKNOWN"),
     "ERROR_SENT": Look("bad", "lock", "ERROR_SENT"),
     "ERROR_SENT_ABSENT": Look("warn", "eye-off", "ERROR_SENT"),  # NOT_FOUND and INTERNAL: it is not denied
-    "NOT_SUBSCRIBED": Look("quiet", "minus", "NOT_SUBSCRIBED"),
-    "DISCONNECTED": Look("quiet", "circle-dashed", "DISCONNECTED"),
     # How a client's own word differs from what Parley believes
     "other_content": Look("bad", "alert-triangle", "other content"),
     "behind": Look("warn", "clock", "behind"),

@@ -1,4 +1,4 @@
-"""Who asks for a name now, and what each of them is told: the answer for whoever names no client.
+"""Who asks for a name now, and what each of them was told: the answer for whoever names no client.
 
 Where the rules tell clients apart there is no one answer; then it says so, and which rule says what of whom.
 """
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.clients.fleet_selectors import fleet_asking
+from controlplane.clients.holdings import holding_states
 from controlplane.explain.answers import answer_of
 from controlplane.explain.selectors import snapshot_asked
 from controlplane.explain.values import Question
@@ -22,8 +23,9 @@ _VERBS: Final = {Effect.ALLOW: "allows", Effect.DENY: "denies", Effect.HIDE: "hi
 class Asker:
     """A connected client that asks for the name.
 
-    `code`: the code of the error that it is told in place of the resource; empty where it is served.
-    `rule`: the number of the access rule because of which it may not read the name; 0 where there is none.
+    `code`: the code of the error that it was told in place of the resource, or would be if it were not too old; empty
+        where there is none.
+    `rule`: the number of the access rule because of which it may not read the name; 0 where none is the reason.
     """
 
     id: str
@@ -88,12 +90,17 @@ def askers_of(question: Question) -> Askers:
     if question.at is not None:
         return Askers(rules, default)
     found = fleet_asking(environment_key=environment, word=kind.word, names={name, question.name})
+    held = holding_states(environment_key=environment, word=kind.word, names=[name])[name] if found else {}
     clients = []
     for client, facts in found.items():
-        decision = decide(table.audience(environment, facts), kind, name, snapshot)
-        told = answer_of(decision, kind=kind, name=name, environment=environment)
-        rule = decision.rule if isinstance(decision, Denied | Missing) else 0
-        clients.append(Asker(client, facts.node_id, told.code, rule))
+        code = held[client].code if client in held else ""
+        rule = 0
+        if code:
+            decision = decide(table.audience(environment, facts), kind, name, snapshot)
+            # What it was told stands (truth.md H4); a rule is named only if it is the reason for that.
+            same = answer_of(decision, kind=kind, name=name, environment=environment).code == code
+            rule = decision.rule if same and isinstance(decision, Denied | Missing) else 0
+        clients.append(Asker(client, facts.node_id, code, rule))
     clients.sort(key=lambda each: (not each.code, each.node_id, each.id))
     return Askers(rules, default, tuple(clients))
 

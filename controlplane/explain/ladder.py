@@ -4,6 +4,7 @@ The rungs are asked in W2's order; the ninth is `Ladder.next`. What nothing tell
 """
 
 from controlplane.explain.reached import answered_rung, headline_of, now_rung, sent_rung
+from controlplane.explain.subscribed import asking, subscribed_rung
 from controlplane.explain.values import (
     Asked,
     ClientSide,
@@ -15,11 +16,12 @@ from controlplane.explain.values import (
     Rung,
     RungState,
     clock,
+    listed,
+    skipped,
 )
 from xdscore.access import Effect, RuleStep
 from xdscore.decision import Missing, Serve, Undecided, Withheld
 from xdscore.holdings import HoldingState
-from xdscore.names import canonical
 
 
 def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) -> Ladder:
@@ -29,11 +31,11 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
     stranger = client is not None and client.environment != question.environment
     here = None if stranger else client
     away = _away(question, name, client, stranger=stranger)
-    asked = _asking(here, question)
+    asked = asking(here, question)
     rungs = (
         _identity(client),
         _environment(question, client),
-        _subscribed(question, here, asked) if question.at is None else _skipped(3, "subscribed", away),
+        skipped(3, "subscribed", away) if _of_epoch(question) else subscribed_rung(question, here, asked),
         _exists(question, name),
         _access(question, name, here),
         *_delivery(question, name, here, asked, away),
@@ -42,12 +44,13 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
     has = _has(decisive)
     headline = headline_of(name, here) if decisive.number == _ANSWERED else ""
     sentence = name.answer.sentence if has is Has.YES else decisive.text
+    sentence = f"{headline}. {sentence}" if headline else sentence
     return Ladder(
         has,
         "" if stranger else _code(name, here, decisive),
-        f"{headline}. {sentence}" if headline else sentence,
+        _as_of(question, sentence),
         rungs,
-        () if has is Has.YES else _next(name, here, decisive),
+        () if has is Has.YES or question.time is not None else _next(name, here, decisive),
         _links(question, name, client),
         "" if stranger else name.told or _told(name, here),
         headline,
@@ -61,12 +64,24 @@ def _delivery(
     """The rungs of the explanation that say what this client was sent, what it answered, and what it runs now. `asked`:
     its subscription; `away`: why these rungs are skipped, empty where they are not.
     """
-    sent, answered, now = _skipped(6, "sent", away), _skipped(7, "answered", away), _skipped(8, "now", away)
-    if client is None or question.at is not None:
+    sent, answered, now = skipped(6, "sent", away), skipped(7, "answered", away), skipped(8, "now", away)
+    if client is None or _of_epoch(question):
         return sent, answered, now
     if asked is not None and isinstance(name.decision, Serve):
         sent, answered = sent_rung(name, client), answered_rung(name, client)
     return sent, answered, now_rung(name, client)
+
+
+def _as_of(question: Question, sentence: str) -> str:
+    """The sentence, with the time and the snapshot that it is about where the question is about a time."""
+    if question.time is None:
+        return sentence
+    return f"As of {clock(question.time)}, when snapshot {question.at} was served: {sentence}"
+
+
+def _of_epoch(question: Question) -> bool:
+    """Whether the question is about a snapshot at no particular time, so that there is no telling what clients had."""
+    return question.at is not None and question.time is None
 
 
 def _told(name: NameFacts, client: ClientSide | None) -> str:
@@ -110,7 +125,7 @@ def _has(decisive: Rung) -> Has:
 
 def _identity(client: ClientSide | None) -> Rung:
     if client is None:
-        return _skipped(1, "identity", "No client was named: the answer is for clients in no group.")
+        return skipped(1, "identity", "No client was named: the answer is for clients in no group.")
     if client.identity:
         return Rung(1, "identity", RungState.OK, f"'{client.identity}', verified; its node id is '{client.node_id}'.")
     return Rung(1, "identity", RungState.OK, f"Node id '{client.node_id}', as it says; nothing was verified.")
@@ -124,21 +139,6 @@ def _environment(question: Question, client: ClientSide | None) -> Rung:
         return Rung(2, "environment", RungState.FAIL, text)
     groups = f"groups: {', '.join(client.groups)}" if client.groups else "in no group"
     return Rung(2, "environment", RungState.OK, f"'{client.environment}', {groups}.")
-
-
-def _subscribed(question: Question, client: ClientSide | None, asked: Asked | None) -> Rung:
-    if client is None:
-        return _skipped(3, "subscribed", "No client of this environment was named.")
-    word = question.kind.word
-    if not client.connected:
-        text = f"It has no open stream since {clock(client.last_seen)}; what it holds cannot be known."
-        return Rung(3, "subscribed", RungState.UNKNOWN, text)
-    if asked is not None:
-        how = "by this name" if canonical(question.name) in map(canonical, asked.names) else f"to every {word}"
-        return Rung(3, "subscribed", RungState.OK, f"Connected and subscribed {how}.")
-    near = f" Closest that it asks for: {_listed(client.near)}." if client.near else ""
-    text = f"Connected, but it does not ask for {word} '{question.name}'.{near}"
-    return Rung(3, "subscribed", RungState.FAIL, text)
 
 
 def _exists(question: Question, name: NameFacts) -> Rung:
@@ -163,7 +163,7 @@ def _exists(question: Question, name: NameFacts) -> Rung:
 
 
 def _missing(question: Question, name: NameFacts, subject: str) -> str:
-    where = f" Environments that hold it: {_listed(name.elsewhere)}." if name.elsewhere else ""
+    where = f" Environments that hold it: {listed(name.elsewhere)}." if name.elsewhere else ""
     if name.written and name.deletion:
         gone = f"by {name.written.author} at {clock(name.written.at)} in change {name.written.change}"
         return f"{subject} was removed from '{question.environment}' {gone}.{where}"
@@ -174,7 +174,7 @@ def _missing(question: Question, name: NameFacts, subject: str) -> str:
     if isinstance(name.existence, Missing) and name.existence.removed:
         return f"{subject} was removed from '{question.environment}'.{where}"
     # Also what is hidden reads so here: the rung of access says that a rule hides it.
-    near = f" Closest: {_listed(name.answer.near)}." if name.answer.near else ""
+    near = f" Closest: {listed(name.answer.near)}." if name.answer.near else ""
     return f"Nobody has published {subject} in '{question.environment}'.{near}{where}"
 
 
@@ -204,7 +204,7 @@ def _access(question: Question, name: NameFacts, client: ClientSide | None) -> R
     effect = decided.rule.effect if decided else default
     unsure = _unsure(steps, effect, client)
     if unsure is not None:
-        groups = _listed(tuple(sorted(unsure.rule.client_groups)))
+        groups = listed(tuple(sorted(unsure.rule.client_groups)))
         text = f"Rule {unsure.rule.number} speaks of {groups}, which look at metadata that is not kept of this client."
         return rung(*_by_what_it_was_sent(client, text))
     passed = [f"rule {step.rule.number} speaks of others" for step in steps if not step.decided]
@@ -273,13 +273,6 @@ def _is(client: ClientSide | None, state: HoldingState) -> bool:
     return client is not None and client.held is not None and client.held.state is state
 
 
-def _asking(client: ClientSide | None, question: Question) -> Asked | None:
-    """A subscription of the client that asks for the name; None where no open stream does."""
-    if client is None or not client.connected:
-        return None
-    return next((each for each in client.asked if each.covers(question.name)), None)
-
-
 def _away(question: Question, name: NameFacts, client: ClientSide | None, *, stranger: bool) -> str:
     """The reason, as a sentence, why the rungs about what the client was sent are skipped; empty where they are not.
     `stranger`: whether the client belongs to another environment.
@@ -288,14 +281,6 @@ def _away(question: Question, name: NameFacts, client: ClientSide | None, *, str
         return "No client was named."
     if stranger:
         return "The client belongs to another environment."
-    if question.at is not None:
+    if _of_epoch(question):
         return f"What clients did at snapshot {question.at} is not kept."
     return "Nothing is served under this name." if not isinstance(name.decision, Serve) else "It does not ask for it."
-
-
-def _skipped(number: int, title: str, text: str) -> Rung:
-    return Rung(number, title, RungState.SKIPPED, text)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(f"'{name}'" for name in names)

@@ -1,8 +1,9 @@
 """Gathers what an explanation needs and asks the one decision."""
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from django.conf import settings
 
@@ -16,36 +17,23 @@ from controlplane.catalog.selectors import (
     revision_list,
     revision_origin,
 )
-from controlplane.clients.holdings import client_holding, client_said
-from controlplane.clients.in_use import unused_sentence
-from controlplane.clients.selectors import (
-    ClientSummary,
-    NackView,
-    SubscriptionView,
-    client_facts,
-    client_get,
-    client_list,
-    client_nacks,
-    client_subscriptions,
-)
-from controlplane.common.errors import NotFound
+from controlplane.clients.clock import database_now
+from controlplane.clients.selectors import client_facts
+from controlplane.common.errors import InputInvalid, NotFound
 from controlplane.config.loading import Config
 from controlplane.explain.answers import Answer, answer_of
+from controlplane.explain.client_side import client_named, client_side
 from controlplane.explain.ladder import ladder_of
-from controlplane.explain.values import Asked, ClientSide, Held, Ladder, NameFacts, Origin, Question, Refusal, Reply
-from controlplane.incidents.afterwards import now_of
-from controlplane.incidents.attribution import blame
+from controlplane.explain.values import Ladder, NameFacts, Origin, Question, clock
 from controlplane.incidents.selectors import incidents_of_name
-from controlplane.snapshots.history import snapshot_of_name_at
+from controlplane.snapshots.history import epoch_at, snapshot_of_name_at
 from controlplane.snapshots.selectors import snapshot_of_name
 from xdscore.access import AccessTable, Audience, Effect
-from xdscore.codes import shown
 from xdscore.decision import Decision, Missing, Serve, decide
 from xdscore.environment_choice import ClientFacts
 from xdscore.errors import error_of
-from xdscore.holdings import HoldingState
 from xdscore.names import canonical
-from xdscore.resource_types import ResourceType, by_word
+from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, Snapshot
 
 _CLOSEST = 3
@@ -77,11 +65,24 @@ def explain(*, question: Question, client: str = "", environment_keys: Collectio
     that there has not been yet, Gone for an epoch whose snapshot is not stored any more.
     """
     state = environment_get(key=question.environment)
-    known = _client(question.environment, client, environment_keys) if client else None
+    known = client_named(environment=question.environment, client=client, keys=environment_keys) if client else None
     facts = known.facts if known else NOBODY_IN_PARTICULAR
     decided = _decided(question, facts)
     name = _name_facts(question, decided, waiting=state.generation > state.built_generation, keys=environment_keys)
-    return ladder_of(question, name, _side(question, known, facts, decided) if known else None)
+    side = client_side(question=question, client=known, snapshot=decided.snapshot) if known else None
+    return ladder_of(question, name, side)
+
+
+def question_of(*, environment: str, kind: ResourceType, name: str, at: int | datetime | None = None) -> Question:
+    """The question to Explain about a name, now or `at` an epoch or a time, which is answered by the snapshot that was
+    published then (truth.md H6). Raises InputInvalid for a time that has not been yet, NotFound for one before anything
+    was published, and Gone for one whose snapshot is not stored any more.
+    """
+    if not isinstance(at, datetime):
+        return Question(environment, kind, name, at)
+    if at > database_now():
+        raise InputInvalid(f"{clock(at)} is in the future: what will be published then is not known.")
+    return Question(environment, kind, name, epoch_at(environment_key=environment, moment=at), at)
 
 
 def rules_review(*, environment_key: str) -> tuple[RuleFinding, ...]:
@@ -122,7 +123,7 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
     # Where nothing is refused, this is the decision about existence alone.
     bare = replace(snapshot, access=_OPEN) if snapshot is not None else None
     existence = decide(Audience(environment), kind, name, bare)
-    written, deletion, quarantined = _written(environment, kind, name)
+    written, deletion, quarantined = _written(environment, kind, name, question.time)
     held = held_name(environment_key=environment, word=kind.word, name=name) if question.at is None else None
     incidents = incidents_of_name(environment_key=environment, word=kind.word, name=name)
     config: Config = settings.PARLEY
@@ -144,7 +145,7 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
         written=written,
         deletion=deletion,
         quarantined=quarantined,
-        waiting=waiting,
+        waiting=waiting and question.time is None,
         findings=tuple(f"{each.code}: {each.detail}" for each in held.findings) if held is not None else (),
         elsewhere=environments_holding(kind=kind, name=name, keys=others),
         incidents=tuple(each.id for each in incidents),
@@ -152,18 +153,21 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
     )
 
 
-def _written(environment: str, kind: ResourceType, name: str) -> tuple[Origin | None, bool, bool]:
+def _written(
+    environment: str, kind: ResourceType, name: str, time: datetime | None
+) -> tuple[Origin | None, bool, bool]:
     """The newest revision of a name (None if it was never written), whether that is a deletion, and whether it is
-    quarantined.
+    quarantined. With `time`, the newest one of then; whether that was quarantined then is not kept.
     """
     try:
-        row = revision_list(environment_key=environment, kind=kind, name=name).first()
+        rows = revision_list(environment_key=environment, kind=kind, name=name)
+        row = rows.first() if time is None else rows.filter(at__lte=time).first()
     except NotFound:
         row = None
     if row is None:
         return None, False, False
     origin = Origin(row.number, row.change.author, str(row.change.public_id), row.at)
-    return origin, row.blob_id is None, bool(getattr(row, "quarantined", False))
+    return origin, row.blob_id is None, time is None and bool(getattr(row, "quarantined", False))
 
 
 def _fallback(environment: str, kind: ResourceType, name: str, decision: Decision) -> Origin | None:
@@ -177,102 +181,3 @@ def _origin(environment: str, kind: ResourceType, name: str, content: Content) -
     """The revision of the name that has this content; None where the catalogue does not know it."""
     found = revision_origin(environment_key=environment, word=kind.word, name=name, version=content.version)
     return Origin(found.number, found.author, found.change_id, found.at) if found is not None else None
-
-
-def _client(environment: str, client: str, keys: Collection[str]) -> ClientSummary:
-    """The client with this id or node id: of `environment` if it has one, else of another of the environments `keys`.
-    Raises NotFound with the same words whether there is none or the caller may not see it.
-    """
-    try:
-        found = client_get(public_id=client)
-    except NotFound:
-        found = None
-    if found is not None and found.environment in keys:
-        return found
-    # Several identities may declare one node id; the one that was seen last is the one that is meant.
-    for where in ((environment,), keys):
-        named = client_list(environment_keys=where, node_id=client)
-        if named:
-            return max(named, key=lambda each: each.last_seen)
-    known = sorted({each.node_id for each in client_facts(environment_key=environment)[:_MAX_COMPARED]})
-    near = difflib.get_close_matches(client, known, n=_CLOSEST)
-    similar = " Similar: " + ", ".join(f"'{shown(each)}'" for each in near) + "." if near else ""
-    raise NotFound(f"'{environment}' never saw a client '{shown(client)}', or not within a day.{similar}")
-
-
-def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided: _Asked) -> ClientSide:
-    kind, name = question.kind, canonical(question.name)
-    subscriptions = client_subscriptions(public_id=client.id)
-    asked = tuple(asked_of(each) for each in subscriptions if each.type == kind.word)
-    wanted = sorted({each for one in asked for each in one.names})[:_MAX_COMPARED]
-    served = isinstance(decided.decision, Serve)
-    nacks = client_nacks(public_id=client.id, word=kind.word) if served else ()
-    groups = decided.snapshot.access.groups if decided.snapshot is not None else ()
-    return ClientSide(
-        id=client.id,
-        environment=client.environment,
-        identity=client.identity,
-        node_id=client.node_id,
-        family=client.family.value,
-        connected=client.connected,
-        last_seen=client.last_seen,
-        groups=tuple(group.key for group in groups if group.has(facts)),
-        doubtful=frozenset(group.key for group in groups if group.may_have(facts)),
-        asked=asked,
-        near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
-        refusal=refusal_of(kind.word, name, decided.decision, nacks),
-        held=_held(client, kind, name) if any(each.covers(name) for each in asked) else None,
-    )
-
-
-def _held(client: ClientSummary, kind: ResourceType, name: str) -> Held | None:
-    """What the client has of a name; None where its streams did not say yet."""
-    found = client_holding(public_id=client.id, word=kind.word, name=name)
-    if found is None:
-        said = client_said(public_id=client.id, word=kind.word)
-        return Held(HoldingState.REQUESTED, others=True) if said else None
-    return Held(
-        found.state,
-        found.version,
-        found.revision,
-        found.acked_version,
-        found.acked_revision,
-        found.message,
-        found.since,
-        found.code,
-        unused=unused_sentence(found.missing) if found.missing else "",
-    )
-
-
-def asked_of(subscription: SubscriptionView) -> Asked:
-    """A stored subscription as the value that explanations read."""
-    return Asked(
-        subscription.names,
-        subscription.wildcard,
-        Reply(subscription.state.value),
-        subscription.sent,
-        subscription.sent_at,
-        subscription.acked,
-        subscription.acked_at,
-    )
-
-
-def refusal_of(word: str, name: str, decision: Decision, nacks: Iterable[NackView]) -> Refusal | None:
-    """The newest NACK of exactly the content that is served; None where there is none. `nacks`: newest first.
-
-    The result is `sure` where the NACK blames this content alone, or names it as one of several culprits.
-    """
-    if not isinstance(decision, Serve):
-        return None
-    served = (name, decision.content.version)
-    found = next((nack for nack in nacks if nack.type == word and served in nack.suspects), None)
-    if found is None:
-        return None
-    blamed = blame(
-        type_url=by_word[word].url,
-        text=found.text,
-        resources=found.resources,
-        suspects=found.suspects,
-        evidence=found.evidence,
-    )
-    return Refusal(found.text, found.at, served in blamed.culprits, now_of(found, name))

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from controlplane.clients.browsing import Standing, client_standings
 from controlplane.clients.selectors import ClientSummary
-from controlplane.explain.told import ToldCounts, told_of
+from controlplane.clients.told import ToldCounts, told_of
 
 
 class ClientStatus(StrEnum):

@@ -1,5 +1,6 @@
 """What an explanation is made of: the question, the facts, and the answer with its rungs. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -31,25 +32,17 @@ class RungState(StrEnum):
     SKIPPED = "skipped"  # the question does not need it
 
 
-class Reply(StrEnum):
-    """The client's answer to the last response of a type; the words are those of stored subscriptions."""
-
-    REQUESTED = "requested"
-    SENT = "sent"
-    ACKED = "acked"
-    NACKED = "nacked"
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question to Explain: why a client has, or does not have, a name. `at`: the epoch of an earlier snapshot; None:
-    now.
+    now. `time`: a time in the past, at which `at` was the epoch (truth.md H6); None where none was asked about.
     """
 
     environment: str
     kind: ResourceType
     name: str
     at: int | None = None
+    time: datetime | None = None
 
 
 def clock(moment: datetime) -> str:
@@ -102,17 +95,10 @@ class NameFacts:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The subscription of an open stream to one type: the names, the last response, and the client's answer to that
-    response.
-    """
+    """The names of one type that an open stream asks for, and whether it asks for all of the type."""
 
     names: tuple[str, ...]
     wildcard: bool
-    reply: Reply = Reply.REQUESTED
-    sent: str = ""
-    sent_at: datetime | None = None
-    acked: str = ""
-    acked_at: datetime | None = None
 
     def covers(self, name: str) -> bool:
         """Whether the subscription asks for this name, be it by name, by wildcard or by a collection."""
@@ -149,26 +135,26 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A NACK of the content that is served, on an open stream.
+    """A NACK of the content that the client refused, on an open stream.
 
-    `sure`: whether it can be about nothing else.
     `now`: what the client has instead; None where an ADS process of the version before this one reported the NACK.
     """
 
     text: str
     at: datetime
-    sure: bool
     now: NowRuns | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSide:
-    """The facts about the client from which the explanation follows.
+    """The facts about the client from which the explanation follows; where the question is about a time, what was so
+    then.
 
     `groups`: the client groups to which it belongs; `doubtful`: those to which it may belong by its metadata, which is
         not stored.
     `near`: names that it asks for and that are similar to the name in the question.
     `held`: what it has of the name in the question; None where its streams did not say yet.
+    `unknown`: the reason, as a sentence, why nobody knows what it had at the time in question; empty where it is known.
     """
 
     id: str
@@ -184,6 +170,7 @@ class ClientSide:
     near: tuple[str, ...] = ()
     refusal: Refusal | None = None
     held: Held | None = None
+    unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +211,13 @@ class Ladder:
     told: str
     headline: str = ""
     refused: bool = False
+
+
+def skipped(number: int, title: str, text: str) -> Rung:
+    """A rung that the question does not need; `text` says why."""
+    return Rung(number, title, RungState.SKIPPED, text)
+
+
+def listed(names: Iterable[str]) -> str:
+    """The names in quotation marks, as they are listed in sentences."""
+    return ", ".join(f"'{name}'" for name in names)

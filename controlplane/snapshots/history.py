@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from controlplane.catalog.selectors import blobs_read
 from controlplane.common.errors import Gone, NotFound
@@ -94,6 +95,23 @@ def snapshot_of_name_at(*, environment_key: str, epoch: int, kind: ResourceType,
         return snapshot_part(head=head, kind=kind, name=name)
     except ChunkError as error:
         raise _unreadable(head, error) from error
+
+
+def epoch_at(*, environment_key: str, moment: datetime) -> int:
+    """The epoch of the snapshot that was the newest at a time. Raises NotFound for a time before anything was
+    published, and Gone where it is not stored any more which one it was.
+    """
+    rows = snapshot_list(environment_key=environment_key)
+    found = rows.filter(at__lte=moment).values_list("epoch", flat=True).first()
+    first = rows.values_list("epoch", "at").last()
+    when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    if first is None or (found is None and first[0] == 1):
+        raise NotFound(f"Nothing was published in '{environment_key}' yet at {when}.")
+    following = None if found is None else rows.filter(epoch__gt=found).values_list("epoch", flat=True).last()
+    # Between two snapshots that do not follow each other, others were forgotten.
+    if found is None or following not in {None, found + 1}:
+        raise Gone(f"The snapshot of '{environment_key}' at {when} is not kept any more.")
+    return found
 
 
 def _head(environment_key: str, epoch: int) -> SnapshotHead:

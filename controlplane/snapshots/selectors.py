@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
 from django.db import models
@@ -58,6 +59,11 @@ def snapshot_list(*, environment_key: str) -> models.QuerySet[SnapshotRow]:
     return SnapshotRow.objects.filter(
         environment__key=environment_key, lineage=models.F("environment__lineage")
     ).order_by("-epoch")
+
+
+def published_at(*, environment_key: str) -> datetime | None:
+    """When the newest snapshot of an environment was published; None where nothing was. One query."""
+    return snapshot_list(environment_key=environment_key).values_list("at", flat=True).first()
 
 
 def snapshot_head(*, environment: str, lineage: str, epoch: int, root: str, access: str, mac: str) -> SnapshotHead:

@@ -1,32 +1,38 @@
 """What a client says of itself, reported over REST: compared at once, kept with since when, and for whom."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from controlplane.access.services import rule_create
-from controlplane.access.values import RuleDraft
+from controlplane.access.services import group_create, rule_create
+from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.clients.clock import database_now
 from controlplane.clients.models import Client as ClientRow
-from controlplane.clients.models import Report, SaidDifference, Stream, Subscription
+from controlplane.clients.models import Report, SaidDifference, Stream
 from controlplane.clients.reports import client_word
 from controlplane.clients.services import facts_prune
 from controlplane.clients.services.reporting import MAX_DIFFERENCES
 from controlplane.database.aliases import READER
 from controlplane.explain import beliefs
 from controlplane.incidents.services import digest
+from controlplane.snapshots.models import SnapshotRow
 from tests.api.conftest import Caller, assert_problem, caller
+from tests.api.test_holdings import fleet_at_r1, moved_to_r2
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild, revision
+from tests.support.facts import acknowledged
 from tests.support.manifests import cluster, endpoints
 from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.environment_choice import Selector
 from xdscore.resource_types import ENDPOINT
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -142,7 +148,7 @@ def test_report__an_earlier_revision__is_called_by_its_number(api: Caller, fleet
     assert sentences(found) == {"pay": "It has r1; Parley believes it has r2."}
 
 
-def test_report__moved_a_moment_ago_or_not_answered__is_not_compared_and_stays_as_it_was(
+def test_report__moved_a_moment_ago__is_not_compared_and_stays_as_it_was(
     api: Caller, fleet: Fleet, clock: Clock
 ) -> None:
     before = report(api, said("pay", "0" * 16), said("cart", "0" * 16))
@@ -153,15 +159,60 @@ def test_report__moved_a_moment_ago_or_not_answered__is_not_compared_and_stays_a
     moved = report(api, *both())
     clock.ahead = timedelta(minutes=1)
     fleet.send(held("pay", 2), held("cart", 1))
-    unanswered = report(api, *both())
-    Subscription.objects.update(acked_at=timezone.now() + timedelta(seconds=20))
     had_it = report(api, *both())
 
     assert (moved["report"]["unsure"], moved["report"]["compared"]) == (2, 0)
     assert [each["since"] for each in moved["differences"]] == [each["since"] for each in before["differences"]]
-    assert (unanswered["report"]["unsure"], len(unanswered["differences"])) == (2, 2)
-    # What it acknowledged long after it was written and before that response, it has all the same.
+    # What it acknowledged before a response that it has not answered yet, it has all the same.
     assert (had_it["report"]["compared"], list(sentences(had_it))) == (2, ["pay"])
+
+
+def test_report__sent_and_not_answered__is_not_compared_and_what_it_did_not_ask_for_is_left_out(
+    api: Caller, environments: None
+) -> None:
+    clients = fleet_at_r1("cart", "pay")
+    clients.join("cart", "pay", node_id="node-1")
+    clients.ack()
+    moved_to_r2(clients)
+    clients.write()
+
+    found = report(api, said("pay", "0" * 16), both()[1], said("other"))
+
+    assert (found["report"]["compared"], found["report"]["unsure"], found["differences"]) == (1, 1, [])
+
+
+def test_report__of_what_a_rule_by_metadata_may_deny__is_compared_once_the_client_has_it(
+    api: Caller, fleet: Fleet
+) -> None:
+    group = GroupDraft("canary", (Selector(metadata={"tier": "canary"}),), Trust.DECLARED)
+    group_create(environment_key="default", draft=group, actor=SYSTEM)
+    draft = RuleDraft(Effect.DENY, "pay", client_groups=("canary",))
+    rule_create(environment_key="default", draft=draft, actor=SYSTEM, consent=Consent(accept_loss=2))
+    rebuild()
+
+    connected = report(api, said("pay", "0" * 16), both()[1])
+    Stream.objects.update(closed_at=timezone.now(), cause="gone")
+    away = report(api, said("pay", "0" * 16), both()[1])
+
+    assert (connected["report"]["compared"], connected["report"]["differing"]) == (2, 1)
+    assert (away["report"]["compared"], away["report"]["unsure"]) == (1, 1)
+
+
+def test_report__a_build_serves_something_else_since_a_moment__is_not_compared_until_the_client_can_have_it(
+    api: Caller, fleet: Fleet, clock: Clock
+) -> None:
+    draft, consent = RuleDraft(Effect.DENY, "pay"), Consent(accept_loss=2)
+    rule_create(environment_key="default", draft=draft, actor=DANA, consent=consent)
+    rebuild()
+    SnapshotRow.objects.update(at=F("at") + clock.ahead)
+
+    at_once = report(api, *both())
+    clock.ahead += timedelta(minutes=1)
+    later = report(api, *both())
+
+    assert (at_once["report"]["unsure"], at_once["report"]["agreeing"]) == (1, 1)
+    # It was told nothing meanwhile: what it acknowledged, it has.
+    assert (later["report"]["unsure"], later["report"]["agreeing"]) == (0, 2)
 
 
 def test_report__refused__agrees_with_who_says_so_and_not_with_who_runs_it(api: Caller, fleet: Fleet) -> None:
@@ -181,7 +232,10 @@ def test_report__denied_and_kept__says_that_it_has_it_still(api: Caller, fleet: 
     draft, consent = RuleDraft(Effect.DENY, "pay"), Consent(accept_loss=2)
     rule_create(environment_key="default", draft=draft, actor=DANA, consent=consent)
     rebuild()
-    fleet.accept(held("cart", 1))
+    response = fleet.send(held("cart", 1))
+    for each in fleet.streams:
+        fleet.buffer.learnt(each, replace(acknowledged(response), removed=("pay",)))
+    fleet.write()
 
     kept, gone = report(api, *both()), report(api, both()[1], node_id="node-2")
 

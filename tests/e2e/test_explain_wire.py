@@ -83,6 +83,7 @@ def test_doors__asked_what_a_client_has__all_say_what_it_has(world: World, case:
         assert row is None
         assert doors.xdsctl_by_client(case.environment, case.client).get(key) is None
         assert (case.client, *key) not in doors.csds()
+        assert doors.own_page_of_client(case.client).get(key) is None
         return
     assert row is not None
     assert row[:4] == Row(case.state, case.revision, case.runs, case.code or None, None)[:4]
@@ -92,6 +93,8 @@ def test_doors__asked_what_a_client_has__all_say_what_it_has(world: World, case:
     assert doors.xdsctl_by_client(case.environment, case.client).get(key) == row
     assert doors.page_of_client(case.client)[key].says(row)
     connected = case.state is not UNKNOWN
+    own = doors.own_page_of_client(case.client).get(key)
+    assert own is None if not connected else own is not None and own.says(row)
     assert doors.rest_by_resource(case.environment, *key).get(case.client) == (row if connected else None)
     assert doors.xdsctl_by_resource(case.environment, *key).get(case.client) == (row if connected else None)
     shown = doors.page_of_resource(case.environment, *key)

@@ -6,7 +6,7 @@ import html
 import re
 from functools import cache
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import grpc
 from envoy.service.status.v3 import csds_pb2
@@ -75,6 +75,7 @@ class Doors:
         self.xdsctl_by_client = cache(self._xdsctl_by_client)
         self.xdsctl_by_resource = cache(self._xdsctl_by_resource)
         self.page_of_client = cache(self._page_of_client)
+        self.own_page_of_client = cache(self._own_page_of_client)
         self.page_of_resource = cache(self._page_of_resource)
         self.csds = cache(self._csds)
 
@@ -108,6 +109,16 @@ class Doors:
         for row in self._rows(f"/clients/{self.id_of(client)}/resources"):
             word, name = re.findall(r'<span class="quiet">(\w+)</span> <a [^>]*>(.*?)</a>', row)[0]
             shown[word, name] = _shown(row)
+        return shown
+
+    def _own_page_of_client(self, client: str) -> dict[tuple[str, str], Shown]:
+        """What the page of a client itself shows, once above where it needs attention and once below its type."""
+        shown: dict[tuple[str, str], Shown] = {}
+        for row in self._rows(f"/clients/{self.ids()[client]}"):
+            [link] = re.findall(r'<a class="foreign" href="([^"]*)"', row)
+            asked = parse_qs(urlsplit(html.unescape(link)).query)
+            key = (asked["type"][0], asked["name"][0])
+            assert shown.setdefault(key, _shown(row))[:2] == _shown(row)[:2]
         return shown
 
     def _page_of_resource(self, environment: str, word: str, name: str) -> dict[str, Shown]:

@@ -2,17 +2,24 @@
 
 import html
 import re
+import urllib.parse
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.db.models import F
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import SYSTEM, Role
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Change
+from controlplane.clients.models import Client as Row
+from controlplane.clients.models import HoldingMove, Nack, Stream, Subscription
 from controlplane.database.aliases import READER
+from controlplane.snapshots.models import SnapshotRow
 from tests.services.incidents.fleet import DANA, Fleet, publish, rebuild
 from tests.support.facts import stream, subscribed
 from tests.support.manifests import cluster
@@ -123,6 +130,39 @@ def test_explain__at_an_earlier_snapshot__answers_for_then_and_leads_to_now(admi
     page(admin, "/x?e=default&t=cluster&n=pay&at=-1", 404)
 
 
+def test_explain__at_a_time__answers_for_then_in_words_and_keeps_the_time_in_its_links(
+    admin: Client, fleet: Fleet
+) -> None:
+    hour = timedelta(hours=1)
+    SnapshotRow.objects.update(at=F("at") - hour)
+    Stream.objects.update(opened_at=F("opened_at") - hour)
+    Subscription.objects.update(held_at=F("held_at") - hour)
+    HoldingMove.objects.update(at=F("at") - hour)
+    Nack.objects.update(at=F("at") - hour)
+    then = timezone.now() - timedelta(minutes=30)
+    question = "/x?e=default&t=cluster&n=pay&c=node-1"
+
+    shown = html.unescape(page(admin, f"{question}&at=30m"))
+    typed = page(admin, f"{question}&at={then:%Y-%m-%dT%H:%M}")
+    text = admin.get(f"{question}&at=30m&format=text").content.decode()
+    resources = page(admin, f"/clients/{Row.objects.get(node_id='node-1').pk}/resources?at=30m")
+
+    assert "Did <span" in shown
+    assert "It refused r2 and goes on with r1" in shown
+    assert re.search(r"As of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, when snapshot 2 was served: It refused this", shown)
+    assert re.search(r"at <b>\S+ \S+ UTC</b>, when snapshot <b>2</b> was published", shown)
+    assert "What had it answered?" in shown
+    assert f"at={then:%Y-%m-%dT%H}" in urllib.parse.unquote(re.findall(r'href="([^"]*format=text)"', shown)[0])
+    assert "It refused r2 and goes on with r1" in typed
+    assert re.match(r"NO  client node-1 · cluster 'pay' in 'default' at \S+ \S+ UTC, at snapshot 2\n", text)
+    [explained] = re.findall(r'href="(/x[^"]*n=pay[^"]*)"', html.unescape(resources))
+    assert "It refused r2 and goes on with r1" in page(admin, explained)
+    assert "&at=20" in explained
+    for wrong in ("tomorrow", "2126-01-31T02:10", "500d"):
+        page(admin, f"{question}&at={wrong}", 404)
+    assert queries(admin, f"{question}&at=30m") <= 40
+
+
 def test_explain__as_text__is_plain_and_ends_with_the_way_back(admin: Client, fleet: Fleet) -> None:
     answer = admin.get("/x?e=default&t=cluster&n=pay&c=node-1&format=text")
 
@@ -156,14 +196,20 @@ def guests(two_environments: None) -> int:
     draft = RuleDraft(Effect.DENY, "pay*", client_groups=("guests",), message="ask the payments team")
     number = rule_create(environment_key="default", draft=draft, actor=DANA).id
     few = Fleet(0)
-    for place, who in enumerate(("guest", "guest", "guest", "demo"), 1):
-        opened = stream(place, node_id=f"{who}-{place}", node_cluster=who)
+    few_of = [
+        *(
+            stream(place, node_id=f"{who}-{place}", node_cluster=who)
+            for place, who in enumerate(("guest", "guest", "guest", "demo"), 1)
+        ),
+        stream(5, node_id="wild", node_cluster="guest"),
+    ]
+    for opened in few_of:
         few.buffer.opened(opened)
-        few.buffer.learnt(opened, subscribed("pay"))
-    few.buffer.opened(stream(5, node_id="wild", node_cluster="guest"))
-    few.buffer.learnt(stream(5, node_id="wild", node_cluster="guest"), subscribed(wildcard=True))
-    few.write()
     publish(cluster("pay"), cluster("free"))
+    for opened in few_of[:-1]:
+        few.buffer.learnt(opened, subscribed("pay"))
+    few.buffer.learnt(few_of[-1], subscribed(wildcard=True))
+    few.write()
     return number
 
 
@@ -191,6 +237,25 @@ def test_explain__no_client_and_a_rule_that_tells_clients_apart__depends_and_lis
     text = admin.get("/x?e=default&t=cluster&n=pay&format=text").content.decode()
     assert text.startswith("IT DEPENDS ON WHO ASKS  any client · cluster 'pay' in 'default'\n")
     assert "3 connected clients are told so: guest-1, guest-2, guest-3\n" in text
+
+
+def test_explain__no_client_and_a_rule_that_clients_were_not_told_of_yet__lists_nobody_as_told_so(
+    admin: Client, guests: int
+) -> None:
+    rule_create(environment_key="default", draft=RuleDraft(Effect.DENY, "free"), actor=DANA, consent=Consent(9))
+    late = stream(9, node_id="late", node_cluster="demo")
+    few = Fleet(0)
+    few.buffer.opened(late)
+    few.buffer.learnt(late, subscribed("free"))
+    few.write()
+    rebuild()
+
+    shown = html.unescape(page(admin, "/x?e=default&t=cluster&n=free"))
+
+    assert "denies Cluster 'free'" in shown
+    assert "No connected client is refused it now." not in shown.partition('id="answer"')[2].partition("</p>")[0]
+    assert "connected client is told so" not in shown
+    assert ">late</a>" in shown.partition('id="askers"')[2]
 
 
 def test_explain__no_client_and_rules_that_say_one_thing__is_the_one_answer(admin: Client, guests: int) -> None:

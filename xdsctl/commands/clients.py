@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
+from xdsctl.api import segment
 from xdsctl.exits import Exit, JsonObject, Outcome
 from xdsctl.output import Column, ago
 from xdsctl.session import Session, command, session_of
@@ -64,22 +65,22 @@ def describe(ctx: typer.Context, client: Client) -> None:
 
 @command
 def diff(ctx: typer.Context, client: Client, other: Client) -> Outcome:
-    """Compare what two clients ask for and run. Exit status 1 when they differ."""
+    """Compare what two clients have of each resource. Exit status 1 when they differ."""
     session = session_of(ctx)
-    sides = [_by_type(_whole(session, each)) for each in (client, other)]
-    words = sorted(set(sides[0]) | set(sides[1]))
+    sides = [_by_name(session, each) for each in (client, other)]
     rows = [
-        {"type": word, "one": sides[0].get(word, ""), "other": sides[1].get(word, "")}
-        for word in words
-        if sides[0].get(word) != sides[1].get(word)
+        {"type": key[0], "name": key[1], "one": sides[0].get(key, ""), "other": sides[1].get(key, "")}
+        for key in sorted({*sides[0], *sides[1]})
+        if sides[0].get(key) != sides[1].get(key)
     ]
     columns = (
         Column("TYPE", lambda row: row["type"]),
-        Column(client, lambda row: row["one"]),
-        Column(other, lambda row: row["other"]),
+        Column("NAME", lambda row: row["name"]),
+        Column(client, lambda row: row["one"] or "does not ask"),
+        Column(other, lambda row: row["other"] or "does not ask"),
     )
-    session.printer.rows(rows, columns, lambda row: str(row["type"]))
-    return Outcome(Exit.NO if rows else Exit.DONE, "" if rows else "They run the same.")
+    session.printer.rows(rows, columns, lambda row: f"{row['type']}/{row['name']}")
+    return Outcome(Exit.NO if rows else Exit.DONE, "" if rows else "They have the same.")
 
 
 def client_id(session: Session, client: str) -> str:
@@ -98,12 +99,23 @@ def _whole(session: Session, client: str) -> JsonObject:
     return {**found, "subscriptions": subscriptions}
 
 
-def _by_type(client: JsonObject) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for each in client["subscriptions"]:
-        names = "*" if each["wildcard"] else ",".join(sorted(each["names"]))
-        found[each["type"]] = f"{names} {each['state']} {each['acked'] or '-'}"
-    return found
+def _by_name(session: Session, client: str) -> dict[tuple[str, str], str]:
+    """What a client has, by type and name, in words that are equal only where it is."""
+    rows = session.api.pages(f"/clients/{segment(client_id(session, client))}/resources")
+    return {(row["type"], row["name"]): _has(row) for row in rows}
+
+
+def _has(row: JsonObject) -> str:
+    sent = content_called(row["revision"], row["version"])
+    parts = [f"{row['state']} {row['code'] or sent}".strip(), f"version {row['version']}" if row["version"] else ""]
+    if row["acked_version"] != row["version"]:
+        parts.append(f"goes on with version {row['acked_version']}" if row["acked_version"] else "has nothing of it")
+    return ", ".join(filter(None, parts))
+
+
+def content_called(revision: int | None, version: str | None) -> str:
+    """What to call a content: its revision, else its version; empty where there is none."""
+    return f"r{revision}" if revision is not None else version or ""
 
 
 def _description(client: JsonObject) -> str:

@@ -10,6 +10,7 @@ from xdsctl.session import command, session_of
 
 _STATES: Final = {"ok": "ok", "fail": "FAIL", "unknown": "?", "skipped": "-"}
 _ANSWERS: Final = {"yes": "has", "no": "does not get", "unknown": "may or may not have"}
+_ANSWERED_THEN: Final = {"yes": "had", "no": "did not get", "unknown": "may or may not have had"}
 _EXITS: Final = {"yes": Exit.DONE, "no": Exit.NO, "unknown": Exit.UNDECIDED}
 
 
@@ -27,7 +28,14 @@ def explain(
     client: Client,
     type_: Annotated[str, typer.Argument(metavar="TYPE", help="Its type, e.g. cluster.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
-    at: Annotated[int | None, typer.Option(metavar="EPOCH", min=1, help="As of an earlier snapshot.")] = None,
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="EPOCH|TIME",
+            help="As of an earlier snapshot, or of a time such as 2026-07-01T02:10:00Z, with what the client had then.",
+            show_default=False,
+        ),
+    ] = "",
 ) -> Outcome:
     """Say why a client has a resource, or not.
 
@@ -43,7 +51,9 @@ def explain(
 def _ladder(found: JsonObject) -> str:
     subject = f"{found['type']} '{found['name']}'"
     at = f" in snapshot {found['at']}" if found["at"] else ""
-    verb = _ANSWERS[found["answer"]]
+    time = found.get("time")  # a server of the version before knows none
+    at = f" at {time}, in snapshot {found['at']}" if time else at
+    verb = (_ANSWERED_THEN if time else _ANSWERS)[found["answer"]]
     head = f"{found['answer'].upper():<8}client {found['client']} (env {found['environment']}) {verb} {subject}{at}"
     lines = [f"{head}  {found['code']}".rstrip()]
     lines += [

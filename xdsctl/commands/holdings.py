@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from xdsctl.api import segment
-from xdsctl.commands.clients import client_id
+from xdsctl.commands.clients import client_id, content_called
 from xdsctl.exits import JsonObject, Outcome, UsageError
 from xdsctl.output import Column, ago
 from xdsctl.session import command, session_of
@@ -19,15 +19,10 @@ State = Annotated[
 ]
 
 
-def _called(revision: int | None, version: str | None) -> str:
-    """What to call a content: its revision, else its version; empty where there is none."""
-    return f"r{revision}" if revision is not None else version or ""
-
-
 _OF_ONE: Final = (
     Column("STATE", lambda row: row["state"]),
-    Column("REVISION", lambda row: _called(row["revision"], row["version"])),
-    Column("ACKED", lambda row: _called(row["acked_revision"], row["acked_version"])),
+    Column("REVISION", lambda row: content_called(row["revision"], row["version"])),
+    Column("ACKED", lambda row: content_called(row["acked_revision"], row["acked_version"])),
     Column("SINCE", lambda row: ago(row["since"])),
     Column("CODE", lambda row: row["code"] or ""),
     Column("MESSAGE", lambda row: row["message"] or ""),

@@ -163,7 +163,10 @@ class ExplainOut(serializers.Serializer[Any]):
     client = serializers.CharField(allow_blank=True, help_text="As it was asked for.")
     type = serializers.CharField()
     name = serializers.CharField()
-    at = serializers.IntegerField(allow_null=True, help_text="The epoch that was asked about; null: now.")
+    at = serializers.IntegerField(
+        allow_null=True, help_text="The epoch that was asked about, or that was the newest at `time`; null: now."
+    )
+    time = serializers.DateTimeField(allow_null=True, help_text="The time that was asked about; null: none was.")
     answer = serializers.ChoiceField(choices=[each.value for each in Has])
     code = serializers.CharField(
         allow_blank=True, help_text="What clients are told; empty where they are told nothing."

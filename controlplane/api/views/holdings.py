@@ -22,7 +22,8 @@ from controlplane.api.shapes.holdings import HoldingOut, ResourceClientsOut
 from controlplane.api.views.base import ApiView, Needs
 from controlplane.api.views.clients import client_visible
 from controlplane.clients.clock import database_now
-from controlplane.clients.holdings import Counts, HeldResource, client_holdings, resource_holders
+from controlplane.clients.held_rows import HeldResource
+from controlplane.clients.holdings import Counts, client_holdings, resource_holders
 from controlplane.http.moments import moment_named
 from xdscore.holdings import HoldingState
 from xdscore.resource_types import by_url, by_word

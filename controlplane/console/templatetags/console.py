@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from controlplane.clients.foreign_text import escape
 from controlplane.console.diffs import DiffLine, lines_of
 from controlplane.console.states import look_of
-from controlplane.console.times import relative
+from controlplane.console.times import iso_text, relative
 
 register = template.Library()
 
@@ -56,10 +56,8 @@ def moment(value: datetime | None, *, brief: bool = False) -> SafeString:
     if value is None:
         return format_html('<span class="quiet">{}</span>', "never")
     utc = value.astimezone(UTC)
-    exact, iso = utc.strftime("%Y-%m-%d %H:%M:%S UTC"), utc.isoformat(timespec="seconds").replace("+00:00", "Z")
-    ago = format_html(
-        '<time datetime="{}" title="{}" data-relative>{}</time>', iso, exact, relative(value, timezone.now())
-    )
+    exact, ago_text = utc.strftime("%Y-%m-%d %H:%M:%S UTC"), relative(value, timezone.now())
+    ago = format_html('<time datetime="{}" title="{}" data-relative>{}</time>', iso_text(value), exact, ago_text)
     return ago if brief else format_html('{} <span class="quiet text-nowrap">{}</span>', ago, exact)
 
 

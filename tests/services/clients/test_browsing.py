@@ -19,8 +19,6 @@ from controlplane.clients.browsing import (
 from controlplane.clients.models import Stream, Subscription
 from controlplane.clients.selectors import client_get, sent_before
 from controlplane.database.aliases import READER
-from controlplane.explain.deliveries import client_deliveries
-from controlplane.explain.delivery import DeliveryState
 from tests.services.incidents.fleet import DANA, Fleet, held, publish, rebuild
 from tests.support.facts import subscribed
 from tests.support.manifests import cluster
@@ -138,45 +136,6 @@ def test_standing__refused_content_is_not_published_any_more__it_is_well(fleet: 
     fleet.accept(held("pay", 3), who=slice(0, 2))
 
     assert {line.client.node_id for line in listed(standing=Standing.REFUSING)[0]} == set()
-
-
-def test_client_deliveries__refused_and_accepted__each_with_its_revision(fleet: Fleet) -> None:
-    states = {}
-    for line in listed()[0][:3]:
-        (clusters,) = client_deliveries(client=line.client)
-        (pay,) = clusters.deliveries
-        states[line.client.node_id] = (pay.state, pay.sentence)
-
-    assert states["node-2"][0] is DeliveryState.NACKED
-    assert states["node-3"] == (DeliveryState.SENT, "r2 was sent; no answer yet.")
-    assert states["node-1"] == (DeliveryState.ACKED, "Runs r2.")
-
-
-def test_client_deliveries__names_it_may_not_have__are_told_and_counted(database: str) -> None:
-    one = Fleet(1)
-    publish(cluster("pay"))
-    one.buffer.learnt(one.streams[0], subscribed("pay", "gone", *(f"many-{number:03}" for number in range(150))))
-    one.write()
-    client = listed()[0][0].client
-
-    (clusters,) = client_deliveries(client=client)
-
-    by_name = {each.name: each for each in clusters.deliveries}
-    assert (clusters.names, len(clusters.deliveries), clusters.more) == (152, 100, True)
-    assert by_name["gone"].state is DeliveryState.ERROR_SENT
-    assert by_name["gone"].told.startswith("NOT_FOUND [XDS2101] Cluster 'gone'")
-
-
-def test_client_deliveries__more_names__no_more_queries(
-    fleet: Fleet, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    publish(*(cluster(f"c{number}") for number in range(30)))
-    client = listed()[0][0].client
-
-    with django_assert_max_num_queries(13):
-        (clusters,) = client_deliveries(client=client)
-
-    assert len(clusters.deliveries) == 31
 
 
 def test_client_refusals__stream_is_closed__are_still_told(fleet: Fleet) -> None:

@@ -9,13 +9,29 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from controlplane.clients.clock import database_now
-from controlplane.clients.holdings import HeldResource, client_holdings, holding_states, resource_holders
+from controlplane.clients.held_rows import HeldResource
+from controlplane.clients.holdings import (
+    HeldThen,
+    client_had,
+    client_has,
+    client_holdings,
+    client_summary,
+    holding_states,
+    resource_holders,
+)
 from controlplane.clients.models import HoldingMove, HoldingSet, Stream, Subscription
+from controlplane.clients.selectors import client_get
 from controlplane.clients.services import facts_prune
+from controlplane.clients.told import told_of
 from controlplane.database.aliases import READER
+from controlplane.snapshots.history import epoch_at
+from controlplane.snapshots.models import SnapshotRow
 from tests.protocol.engine.world import World
 from tests.services.clients.test_shares import limited
+from tests.services.incidents.fleet import publish
 from tests.support.held_fleet import Fleet, Member
+from tests.support.manifests import cluster
+from xdscore.access import Effect
 from xdscore.holdings import HoldingState
 from xdscore.resource_types import CLUSTER
 
@@ -194,6 +210,114 @@ def test_client_holdings__some_time_ago__has_what_it_had_then_and_since() -> Non
     since = {each.name: each.since for each in client_holdings(public_id=one.client).rows}
     assert abs(since["c0"] - opened) < timedelta(seconds=30)  # type: ignore[operator]
     assert abs(since["c1"] - database_now()) < timedelta(seconds=30)  # type: ignore[operator]
+
+
+def test_client_had__of_one_name_at_a_time__what_it_was_then_and_what_was_published(database: str) -> None:
+    publish(cluster("c0"))
+    fleet = Fleet(world_of(2))
+    one = fleet.join("c0", node_id="me")
+    fleet.ack()
+    fleet.write()
+    SnapshotRow.objects.update(at=F("at") - timedelta(minutes=10))
+    opened = shifted(timedelta(minutes=10)) + timedelta(minutes=1)
+    fleet.world.serve(CLUSTER, "c0", "bad")
+    fleet.publish()
+    fleet.nack(one, "c0: no such thing")
+    publish(cluster("c0", connect_timeout="9s"))
+    fleet.write()
+
+    def had(name: str, at: datetime) -> HeldThen:
+        return client_had(public_id=one.client, word="cluster", name=name, at=at)
+
+    then, now, other = had("c0", opened), had("c0", database_now()), had("c1", opened)
+    before = had("c0", opened - timedelta(minutes=5))
+    lost = had("c0", opened - timedelta(hours=25))
+
+    assert then.row is not None
+    assert now.row is not None
+    assert (then.connected, then.known, then.row.state, then.row.version) == (True, True, ACKED, "v0")
+    assert (now.row.state, now.row.version, now.row.acked_version) == (NACKED, "bad", "v0")
+    assert now.row.message == "c0: no such thing"
+    assert (other.connected, other.known, other.row) == (True, True, None)
+    assert (before.connected, before.row) == (False, None)
+    assert not lost.known
+    assert [epoch_at(environment_key="default", moment=at) for at in (opened, database_now())] == [1, 2]
+
+
+def test_client_summary__more_than_is_shown__says_how_many_and_what_needs_attention_first() -> None:
+    fleet = Fleet(world_of(4))
+    one = fleet.join("a-lost", "c0", "c1", "c2", "c3", "lost")
+    fleet.ack()
+    fleet.world.serve(CLUSTER, "c3", "bad")
+    fleet.publish()
+    fleet.nack(one, "c3: no such thing")
+    fleet.write()
+
+    found = client_summary(client=client_get(public_id=one.client), limit=2, attention=2)
+
+    assert [each.name for each in found.types["cluster"].rows] == ["a-lost", "c0"]
+    assert found.types["cluster"].count == 6
+    assert [(each.name, each.state) for each in found.attention] == [("c3", NACKED), ("a-lost", ERROR_SENT)]
+    assert (found.attention_count, found.attention[0].message) == (3, "c3: no such thing")
+    assert [each.since for each in found.attention] == [None, None]
+
+
+def test_client_summary__many_names__asks_as_often(database: str) -> None:
+    fleet = Fleet(world_of(60))
+    few, many = (fleet.join(*(f"c{number}" for number in range(count)), "lost") for count in (2, 60))
+    fleet.ack()
+    fleet.write()
+    counts = []
+    for member in (few, many):
+        client = client_get(public_id=member.client)
+        client_summary(client=client, limit=100, attention=25)
+        with CaptureQueriesContext(connection) as queries:
+            found = client_summary(client=client, limit=100, attention=25)
+        counts.append((found.types["cluster"].count, len(queries)))
+
+    assert counts == [(3, 2), (61, 2)]
+
+
+def test_client_has__one_name_moved_lately__that_one_is_named_and_a_silent_type_too() -> None:
+    fleet = Fleet(world_of(2))
+    one, mute = fleet.join(node_id="me"), fleet.join("c0", node_id="mute", speaks=False)
+    fleet.ack(one)
+    fleet.write()
+    shifted(timedelta(minutes=1))
+    fleet.world.serve(CLUSTER, "c1", "new")
+    fleet.publish()
+    fleet.ack(one)
+    fleet.write()
+    settled = database_now() - timedelta(seconds=10)
+
+    found = client_has(public_id=one.client, types=["cluster"], settled=settled)
+    silent = client_has(public_id=mute.client, types=["cluster"], settled=settled)
+
+    assert {key: each.version for key, each in found.names.items()} == {
+        ("cluster", "c0"): "v0",
+        ("cluster", "c1"): "new",
+    }
+    assert (found.lately, found.unsaid) == ({("cluster", "c1")}, frozenset())
+    assert silent.unsaid == {"cluster"}
+
+
+def test_told_of__some_denied_and_some_not_there__are_counted_once_by_what_streams_have() -> None:
+    world = world_of(2)
+    world.effects["cluster", "c1"] = Effect.DENY
+    fleet = Fleet(world)
+    one, both = fleet.join("c0", "c1", "lost", node_id="one"), fleet.join("c0", node_id="both")
+    fleet.join("lost", node_id="both")
+    fleet.join("lost", node_id="both")
+    well = fleet.join("c0", node_id="well")
+    fleet.ack()
+    fleet.write()
+    clients = [client_get(public_id=each.client) for each in (one, both, well)]
+
+    with CaptureQueriesContext(connection) as queries:
+        told = told_of(clients=clients)
+
+    assert [(told[each.id].denied, told[each.id].missing) for each in clients] == [(1, 1), (0, 1), (0, 0)]
+    assert len(queries) <= 3
 
 
 def test_client_holdings__before_the_history_begins__is_unknown_and_says_why() -> None:

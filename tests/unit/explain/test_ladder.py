@@ -16,7 +16,6 @@ from controlplane.explain.values import (
     Origin,
     Question,
     Refusal,
-    Reply,
     RungState,
 )
 from xdscore.access import Effect
@@ -32,9 +31,9 @@ QUESTION = Question("prod", CLUSTER, "pay")
 NAME = NameFacts(
     SERVED, SERVED, answer_of(SERVED, kind=CLUSTER, name="pay", environment="prod"), default=Effect.ALLOW, epoch=4
 )
-ACKED = Asked(("pay",), wildcard=False, reply=Reply.ACKED, sent="w", sent_at=NOON, acked="w", acked_at=NOON)
+ASKS = Asked(("pay",), wildcard=False)
 CLIENT = ClientSide(
-    "id", "prod", "", "node-1", "grpc-core", connected=True, last_seen=NOON + timedelta(hours=1), asked=(ACKED,)
+    "id", "prod", "", "node-1", "grpc-core", connected=True, last_seen=NOON + timedelta(hours=1), asked=(ASKS,)
 )
 MEMBER = "xdstp://a/envoy.config.cluster.v3.Cluster/shop/pay"
 
@@ -54,7 +53,7 @@ MEMBER = "xdstp://a/envoy.config.cluster.v3.Cluster/shop/pay"
 def test_asked__name_wildcard_or_collection__covers_what_the_wire_does(
     names: tuple[str, ...], wildcard: bool, name: str, covers: bool
 ) -> None:
-    assert Asked(names, wildcard, Reply.ACKED).covers(name) is covers
+    assert Asked(names, wildcard).covers(name) is covers
 
 
 RUNS = Held(HoldingState.ACKED, "v1", 2, "v1", 2, since=NOON)
@@ -78,7 +77,7 @@ CLIENT = replace(CLIENT, held=RUNS)
 )
 def test_ladder__what_the_client_has__is_the_answer(held: Held | None, has: Has, says: str) -> None:
     refused = held is not None and held.state is HoldingState.NACKED
-    client = replace(CLIENT, held=held, refusal=Refusal("too blue", NOON, True) if refused else None)
+    client = replace(CLIENT, held=held, refusal=Refusal("too blue", NOON) if refused else None)
 
     ladder = ladder_of(QUESTION, NAME, client)
 
@@ -95,7 +94,7 @@ def test_ladder__what_the_client_has__is_the_answer(held: Held | None, has: Has,
     ],
 )
 def test_ladder__not_taken__only_what_was_refused_is_to_be_written_anew(state: HoldingState, step: str) -> None:
-    client = replace(CLIENT, held=replace(RUNS, state=state), refusal=Refusal("too blue", NOON, True))
+    client = replace(CLIENT, held=replace(RUNS, state=state), refusal=Refusal("too blue", NOON))
 
     assert ladder_of(QUESTION, NAME, client).next == (step,)
 
@@ -113,7 +112,7 @@ def test_ladder__refused_and_an_earlier_revision_stands_in__headline_names_both(
     acked: int | None, fallback: bool, headline: str
 ) -> None:
     held = Held(HoldingState.NACKED, "v1", 2, "v0" if acked else "", acked)
-    client = replace(CLIENT, held=held, refusal=Refusal("too blue", NOON, True))
+    client = replace(CLIENT, held=held, refusal=Refusal("too blue", NOON))
     first, second = (Origin(number, "dana", f"c{number}", NOON) for number in (1, 2))
 
     ladder = ladder_of(QUESTION, replace(NAME, served=second, fallback=first if fallback else None), client)
@@ -136,7 +135,7 @@ def test_ladder__refused_and_an_earlier_revision_stands_in__headline_names_both(
 def test_ladder__refused__says_what_is_known_of_what_the_client_has_instead(
     after: AfterNack, kept: str, healed: bool, says: str, state: RungState
 ) -> None:
-    refusal = Refusal("too blue", NOON, True, now_runs(after, kept, healed=healed))
+    refusal = Refusal("too blue", NOON, now_runs(after, kept, healed=healed))
     client = replace(CLIENT, held=replace(RUNS, state=HoldingState.NACKED), refusal=refusal)
 
     ladder = ladder_of(QUESTION, replace(NAME, served=Origin(2, "dana", "c2", NOON)), client)
@@ -144,6 +143,38 @@ def test_ladder__refused__says_what_is_known_of_what_the_client_has_instead(
     assert ladder.headline == f"It refused r2 and {says}"
     now = ladder.rungs[-1]
     assert (now.state, now.text) == (state, f"It {says}.")
+
+
+THEN = replace(QUESTION, at=4, time=NOON)
+AS_OF = "As of 2026-11-21 12:00:00 UTC, when snapshot 4 was served: "
+
+
+@pytest.mark.parametrize(
+    ("client", "has", "says"),
+    [
+        (CLIENT, Has.YES, "Cluster 'pay' is served in 'prod'"),
+        (replace(CLIENT, held=replace(RUNS, version="v0", revision=1, acked_revision=1)), Has.NO, "it runs r1"),
+        (replace(CLIENT, asked=(), held=None), Has.NO, "Connected then, but it did not ask for cluster 'pay'."),
+        (replace(CLIENT, connected=False, asked=(), held=None), Has.UNKNOWN, "No stream of it is known that was open"),
+        (replace(CLIENT, asked=(), held=None, unknown="Nobody knows any more."), Has.UNKNOWN, "Nobody knows any more."),
+    ],
+)
+def test_ladder__at_a_time__says_the_time_and_goes_by_what_the_client_had_then(
+    client: ClientSide, has: Has, says: str
+) -> None:
+    ladder = ladder_of(THEN, NAME, client)
+
+    assert ladder.has is has
+    assert ladder.sentence.startswith(AS_OF)
+    assert says in ladder.sentence
+    assert ladder.next == ()  # nothing can be done about what was
+
+
+def test_ladder__at_an_epoch_without_a_time__leaves_out_what_clients_did() -> None:
+    ladder = ladder_of(replace(QUESTION, at=4), NAME, CLIENT)
+
+    assert [rung.number for rung in ladder.rungs if rung.state is RungState.SKIPPED] == [3, 6, 7, 8]
+    assert ladder.sentence.startswith("Cluster 'pay' is served")
 
 
 def test_ladder__every_rung__is_a_sentence_and_numbered_in_order() -> None:

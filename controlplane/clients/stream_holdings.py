@@ -1,0 +1,142 @@
+"""Reads what the streams of one client, or of all clients of an environment, have of names. Values only, never rows.
+
+Where a client has several streams, the one that needs attention counts (`holding_words.WORST_FIRST`).
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+
+from controlplane.clients.facts import unpack_names
+from controlplane.clients.holding_history import History, Standing
+from controlplane.clients.holding_sets import StoredSets
+from controlplane.clients.holding_words import FORGOTTEN, UNSAID, worst
+from controlplane.clients.models import NameSet, Subscription
+from xdscore.holdings import Holding, HoldingState
+
+# As many as there are connected clients in the largest environment, each with two streams.
+_MAX_STREAMS: Final = 100_000
+_COLUMNS: Final = (
+    "stream_id",
+    "stream__client_id",
+    "stream__client__environment_id",
+    "type",
+    "holding_set_id",
+    "held_at",
+    "stream__opened_at",
+)
+
+Key = tuple[str, str]
+"""A type's word and a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a client has of a name, on the stream that counts and on all of them."""
+
+    standing: Standing
+    holding: Holding
+    all: tuple[Holding, ...]
+
+    def away(self) -> "Found":
+        """What is known of it once the client went away."""
+        holding = self.holding._replace(state=HoldingState.UNKNOWN, code="", message="")
+        return Found(self.standing, holding, (holding,))
+
+
+@dataclass(frozen=True, slots=True)
+class OfOne:
+    """What the streams of one client have. `asked`: the types that they ask for; `unsaid`: those of which a stream does
+    not say what it has, or nobody knows it any more.
+    """
+
+    found: Mapping[Key, Found]
+    asked: frozenset[str]
+    unsaid: frozenset[str]
+
+
+def of_one(rows: QuerySet[Subscription], sets: StoredSets, history: History, at: datetime | None = None) -> OfOne:
+    """What the streams of these rows, which are of one client, have of each name; with `at`, what they had then."""
+    held: dict[Key, list[tuple[Standing, Holding]]] = defaultdict(list)
+    asked, unsaid = set(), set()
+    for values in rows.order_by("stream_id", "type").values(*_COLUMNS, "name_set__names"):
+        standing, silence = _standing(values), UNSAID
+        asked.add(standing.type)
+        sets.read([standing.held])
+        names = {*unpack_names(bytes(values["name_set__names"])), *sets.items(standing.held)}
+        if at is not None and standing.held is not None:
+            known, held_id = history.held_at(standing, at)
+            if known and held_id is None:
+                continue  # it had not asked for anything yet
+            silence = UNSAID._replace(message=FORGOTTEN.format(hours=settings.PARLEY.limits.holding_history_h))
+            standing = replace(standing, held=held_id, since=None)
+            sets.read([standing.held])
+        if standing.held is None:
+            unsaid.add(standing.type)
+        had = sets.items(standing.held) if standing.held is not None else dict.fromkeys(names, silence)
+        for name, holding in had.items():
+            held[standing.type, name].append((standing, holding))
+    return OfOne({key: _counting(each) for key, each in held.items()}, frozenset(asked), frozenset(unsaid))
+
+
+def moved_since(rows: QuerySet[Subscription], sets: StoredSets, history: History, moment: datetime) -> frozenset[Key]:
+    """Of what the streams of these rows had something else at `moment` than now, or nobody knows what they had."""
+    found: set[Key] = set()
+    for values in rows.filter(Q(held_at__gt=moment) | Q(held_at=None)).values(*_COLUMNS):
+        standing = _standing(values)
+        known, before = history.held_at(standing, moment)
+        sets.read([standing.held, before])
+        now, then = sets.items(standing.held), sets.items(before)
+        changed = (name for name in now.keys() | then.keys() if not known or now.get(name) != then.get(name))
+        found.update((standing.type, name) for name in changed)
+    return frozenset(found)
+
+
+def of_everybody(
+    *, environment_key: str, word: str, names: Collection[str], sets: StoredSets
+) -> Mapping[str, Mapping[str, Found]]:
+    """What each connected client that asks for one of these names of a type has of it: by name and client id."""
+    rows = Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type=word
+    )
+    streams = [Standing(*values) for values in rows.values_list(*_COLUMNS)[:_MAX_STREAMS]]
+    sets.read({each.held for each in streams})
+    return {name: _of_name(streams, name, sets, _unsaid(name, streams)) for name in names}
+
+
+def _standing(row: Mapping[str, object]) -> Standing:
+    return Standing(*(row[column] for column in _COLUMNS))  # type: ignore[arg-type]  # as the columns are
+
+
+def _counting(held: list[tuple[Standing, Holding]]) -> Found:
+    holdings = tuple(holding for _, holding in held)
+    standing, holding = held[worst(holdings)]
+    return Found(standing, holding, holdings)
+
+
+def _unsaid(name: str, streams: Iterable[Standing]) -> Collection[str]:
+    """The ids of the streams among `streams` that ask for the name and do not say what they have."""
+    silent = [each for each in streams if each.held is None]
+    if not silent:
+        return ()
+    rows = Subscription.objects.filter(stream__in=[each.stream for each in silent], type=silent[0].type)
+    sets = NameSet.objects.filter(pk__in=rows.values("name_set").distinct()).values_list("pk", "names")
+    asking = [pk for pk, packed in sets if name in unpack_names(bytes(packed))]
+    return set(rows.filter(Q(wildcard=True) | Q(name_set__in=asking)).values_list("stream_id", flat=True))
+
+
+def _of_name(streams: Iterable[Standing], name: str, sets: StoredSets, unsaid: Collection[str]) -> dict[str, Found]:
+    held: dict[str, list[tuple[Standing, Holding]]] = defaultdict(list)
+    known: dict[str | None, Holding | None] = {}
+    for standing in streams:
+        if standing.held not in known:
+            known[standing.held] = sets.find(standing.held, name)
+        holding = UNSAID if standing.stream in unsaid else known[standing.held]
+        if holding is not None:
+            held[standing.client].append((standing, holding))
+    return {client: _counting(each) for client, each in held.items()}
