@@ -192,6 +192,19 @@ def test_delta__goes_on_with_a_copy_after_an_error__is_given_it_back_when_it_ref
     assert client.has == Holding(NACKED, BAD, "a1")  # F17a
 
 
+def test_delta__removal_acknowledged_while_new_content_is_on_its_way__goes_on_with_nothing(world: World) -> None:
+    client = refused(world, Variant.DELTA, "a", "b")
+    world.remove(CLUSTER, "a")
+    (removal,) = client.wire.publish()
+    world.serve(CLUSTER, "a", "a3")
+    client.wire.session.offer(world.publish(), client.wire.now)
+    assert client.wire.delta(CLUSTER, "a") != []  # who asks is answered at once
+
+    client.wire.delta(CLUSTER, nonce=removal.nonce)
+
+    assert client.has == Holding(HoldingState.SENT, "a3")
+
+
 def test_session__client_owes_an_answer__says_nothing_before_that_came(world: World) -> None:
     client = refused(world, Variant.DELTA, facts=GRPC_CLIENT)
     world.serve(CLUSTER, "b", "b2")
