@@ -71,15 +71,15 @@ def happened(folder: Path) -> Iterator[World]:
             )
             for variant in Variant
         }
-        for each in slow.values():
-            each.ask(CLUSTER, "changed")
-            eventually(partial(len, each.responses), within_s=10)
+        for client_of_two in slow.values():
+            client_of_two.ask(CLUSTER, "changed")
+            eventually(partial(len, client_of_two.responses), within_s=10)
         console, xdsctl = Console(parley, PASSWORD), xdsctl_for(parley, folder)
         eventually(
             partial(_of_grpc, client), lambda on: on.get(("cluster", "turns"), _NOTHING).state == "acked", within_s=15
         )
-        for each in envoys.values():
-            _of_envoy(each)  # all of it was taken
+        for proxy in envoys.values():
+            _of_envoy(proxy)  # all of it was taken
         wire = _happen(parley, planes)
         client.finish(TARGETS)
         wire |= {node: _of_envoy(each) for node, each in envoys.items()}

@@ -56,18 +56,19 @@ class MuteClient:
             return
 
     def _ack(self, data: bytes) -> bytes:
+        request: Any
         if self._variant is Variant.DELTA:
             delta = discovery_pb2.DeltaDiscoveryResponse.FromString(data)
-            return discovery_pb2.DeltaDiscoveryRequest(
-                type_url=delta.type_url, response_nonce=delta.nonce
-            ).SerializeToString()
-        sotw = discovery_pb2.DiscoveryResponse.FromString(data)
-        return discovery_pb2.DiscoveryRequest(
-            type_url=sotw.type_url,
-            resource_names=self._names[sotw.type_url],
-            version_info=sotw.version_info,
-            response_nonce=sotw.nonce,
-        ).SerializeToString()
+            request = discovery_pb2.DeltaDiscoveryRequest(type_url=delta.type_url, response_nonce=delta.nonce)
+        else:
+            sotw = discovery_pb2.DiscoveryResponse.FromString(data)
+            request = discovery_pb2.DiscoveryRequest(
+                type_url=sotw.type_url,
+                resource_names=self._names[sotw.type_url],
+                version_info=sotw.version_info,
+                response_nonce=sotw.nonce,
+            )
+        return bytes(request.SerializeToString())
 
     def end(self) -> None:
         """End the stream."""

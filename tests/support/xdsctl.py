@@ -20,7 +20,7 @@ from tests.support.stack import Parley
 from xdsctl.app import app
 
 # Made once: that takes longer than most commands.
-_COMMAND = get_command(app)
+_COMMAND: Any = get_command(app)
 DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED, LOSS = range(7)
 
 

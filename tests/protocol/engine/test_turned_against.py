@@ -63,7 +63,7 @@ def test_full_state__refuses_by_name_what_it_took_before__neighbours_go_on_chang
     "text",
     [
         "bad",
-        "something about a",  # a grammar that nobody knows
+        "cluster 'a' is bad",  # a grammar that nobody knows
         core(list("abcd"), "a")[:60],  # cut
         core(list("abcd"), "a", "b"),  # also what is new
     ],

@@ -56,7 +56,6 @@ class Client:
         assert found is not None
         return {**dict(found.ground.everything()), **found.apart}.get("a")
 
-    @property
     def unheard(self) -> Holding | str | None:
         """What the session says of `a` by itself."""
         return next(
@@ -81,7 +80,7 @@ def refused(world: World, variant: Variant, *names: str, facts: ClientFacts = CL
     client = Client(world, variant, *names, facts=facts)
     client.answers(client.publishes(BAD))
     assert client.has == Holding(NACKED, BAD, "a1")
-    assert client.unheard == "nothing"  # it answered, and all was learnt from that
+    assert client.unheard() == "nothing"  # it answered, and all was learnt from that
     return client
 
 
@@ -94,8 +93,8 @@ def test_delta__took_back_what_is_published_again__the_session_says_that_it_has_
     sent = client.publishes("a1")
 
     assert sent == []
-    assert client.unheard == Holding(ACKED, "a1", "a1")
-    assert client.unheard == "nothing"  # once
+    assert client.unheard() == Holding(ACKED, "a1", "a1")
+    assert client.unheard() == "nothing"  # once
 
 
 def test_full_state__took_back_what_is_published_again__is_sent_the_state_and_answers(world: World) -> None:
@@ -119,7 +118,7 @@ def test_full_state__refused_at_first_sight_and_gone__the_session_says_that_it_h
     sent = client.wire.publish()
 
     assert sent == []
-    assert client.unheard is None
+    assert client.unheard() is None
 
 
 def test_delta__refused_at_first_sight_and_removed__is_told_so_and_has_nothing(world: World) -> None:
@@ -143,9 +142,9 @@ def test_withheld_after_a_refusal__goes_on_with_what_it_had__and_refuses_again_w
     world.withhold(CLUSTER, "a")
 
     assert client.wire.publish() == []
-    assert client.unheard == Holding(ACKED, "a1", "a1")
+    assert client.unheard() == Holding(ACKED, "a1", "a1")
     client.answers(client.publishes(BAD))
-    assert client.unheard in {Holding(NACKED, BAD, "a1"), "nothing"}
+    assert client.unheard() in {Holding(NACKED, BAD, "a1"), "nothing"}
     assert client.has == Holding(NACKED, BAD, "a1")
 
 
@@ -155,7 +154,7 @@ def test_delta__refused_at_first_sight_and_withheld__has_nothing(world: World) -
     world.withhold(CLUSTER, "a")
 
     assert client.wire.publish() == []
-    assert client.unheard is None
+    assert client.unheard() is None
 
 
 def test_delta__told_an_error_after_a_refusal__goes_on_with_what_it_acknowledged(world: World) -> None:
@@ -192,6 +191,19 @@ def test_delta__goes_on_with_a_copy_after_an_error__is_given_it_back_when_it_ref
     assert client.has == Holding(NACKED, BAD, "a1")  # F17a
 
 
+def test_delta__removal_acknowledged_while_new_content_is_on_its_way__goes_on_with_nothing(world: World) -> None:
+    client = refused(world, Variant.DELTA, "a", "b")
+    world.remove(CLUSTER, "a")
+    (removal,) = client.wire.publish()
+    world.serve(CLUSTER, "a", "a3")
+    client.wire.session.offer(world.publish(), client.wire.now)
+    assert client.wire.delta(CLUSTER, "a") != []  # who asks is answered at once
+
+    client.wire.delta(CLUSTER, nonce=removal.nonce)
+
+    assert client.has == Holding(HoldingState.SENT, "a3")
+
+
 def test_session__client_owes_an_answer__says_nothing_before_that_came(world: World) -> None:
     client = refused(world, Variant.DELTA, facts=GRPC_CLIENT)
     world.serve(CLUSTER, "b", "b2")
@@ -199,7 +211,7 @@ def test_session__client_owes_an_answer__says_nothing_before_that_came(world: Wo
     world.serve(CLUSTER, "b", "b3")
 
     assert client.publishes("a1") == []  # b3 waits for the answer to b2
-    assert client.unheard == "nothing"
+    assert client.unheard() == "nothing"
     client.answers([on_its_way])
     assert client.has == Holding(ACKED, "a1", "a1")
 
