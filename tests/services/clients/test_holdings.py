@@ -297,7 +297,8 @@ def test_client_has__one_name_moved_lately__that_one_is_named_and_a_silent_type_
         ("cluster", "c0"): "v0",
         ("cluster", "c1"): "new",
     }
-    assert (found.lately, found.unsaid) == ({("cluster", "c1")}, frozenset())
+    assert found.lately == {("cluster", "c1")}
+    assert found.unsaid == frozenset()
     assert silent.unsaid == {"cluster"}
 
 
