@@ -35,8 +35,13 @@ def names_covered(asked: Iterable[str], *, wildcard: bool, wanted: Iterable[str]
     """The names among `wanted`, which are canonical, that a subscription asks for: by name (`asked`), by wildcard, or
     by a collection with a star (protocol.md H3).
     """
-    names = set(map(canonical, asked))
-    globs = [glob for name in names if (glob := glob_of(name)) is not None]
+    # Only names with an authority are written in several ways, and collect others.
+    names = set(asked)
+    ours = {canonical(name) for name in names if name.startswith(XDSTP)}
+    names |= ours
+    globs = [glob for name in ours if (glob := glob_of(name)) is not None]
+    if not wildcard and not globs:
+        return frozenset(names.intersection(wanted))
     return frozenset(
         name
         for name in wanted

@@ -5,10 +5,9 @@ each name since when it has the resource. Clients that have and ask for the same
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from django.db.models import QuerySet
 
@@ -17,28 +16,18 @@ from controlplane.clients.asks import names_covered
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import unpack_names
 from controlplane.clients.held_sets import STREAM_MARK_BYTES, stream_mark
-from controlplane.clients.holding_history import Standing
 from controlplane.clients.holding_sets import StoredSets
 from controlplane.clients.in_use import ANSWER_WITHIN, USED, USERS, Key, NotInUse, Unused, not_asked_for
-from controlplane.clients.models import HoldingMove, NameSet, Stream, Subscription
+from controlplane.clients.models import Client, HoldingMove, NameSet, Subscription
 from xdscore.client_kinds import ClientFamily
 from xdscore.holdings import Holding, HoldingState
 
 Taking = tuple[str, Content]
 """A client's id, and a content that it acknowledged."""
-_T = TypeVar("_T")
 _BATCH: Final = 500
 _TAKEN_WITHIN: Final = timedelta(seconds=5)  # of being published, most clients have acknowledged it
+_NOTHING: Final = frozenset[Key]()
 _ALL: Final = 200  # of so many clients and more, everybody's subscriptions are read
-_STANDING: Final = (
-    "stream_id",
-    "stream__client_id",
-    "stream__client__environment_id",
-    "type",
-    "holding_set_id",
-    "held_at",
-    "stream__opened_at",
-)
 
 
 def unfollowed(*, environment_key: str, taken: Collection[Taking]) -> Mapping[Taking, tuple[Key, ...]]:
@@ -47,13 +36,16 @@ def unfollowed(*, environment_key: str, taken: Collection[Taking]) -> Mapping[Ta
     """
     using = [each for each in taken if each[1][0] in USERS]
     needed = references_of(environment_key=environment_key, contents={content for _, content in using}, types=USED)
-    using = [each for each in using if each[1] in needed]
-    if not using:
+    clients = {client for client, content in using if content in needed}
+    if not clients:
         return {}
-    wanted = {key for needs in needed.values() for key in needs}
-    asking = _Asking(environment_key, wanted, {client for client, _ in using})
-    lacking = {follow: asking.lacking(follow, needed) for follow in asking.follows}
-    found = ((each, lacking.get(asking.of(each[0]), {}).get(each[1])) for each in using)
+    asked = _asked(environment_key, {key for needs in needed.values() for key in needs}, clients)
+    families = dict(Client.objects.filter(pk__in=clients).values_list("pk", "family"))
+    found = (
+        ((client, content), not_asked_for(needed[content], asked.get(client, ()), ClientFamily(families[client])))
+        for client, content in using
+        if content in needed and client in families
+    )
     return {taking: missing for taking, missing in found if missing}
 
 
@@ -61,190 +53,232 @@ def not_in_use(*, environment_key: str, versions: Mapping[Key, str], since: date
     """The connected clients that have each of these resources, given with its version by (type, name), since
     `ANSWER_WITHIN` ago at least and do not use it yet. `since`: when they were published, if that may be lately.
     """
-    contents = {(*key, version) for key, version in versions.items() if key[0] in USERS and version}
-    needed = references_of(environment_key=environment_key, contents=contents, types=USED)
-    if not needed:
+    needs = _needs(environment_key, versions)
+    if not needs:
         return NotInUse()
     age = database_now() - since if since is not None else timedelta.max
     if age < ANSWER_WITHIN:
         return NotInUse(waits=True)
-    needs = {(word, name): keys for (word, name, _), keys in needed.items()}
-    asking = _Asking(environment_key, {key for keys in needs.values() for key in keys})
-    lacking = {follow: asking.lacking(follow, needs) for follow in asking.follows}
-    standings = {
-        client: each
-        for client, each in _standings(environment_key, {word for word, _ in needs}).items()
-        if lacking.get(asking.of(client))
-    }
-    taken = _Taken(environment_key, {key: versions[key] for key in needs}, standings.values())
-    counts: dict[Key, int] = defaultdict(int)
-    missing: dict[Key, set[Key]] = defaultdict(set)
-    clients: set[str] = set()
+    standings = _standings(environment_key, {word for word, _ in needs})
+    asked = _asked(environment_key, {key for keys in needs.values() for key in keys})
+    taken = _Taken({key: versions[key] for key in needs}, standings.values())
+    alike: dict[_Alike, list[str]] = defaultdict(list)
     for client, each in standings.items():
-        lacks = lacking[asking.of(client)]
-        for key in taken.by(each) & lacks.keys():
-            counts[key] += 1
-            missing[key].update(lacks[key])
-            clients.add(client)
-    ordered = sorted(counts, key=lambda key: (-counts[key], key))
-    return NotInUse(
-        frozenset(clients),
-        tuple(Unused(*key, counts[key], tuple(sorted(missing[key]))) for key in ordered),
-        waits=age < ANSWER_WITHIN + _TAKEN_WITHIN,
+        alike[each[0].family, asked.get(client, _NOTHING), taken.now(each)].append(client)
+    lacking = {kind: lacks for kind in alike if (lacks := _lacks(kind, needs))}
+    waits = age < ANSWER_WITHIN + _TAKEN_WITHIN
+    if not lacking:
+        return NotInUse(waits=waits)
+    counting = _Counting()
+    before = taken.before(environment_key)
+    for kind, lacks in lacking.items():
+        having: dict[frozenset[Key], list[str]] = defaultdict(list)
+        for client in alike[kind]:
+            having[before(standings[client], kind[2])].append(client)
+        for had, clients in having.items():
+            counting.add({key: lacks[key] for key in lacks.keys() & had}, clients)
+    return counting.found(waits=waits)
+
+
+def _needs(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, frozenset[Key]]:
+    """What those of these resources need that need something, by (type, name)."""
+    contents = {(*key, version) for key, version in versions.items() if key[0] in USERS and version}
+    needed = references_of(environment_key=environment_key, contents=contents, types=USED)
+    return {(word, name): keys for (word, name, _), keys in needed.items()}
+
+
+class _Counting:
+    """Counts the clients that do not use resources, by resource."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Key, int] = defaultdict(int)
+        self._missing: dict[Key, set[Key]] = defaultdict(set)
+        self._clients: set[str] = set()
+
+    def add(self, lacks: Mapping[Key, tuple[Key, ...]], clients: Collection[str]) -> None:
+        """Count these clients, which do not ask for this, given by the resource that needs it."""
+        for key, missing in lacks.items():
+            self._counts[key] += len(clients)
+            self._missing[key].update(missing)
+        if lacks:
+            self._clients.update(clients)
+
+    def found(self, *, waits: bool) -> NotInUse:
+        """All that were counted."""
+        ordered = sorted(self._counts, key=lambda key: (-self._counts[key], key))
+        unused = (Unused(*key, self._counts[key], tuple(sorted(self._missing[key]))) for key in ordered)
+        return NotInUse(frozenset(self._clients), tuple(unused), waits)
+
+
+_Alike = tuple[str, frozenset[Key], frozenset[Key]]
+"""The family of a client, what it asks for of the names that others need, and what it acknowledged."""
+
+
+def _lacks(kind: _Alike, needs: Mapping[Key, frozenset[Key]]) -> Mapping[Key, tuple[Key, ...]]:
+    """What such clients do not ask for, by the resource that needs it."""
+    family, asked, had = kind
+    found = ((key, not_asked_for(needs[key], asked, ClientFamily(family))) for key in had if not needs[key] <= asked)
+    return {key: missing for key, missing in found if missing}
+
+
+def _asked(
+    environment_key: str, wanted: Collection[Key], clients: Collection[str] = ()
+) -> Mapping[str, frozenset[Key]]:
+    """Which of the names `wanted` connected clients, those with the ids `clients` or all, ask for, by client id."""
+    by_word: dict[str, set[str]] = defaultdict(set)
+    for word, name in wanted:
+        by_word[word].add(name)
+    rows = Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=by_word
     )
+    if clients and len(clients) < _ALL:
+        rows = rows.filter(stream__client__in=clients)
+    of_client: dict[str, list[_Subscribed]] = defaultdict(list)
+    for client, word, wildcard, name_set in rows.values_list("stream__client_id", "type", "wildcard", "name_set_id"):
+        of_client[client].append(_Subscribed(word, wildcard, name_set))
+    covers = _covers({each for asked in of_client.values() for each in asked}, by_word)
+    return {
+        client: covers.get(asked[0], _NOTHING)
+        if len(asked) == 1
+        else _NOTHING.union(*(covers.get(each, _NOTHING) for each in asked))
+        for client, asked in of_client.items()
+    }
 
 
-class _Follow(NamedTuple):
-    """What a client asks for of the types of the names in question: of each subscription the type's word, whether it
-    is a wildcard, and the id of the set of names. Clients with an equal one ask for the same.
-    """
+class _Subscribed(NamedTuple):
+    """A subscription: the type's word, whether it is a wildcard, and the id of the set of names that it asks for."""
 
-    family: str = ClientFamily.OTHER.value
-    subscriptions: tuple[tuple[str, bool, str], ...] = ()
-
-
-class _Asking:
-    """Which of the names `wanted` connected clients ask for: those with the ids `clients`, or all."""
-
-    def __init__(self, environment_key: str, wanted: Collection[Key], clients: Collection[str] = ()) -> None:
-        by_word: dict[str, set[str]] = defaultdict(set)
-        for word, name in wanted:
-            by_word[word].add(name)
-        streams = Stream.objects.filter(closed_at=None, client__environment__key=environment_key)
-        rows = Subscription.objects.filter(
-            stream__closed_at=None, stream__client__environment__key=environment_key, type__in=by_word
-        )
-        if clients and len(clients) < _ALL:
-            streams, rows = streams.filter(client__in=clients), rows.filter(stream__client__in=clients)
-        asked: dict[str, set[tuple[str, bool, str]]] = defaultdict(set)
-        for client, word, wildcard, names in rows.values_list("stream__client_id", "type", "wildcard", "name_set_id"):
-            asked[client].add((word, wildcard, names))
-        self._follows = {
-            client: _Follow(family, tuple(sorted(asked.get(client, ()))))
-            for client, family in streams.values_list("client_id", "client__family")
-        }
-        self._covers = _covers({each for of_client in asked.values() for each in of_client}, by_word)
-
-    def of(self, client: str) -> _Follow:
-        """What the client asks for."""
-        return self._follows.get(client, _Follow())
-
-    @property
-    def follows(self) -> AbstractSet[_Follow]:
-        """All that connected clients ask for: what `of` returns for each, once."""
-        return set(self._follows.values())
-
-    def lacking(self, follow: _Follow, needs: Mapping[_T, Iterable[Key]]) -> Mapping[_T, tuple[Key, ...]]:
-        """What clients that ask for this, and acknowledged resources with these needs, are expected to ask for and do
-        not, by resource; without those of which nothing is missing.
-        """
-        covered = frozenset[Key]().union(*(self._covers.get(each, frozenset()) for each in follow.subscriptions))
-        family = ClientFamily(follow.family)
-        found = {each: not_asked_for(keys, covered, family) for each, keys in needs.items()}
-        return {each: missing for each, missing in found.items() if missing}
+    type: str
+    wildcard: bool
+    name_set: str
 
 
 def _covers(
-    subscriptions: Collection[tuple[str, bool, str]], wanted: Mapping[str, Collection[str]]
-) -> Mapping[tuple[str, bool, str], frozenset[Key]]:
+    subscriptions: Collection[_Subscribed], wanted: Mapping[str, Collection[str]]
+) -> Mapping[_Subscribed, frozenset[Key]]:
     """Which of the names `wanted`, by type, each of these subscriptions asks for."""
-    found: dict[tuple[str, bool, str], frozenset[Key]] = {}
-    ids = sorted({name_set for _, _, name_set in subscriptions})
-    of_set = defaultdict(list)
+    of_set: dict[str, list[_Subscribed]] = defaultdict(list)
     for each in subscriptions:
-        of_set[each[2]].append(each)
+        of_set[each.name_set].append(each)
+    found: dict[_Subscribed, frozenset[Key]] = {}
+    ids = sorted(of_set)
     for start in range(0, len(ids), _BATCH):
         for pk, packed in NameSet.objects.filter(pk__in=ids[start : start + _BATCH]).values_list("pk", "names"):
             names = unpack_names(bytes(packed))
             for each in of_set[pk]:
-                word, wildcard, _ = each
-                covered = names_covered(names, wildcard=wildcard, wanted=wanted[word])
-                found[each] = frozenset((word, name) for name in covered)
+                covered = names_covered(names, wildcard=each.wildcard, wanted=wanted[each.type])
+                found[each] = frozenset((each.type, name) for name in covered)
     return found
 
 
-def _standings(environment_key: str, words: Collection[str]) -> Mapping[str, list[Standing]]:
+class _Standing(NamedTuple):
+    """The stream of a client of this family, and the id of the set of what it has of a type, `since` when."""
+
+    client: str
+    family: str
+    stream: str
+    type: str
+    held: str | None
+    since: datetime | None
+
+
+def _standings(environment_key: str, words: Collection[str]) -> Mapping[str, list[_Standing]]:
     """What the open streams of connected clients stand on of these types, by client id."""
     rows: QuerySet[Subscription] = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type__in=words
     )
-    found: dict[str, list[Standing]] = defaultdict(list)
-    for values in rows.values_list(*_STANDING):
-        standing = Standing(*values)
+    columns = ("stream__client_id", "stream__client__family", "stream_id", "type", "holding_set_id", "held_at")
+    found: dict[str, list[_Standing]] = defaultdict(list)
+    for values in rows.values_list(*columns):
+        standing = _Standing(*values)
         found[standing.client].append(standing)
     return found
 
 
+_Had = tuple[str, str | None]
+"""The word of a type, and the id of a set of what a stream has of it; None where the stream does not say it."""
+
+
 class _Taken:
-    """Which of some resources, given with their versions, clients acknowledged `ANSWER_WITHIN` ago and have still."""
+    """Which of some resources, given with their versions, clients have acknowledged."""
 
-    def __init__(
-        self, environment_key: str, versions: Mapping[Key, str], standings: Iterable[Collection[Standing]]
-    ) -> None:
-        streams = [each for of_client in standings for each in of_client]
-        self._before = database_now() - ANSWER_WITHIN if streams else None
+    def __init__(self, versions: Mapping[Key, str], standings: Iterable[Collection[_Standing]]) -> None:
         self._versions = versions
-        self._stood = _stood(environment_key, {each.type for each in streams}, self._before)
-        self._sets = StoredSets({each.held for each in streams} | set(self._stood.values()))
-        self._of_set: dict[str, frozenset[Key]] = {}
+        self._sets = StoredSets({each.held for of_client in standings for each in of_client})
+        self._of_set: dict[_Had, frozenset[Key]] = {}
 
-    def by(self, standings: Collection[Standing]) -> frozenset[Key]:
-        """Those that the client whose streams these are has taken for so long."""
-        now = self._of([(each.type, each.held) for each in standings])
-        recent = any(self._is_recent(each) for each in standings)
-        return now & self._of([(each.type, self._held_before(each)) for each in standings]) if now and recent else now
+    def now(self, standings: Sequence[_Standing]) -> frozenset[Key]:
+        """What the client with these streams has."""
+        return self._of([(each.type, each.held) for each in standings])
 
-    def _is_recent(self, standing: Standing) -> bool:
-        return standing.since is None or self._before is None or standing.since > self._before
+    def before(self, environment_key: str) -> Callable[[Sequence[_Standing], frozenset[Key]], frozenset[Key]]:
+        """A function that returns, of the streams of a client and what it has now, what it had `ANSWER_WITHIN` ago as
+        well.
+        """
+        before = database_now() - ANSWER_WITHIN
+        stood = _stood(environment_key, {word for word, _ in self._versions}, before)
+        self._sets.read(set(stood.values()))
 
-    def _held_before(self, standing: Standing) -> str | None:
-        """What the stream stood on so long ago; None for nothing, and where it is not kept any more."""
-        if not self._is_recent(standing):
-            return standing.held
-        return self._stood.get((standing.type, stream_mark(standing.stream)))
+        def had(standings: Sequence[_Standing], now: frozenset[Key]) -> frozenset[Key]:
+            recent = [each.since is None or each.since > before for each in standings]
+            if not any(recent):
+                return now
+            # Where it is not kept what a stream stood on, it is as if it had stood on nothing.
+            return now & self._of(
+                [
+                    (each.type, stood.get((each.type, stream_mark(each.stream))) if lately else each.held)
+                    for each, lately in zip(standings, recent, strict=True)
+                ]
+            )
 
-    def _of(self, had: Collection[tuple[str, str | None]]) -> frozenset[Key]:
+        return had
+
+    def _of(self, had: Sequence[_Had]) -> frozenset[Key]:
         """What a client has acknowledged whose streams have these sets, each given with its type."""
+        if len(had) == 1:
+            return self._in_set(had[0])
         by_word: dict[str, list[str | None]] = defaultdict(list)
         for word, held in had:
             by_word[word].append(held)
-        return frozenset[Key]().union(*(self._of_type(word, held) for word, held in by_word.items()))
+        return _NOTHING.union(*(self._of_type(word, held) for word, held in by_word.items()))
 
-    def _of_type(self, word: str, had: Collection[str | None]) -> frozenset[Key]:
-        sets = [held for held in had if held is not None]
-        if len(sets) < len(had):
-            return frozenset()  # nobody says what a stream has whose set is None
-        taken = [self._in_set(word, held) for held in sets]
+    def _of_type(self, word: str, had: Sequence[str | None]) -> frozenset[Key]:
+        taken = [self._in_set((word, held)) for held in had]
         if len(taken) == 1:
             return taken[0]
+        if None in had:
+            return _NOTHING  # nobody says what a stream has whose set is None
         # Of several streams, each that asks for the name has to have it.
         return frozenset(
             key
-            for key in frozenset[Key]().union(*taken)
-            if all(key in each or self._sets.find(held, key[1]) is None for held, each in zip(sets, taken, strict=True))
+            for key in _NOTHING.union(*taken)
+            if all(key in each or self._sets.find(held, key[1]) is None for held, each in zip(had, taken, strict=True))
         )
 
-    def _in_set(self, word: str, held: str) -> frozenset[Key]:
-        if held not in self._of_set:
-            keyframe, entries = self._sets.keyframe(held), self._sets.entries(held)
-            named = {(word, name): holding for name, holding in entries.items() if (word, name) in self._versions}
-            taken = {key for key, holding in named.items() if self._is_taken(key, holding)}
-            base = self._in_set(word, keyframe) if keyframe != held else frozenset[Key]()
-            self._of_set[held] = (base - named.keys()) | taken
-        return self._of_set[held]
+    def _in_set(self, had: _Had) -> frozenset[Key]:
+        """The resources that a client acknowledged whose stream has this set of this type."""
+        known = self._of_set.get(had)
+        if known is None:
+            known = self._of_set[had] = self._read(*had)
+        return known
+
+    def _read(self, word: str, held: str | None) -> frozenset[Key]:
+        if held is None:
+            return _NOTHING
+        keyframe, entries = self._sets.keyframe(held), self._sets.entries(held)
+        named = {(word, name): holding for name, holding in entries.items() if (word, name) in self._versions}
+        taken = {key for key, holding in named.items() if self._is_taken(key, holding)}
+        base = self._in_set((word, keyframe)) if keyframe != held else _NOTHING
+        return base.difference(named) | taken
 
     def _is_taken(self, key: Key, holding: Holding | None) -> bool:
         return holding is not None and holding.state is HoldingState.ACKED and holding.version == self._versions[key]
 
 
-def _stood(
-    environment_key: str, words: Collection[str], before: datetime | None
-) -> Mapping[tuple[str, bytes], str | None]:
+def _stood(environment_key: str, words: Collection[str], before: datetime) -> Mapping[tuple[str, bytes], str | None]:
     """The id of the set on which each stream stood at that time that stands on another since, by type and mark of the
     stream; None for none yet.
     """
-    if before is None:
-        return {}
     moves = HoldingMove.objects.filter(environment__key=environment_key, type__in=words, at__gt=before)
     found: dict[tuple[str, bytes], str | None] = {}
     for word, from_set, packed in moves.order_by("at", "pk").values_list("type", "from_set", "streams"):
