@@ -42,6 +42,15 @@ def test_graph__of_an_environment__nodes_edges_and_counts(api: Caller) -> None:
     assert (found["left_out"], found["more_left_out"]) == (0, False)
 
 
+def test_graph__resource_that_was_applied_among_others__its_pointer_leads_into_its_own_manifest(api: Caller) -> None:
+    applied = [cluster("new"), route("resources", "new", domain="new.example")]
+    api.post("environments/default/apply", {"resources": applied, "message": "two"})
+
+    found = api.get(f"{GRAPH}?type=route&name=resources").json["edges"]
+
+    assert [edge["pointer"] for edge in found] == ["/virtual_hosts/0/routes/0/route/cluster"]
+
+
 def test_graph__around_a_resource_and_of_a_client__is_the_part(api: Caller) -> None:
     around = api.get(f"{GRAPH}?type=cluster&name=pay&depth=1").json
     seen = api.get(f"{GRAPH}?client=node-1").json
