@@ -15,11 +15,14 @@ import structlog
 log = structlog.get_logger("controlplane.hints")  # users filter lines by this name
 
 PUBLISHED_CHANNEL = "parley:published"
+JUDGE_CHANNEL = "parley:judge"
+"""On it the key of an environment means: clients on the candidate side of its open rollout said something."""
+_CHANNELS = {"published": PUBLISHED_CHANNEL, "judge": JUDGE_CHANNEL}
 BREAK_S = 10.0
 MAX_WAITING = 1_000
 
 Hint = tuple[str, str | int]
-"""A hint: ("build", environment id) or ("published", environment key)."""
+"""A hint: ("build", environment id), ("published", environment key) or ("judge", environment key)."""
 
 
 class HintSender:
@@ -91,7 +94,7 @@ def _deliver(hint: Hint) -> None:
         # Late: the library of Redis is loaded by who needs it, which few commands do.
         from controlplane.broker.client import redis_client  # noqa: PLC0415
 
-        redis_client().publish(PUBLISHED_CHANNEL, str(subject))
+        redis_client().publish(_CHANNELS[kind], str(subject))
 
 
 _sender = HintSender(_deliver)
@@ -105,3 +108,11 @@ def hint_build(environment_id: int) -> None:
 def hint_published(environment_key: str) -> None:
     """Tell the ADS processes, over the broker, that an environment has a new snapshot."""
     _sender.send(("published", environment_key))
+
+
+def hint_judge(environment_key: str) -> None:
+    """Tell the workers, over the broker, that what clients on the candidate side of an environment's open rollout said
+    is in the database now. Sent by ADS processes. A lost hint costs the second until the sweeper looks (rollouts.md
+    R12).
+    """
+    _sender.send(("judge", environment_key))

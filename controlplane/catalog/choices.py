@@ -11,6 +11,7 @@ class BlobKind(Enum):
     CHUNK = "chunk"
     ROOT = "root"
     ACCESS = "access"
+    ROLLOUT = "rollout"
 
 
 class ChangeKind(Enum):
