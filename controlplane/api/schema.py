@@ -206,7 +206,11 @@ ROLLOUT_CLIENT_FILTERS: Final = [
         {"type": "string", "enum": [each.value for each in Side], "default": Side.CANDIDATE.value},
         "Those on this side.",
     ),
-    _query("state", {"type": "string", "enum": [each.value for each in ClientState]}, "Only who said this, as a whole."),
+    _query(
+        "state",
+        {"type": "string", "enum": [each.value for each in ClientState]},
+        "Only those that said this, as a whole.",
+    ),
 ]
 ACCESS_HISTORY_FILTERS: Final = [
     _query("subject", {"type": "string", "enum": ["rule", "group"]}, "Only of rules, or of client groups."),

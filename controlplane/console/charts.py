@@ -194,8 +194,8 @@ def rollout_chart(verdicts: Sequence[VerdictView]) -> Chart | None:
     began, last = verdicts[0].at, verdicts[-1]
     counts = last.counts
     says = (
-        f"After {_seconds((last.at - began).total_seconds())}: of {_clients(counts.exposed)} that ask for it {counts.acked} "
-        f"took it, {counts.refused} refused, {counts.silent} silent.",
+        f"After {_seconds((last.at - began).total_seconds())}: {_clients(counts.exposed)} asked for it.",
+        f"{counts.acked} took it, {counts.refused} refused, {counts.silent} silent.",
     )
     lines = (Line("asked", "busy"), Line("took it", "good"), Line("refused", "bad"), Line("silent", "warn"))
     rows = [

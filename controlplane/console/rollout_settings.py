@@ -33,6 +33,11 @@ from xdscore.resource_types import RESOURCE_TYPES
 
 # There are always some rows for more steps.
 _ROWS: Final = 4
+_MEASURES: Final = (
+    (Measure.KINDS.value, "of each kind"),
+    (Measure.CLIENTS.value, "clients"),
+    (Measure.PERCENT.value, "% of all"),
+)
 _MORE_ROWS: Final = 2
 _MAX_TEXT: Final = 20_000
 
@@ -75,7 +80,13 @@ class RolloutSettingsPage(Page):
         try:
             settings = _settings(request.POST, self.here.policy.rollout, groups=_groups(environment_key))
             if PART in request.headers:
-                return self.part("rollouts/preview.html", {"preview": preview(environment_key=environment_key, settings=settings), "mode": settings.mode.value})
+                return self.part(
+                    "rollouts/preview.html",
+                    {
+                        "preview": preview(environment_key=environment_key, settings=settings),
+                        "mode": settings.mode.value,
+                    },
+                )
             if request.POST.get("action") == "preview":
                 return self._page(settings)
             before = self.here.policy
@@ -102,7 +113,7 @@ class RolloutSettingsPage(Page):
             "settings": settings,
             "mode": given.get("mode", "off") if given is not None else settings.mode.value,
             "rows": _rows(given, settings.steps),
-            "measures": [(Measure.KINDS.value, "of each kind"), (Measure.CLIENTS.value, "clients"), (Measure.PERCENT.value, "%")],
+            "measures": _MEASURES,
             "groups": sorted(_groups(key)),
             "types": [(each, each.word in settings.immediate) for each in RESOURCE_TYPES],
             "answer_within": duration_text(settings.answer_within_s),
@@ -147,7 +158,9 @@ def _sent_rows(given: QueryDict) -> list[StepRow]:
     """The rows that were sent and say anything, in their order and without gaps."""
     found: list[StepRow] = []
     for sent in range(MAX_STEPS):
-        amount, groups, bake = (given.get(f"{field}-{sent}", "").strip()[:200] for field in ("amount", "groups", "bake"))
+        amount, groups, bake = (
+            given.get(f"{field}-{sent}", "").strip()[:200] for field in ("amount", "groups", "bake")
+        )
         if amount or groups or bake:
             measure, was = given.get(f"measure-{sent}", "")[:20], given.get(f"was-{sent}", "")[:2]
             approve = given.get(f"approve-{sent}") == "on"

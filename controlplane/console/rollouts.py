@@ -12,6 +12,7 @@ from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.differences import ResourceDifference, revisions_differ
+from controlplane.catalog.json_reading import duration_text
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import Chart, rollout_chart
@@ -84,6 +85,11 @@ class StepLine:
     step: StepView
     look: str
     current: bool
+
+    @property
+    def bake(self) -> str:
+        """How long it goes on at least, such as `5m`; empty where that is not at all."""
+        return duration_text(self.step.bake_s) if self.step.bake_s else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +290,7 @@ def _refusals(view: RolloutView, environment_key: str) -> list[Refusal]:
     """What the first clients that refuse something say, each with the way to its incident."""
     page = rollout_clients(public_id=view.id, state=ClientState.REFUSED, limit=_REFUSING)
     told = [
-        (client, answer)
-        for client in page.rows
-        for answer in client.answers
-        if answer.state is ClientState.REFUSED
+        (client, answer) for client in page.rows for answer in client.answers if answer.state is ClientState.REFUSED
     ][:_REFUSING]
     known = {(each.type, each.name): each.incident for each in view.resources if each.incident}
     for word, name in {(answer.type, answer.name) for _, answer in told} - known.keys():
@@ -322,8 +325,4 @@ urlpatterns = [
     path("e/<str:environment_key>/rollouts", RolloutsPage.as_view(), name="rollouts"),
     path("rollouts/<uuid:rollout_id>", RolloutPage.as_view(), name="rollout"),
 ]
-PLACES = (
-    Place(
-        Section.CONFIGURATION, 35, "Rollouts", "rocket", "rollouts", also=("rollout", "rollout-settings")
-    ),
-)
+PLACES = (Place(Section.CONFIGURATION, 35, "Rollouts", "rocket", "rollouts", also=("rollout", "rollout-settings")),)

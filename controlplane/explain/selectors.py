@@ -16,6 +16,7 @@ from controlplane.catalog.selectors import (
     revision_list,
     revision_origin,
 )
+from controlplane.catalog.staging import candidate_side, staged_names
 from controlplane.clients.holdings import client_holding, client_said
 from controlplane.clients.selectors import (
     ClientSummary,
@@ -32,10 +33,23 @@ from controlplane.config.loading import Config
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.ladder import ladder_of
 from controlplane.explain.uses import with_uses
-from controlplane.explain.values import Asked, ClientSide, Held, Ladder, NameFacts, Origin, Question, Refusal, Reply
+from controlplane.explain.values import (
+    Asked,
+    ClientSide,
+    Held,
+    Ladder,
+    NameFacts,
+    OnSide,
+    Origin,
+    Question,
+    Refusal,
+    Reply,
+    Staged,
+)
 from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import blame
 from controlplane.incidents.selectors import incidents_of_name
+from controlplane.rollouts.selectors import client_side
 from controlplane.snapshots.history import snapshot_of_name_at
 from controlplane.snapshots.selectors import snapshot_of_name
 from xdscore.access import AccessTable, Audience, Effect
@@ -46,6 +60,7 @@ from xdscore.errors import error_of
 from xdscore.holdings import HoldingState
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType, by_word
+from xdscore.sides import Side
 from xdscore.snapshot import Content, Snapshot
 
 _CLOSEST = 3
@@ -60,10 +75,11 @@ NOBODY_IN_PARTICULAR = ClientFacts()
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The decision about a name, the snapshot that it was made from (None before the first build), and the answer in
-    words for operators.
+    """The decision about a name for an audience, the snapshot that it was made from (None before the first build), and
+    the answer in words for operators.
     """
 
+    audience: Audience
     snapshot: Snapshot | None
     decision: Decision
     answer: Answer
@@ -113,7 +129,7 @@ def _decided(question: Question, client: ClientFacts) -> _Asked:
         known = resource_names(environment_key=environment, kind=kind, limit=_MAX_COMPARED)
         near = tuple(difflib.get_close_matches(name, known, n=_CLOSEST))
     answer = answer_of(decision, kind=kind, name=name, environment=environment, near=near, rules=rules)
-    return _Asked(snapshot, decision, answer)
+    return _Asked(audience, snapshot, decision, answer)
 
 
 def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Collection[str]) -> NameFacts:
@@ -121,7 +137,7 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
     snapshot = decided.snapshot
     # Where nothing is refused, this is the decision about existence alone.
     bare = replace(snapshot, access=_OPEN) if snapshot is not None else None
-    existence = decide(Audience(environment), kind, name, bare)
+    existence = decide(Audience(environment, side=decided.audience.side), kind, name, bare)
     written, deletion, quarantined = _written(environment, kind, name)
     held = held_name(environment_key=environment, word=kind.word, name=name) if question.at is None else None
     incidents = incidents_of_name(environment_key=environment, word=kind.word, name=name)
@@ -149,7 +165,32 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
         elsewhere=environments_holding(kind=kind, name=name, keys=others),
         incidents=tuple(each.id for each in incidents),
         told=error.text if error is not None else "",
+        # History is the stable side's (rollouts.md R13).
+        staged=_staged(environment, kind, name) if question.at is None else None,
+        rollout=_open_rollout(environment) if question.at is None else "",
     )
+
+
+def _staged(environment: str, kind: ResourceType, name: str) -> Staged | None:
+    """How far the newest revision of a name is on its way to the stable side; None where that has it."""
+    key = (kind.word, name)
+    found = staged_names(environment_key=environment, keys=[key]).get(key)
+    if found is None:
+        return None
+    return Staged(found.state, found.from_revision, found.revision, found.deleted)
+
+
+def _open_rollout(environment: str) -> str:
+    side = candidate_side(environment)
+    return side.rollout if side is not None else ""
+
+
+def _on_side(question: Question, client: ClientSummary) -> OnSide | None:
+    """On which side of the open rollout the client is; None where none is open, and for the past."""
+    if question.at is not None or client.environment != question.environment:
+        return None
+    found = client_side(environment_key=client.environment, client_id=client.id)
+    return OnSide(found.side is Side.CANDIDATE, found.rollout, found.because) if found is not None else None
 
 
 def _written(environment: str, kind: ResourceType, name: str) -> tuple[Origin | None, bool, bool]:
@@ -222,6 +263,7 @@ def _side(question: Question, client: ClientSummary, facts: ClientFacts, decided
         near=tuple(difflib.get_close_matches(question.name, wanted, n=_CLOSEST)),
         refusal=refusal_of(kind.word, name, decided.decision, nacks),
         held=_held(client, kind, name, subscriptions) if any(each.covers(name) for each in asked) else None,
+        side=_on_side(question, client),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from controlplane.catalog.choices import StagedState
 from controlplane.explain.answers import Answer
 from xdscore.access import Effect
 from xdscore.after_nack import NowRuns
@@ -73,6 +74,27 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """A name whose newest revision, number `newest`, is not what the stable side has: revision `stable`, or nothing
+    (None). `deletion`: the newest revision is one.
+    """
+
+    state: StagedState
+    stable: int | None
+    newest: int
+    deletion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OnSide:
+    """On which side of the open rollout with the id `rollout` a client is, and why, as a sentence (rollouts.md R14)."""
+
+    candidate: bool
+    rollout: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class NameFacts:
     """The facts about a name from which the explanation follows.
 
@@ -82,6 +104,8 @@ class NameFacts:
     `findings`: what a build found against the newest revision. `incidents`: those not resolved.
     `elsewhere`: other environments that have the name.
     `told`: the error text that clients are sent in place of the resource.
+    `staged`: set where the newest revision is not what the stable side has.
+    `rollout`: the id of the environment's open rollout; empty where none is.
     """
 
     decision: Decision
@@ -99,6 +123,8 @@ class NameFacts:
     elsewhere: tuple[str, ...] = ()
     incidents: tuple[str, ...] = ()
     told: str = ""
+    staged: Staged | None = None
+    rollout: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +209,7 @@ class ClientSide:
         not stored.
     `near`: names that it asks for and that are similar to the name in the question.
     `held`: what it has of the name in the question; None where its streams did not say yet.
+    `side`: on which side of the open rollout it is; None where none is open.
     """
 
     id: str
@@ -198,6 +225,7 @@ class ClientSide:
     near: tuple[str, ...] = ()
     refusal: Refusal | None = None
     held: Held | None = None
+    side: OnSide | None = None
 
 
 @dataclass(frozen=True, slots=True)

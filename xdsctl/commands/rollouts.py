@@ -1,4 +1,4 @@
-"""`rollouts`: what of an environment is on its way to the fleet, client by client, and what somebody decides about it."""
+"""`rollouts`: what is on its way to the fleet, client by client, and what somebody decides about it."""
 
 import time
 from typing import Annotated, Any, Final
@@ -63,7 +63,9 @@ def listed(ctx: typer.Context) -> None:
 @command
 def status(
     ctx: typer.Context,
-    rollout: Annotated[str, typer.Argument(metavar="ROLLOUT", help="Without one: the newest.", show_default=False)] = "",
+    rollout: Annotated[
+        str, typer.Argument(metavar="ROLLOUT", help="Without one: the newest.", show_default=False)
+    ] = "",
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Until it has ended; says each step on the way.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "30m",
 ) -> Outcome | None:
@@ -144,9 +146,12 @@ def _newest(session: Session) -> JsonObject:
 def _where(rollout: JsonObject) -> str:
     """One line about where an open rollout is."""
     step = f"step {rollout['step']} of {len(rollout['steps'])}"
-    counts = f"{rollout['acked']} took it, {rollout['refused']} refused, {rollout['silent']} silent"
     waits = f"; waits for {rollout['waits_for']}" if rollout["waits_for"] else ""
-    return f"{rollout['state']}, {step}: {rollout['cohort']} clients, {counts}{waits}"
+    return f"{rollout['state']}, {step}: {rollout['cohort']} clients, {_answers(rollout)}{waits}"
+
+
+def _answers(rollout: JsonObject) -> str:
+    return f"{rollout['acked']} took it, {rollout['refused']} refused, {rollout['silent']} silent"
 
 
 def summary(rollout: JsonObject) -> str:
@@ -157,8 +162,7 @@ def summary(rollout: JsonObject) -> str:
         f"state     {rollout['state']}, started {ago(rollout['started_at'])}{ended}",
         *(_step_line(each, rollout) for each in rollout["steps"]),
         f"clients   {rollout['cohort']} on the candidate side, {rollout['control']} on the stable side",
-        f"answers   {rollout['exposed']} ask for it: {rollout['acked']} took it, {rollout['refused']} refused, "
-        f"{rollout['silent']} silent",
+        f"answers   {rollout['exposed']} ask for it: {_answers(rollout)}",
         *([f"verdict   {rollout['verdict']}"] if rollout["verdict"] else ()),
         *(f"          {each}" for each in rollout["reasons"]),
     ]
@@ -193,13 +197,13 @@ def _reverted_line(reverted: JsonObject) -> str:
 def outcome_of(rollout: JsonObject) -> Outcome:
     """The outcome of waiting for a rollout: whether everything that it carries reached the fleet."""
     if rollout["state"] not in _ENDED:
-        return Outcome(
-            Exit.UNDECIDED, f"Time ran out: {_where(rollout)}. It goes on without this command."
-        )
+        return Outcome(Exit.UNDECIDED, f"Time ran out: {_where(rollout)}. It goes on without this command.")
     names = ", ".join(f"{each['type']} '{each['name']}'" for each in rollout["reverted"])
     why = " ".join(rollout["reasons"])
     if rollout["state"] == "done" and not names:
         return Outcome(text="Every client may have it now.")
-    taken = f"{names} {'was' if len(rollout['reverted']) == 1 else 'were'} taken back" if names else "Nothing is left of it"
+    taken = (
+        f"{names} {'was' if len(rollout['reverted']) == 1 else 'were'} taken back" if names else "Nothing is left of it"
+    )
     rest = "; the rest reached the fleet" if rollout["state"] == "done" else ""
     return Outcome(Exit.NO, f"{taken}{rest}. {why}".rstrip())

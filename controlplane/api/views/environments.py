@@ -110,7 +110,7 @@ class EnvironmentView(ApiView):
         summary="Change policies of an environment",
         description=(
             "Needs the role admin for `selectors`, `node_ids`, `content`, `deep_validation`, "
-            "`require_if_match` and `loss_threshold`, "
+            "`require_if_match`, `loss_threshold` and `rollout`, "
             "access-editor for `default_effect`, and operator for `quarantine` and `hold`."
         ),
         request=body_of_shape(EnvironmentPatchIn),

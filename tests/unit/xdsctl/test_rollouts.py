@@ -47,8 +47,17 @@ INCIDENT: JsonObject = {
     "clients": {"nacked": 2, "sent": 2},
 }
 CHANGE: JsonObject = {
-    **{"id": "c", "state": "candidate", "epoch": None, "author": "dana", "message": "", "counts": COUNTS},
-    **{"held": [], "incidents": [INCIDENT], "reverted": [], "rollout": "r", "status": "candidate"},
+    "id": "c",
+    "state": "candidate",
+    "epoch": None,
+    "author": "dana",
+    "message": "",
+    "counts": COUNTS,
+    "held": [],
+    "incidents": [INCIDENT],
+    "reverted": [],
+    "rollout": "r",
+    "status": "candidate",
 }
 
 
