@@ -36,4 +36,4 @@ def _lost(environment_id: int, held: SnapshotHead) -> bool:
     if newest is None or newest.epoch < held.epoch:
         return True
     stored = newest.root_id, newest.access_id, newest.rollout_id or ""
-    return newest.epoch == held.epoch and stored != held.parts
+    return newest.epoch == held.epoch and not held.is_of(stored)

@@ -61,6 +61,12 @@ class SnapshotHead:
         """The hashes of all that the snapshot holds."""
         return self.root, self.access, self.rollout
 
+    def is_of(self, parts: tuple[str, str, str]) -> bool:
+        """Whether these are the hashes of what this snapshot holds. Its candidate side may be unknown: what a process
+        of the version before kept on disk is without.
+        """
+        return (self.root, self.access) == parts[:2] and self.rollout in {"", parts[2]}
+
 
 def snapshot_heads() -> tuple[SnapshotHead, ...]:
     """The newest snapshot of every environment that has one. One query."""
