@@ -380,8 +380,10 @@ class CandidateSide(models.Model):
 
 
 class StagedChange(models.Model):
-    """A change of which something was staged. `rollout`: the rollout that has it, or had it last; `promoted_generation`:
-    the generation at which nothing of it was staged any more.
+    """A change of which something was staged.
+
+    `rollout`: the rollout that has it, or had it last.
+    `promoted_generation`: the generation at which nothing of it was staged any more.
     """
 
     change = models.OneToOneField(Change, on_delete=models.CASCADE, primary_key=True, related_name="staged")

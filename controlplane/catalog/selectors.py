@@ -13,6 +13,7 @@ from controlplane.catalog.choices import BlobKind, QuarantinePolicy
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.guarding import LossThreshold
 from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision
+from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
 from controlplane.common.errors import NotFound
@@ -58,6 +59,7 @@ def environment_state(row: Environment) -> EnvironmentState:
         deep_validation=row.deep_validation,
         require_if_match=row.require_if_match,
         loss_threshold=LossThreshold(row.loss_access_clients, row.loss_other_percent),
+        rollout=settings_stored(row.rollout),
     )
     return EnvironmentState(
         row.pk, row.key, row.position, policy, str(row.lineage), row.generation, row.built_generation, row.epoch

@@ -50,8 +50,10 @@ class StagedView:
 
 @dataclass(frozen=True, slots=True)
 class StagedChangeView:
-    """A change of which something was staged. `rollout`: the public id of the rollout that has it, or had it last; empty:
-    none did. `promoted_generation`: the generation at which nothing of it was staged any more; None before.
+    """A change of which something was staged.
+
+    `rollout`: the public id of the rollout that has it, or had it last; empty: none did.
+    `promoted_generation`: the generation at which nothing of it was staged any more; None before.
     """
 
     change: str
@@ -105,9 +107,7 @@ def candidate_side(environment_key: str) -> OpenSide | None:
 
 def environments_waiting() -> tuple[int, ...]:
     """The row ids of the environments with rollouts in which names wait and no rollout is open."""
-    waiting = StagedName.objects.filter(
-        state=StagedState.WAITING.value, resource__environment=models.OuterRef("pk")
-    )
+    waiting = StagedName.objects.filter(state=StagedState.WAITING.value, resource__environment=models.OuterRef("pk"))
     rows = Environment.objects.filter(models.Exists(waiting), rollout__isnull=False, candidate_side__isnull=True)
     found = rows.order_by("pk").values_list("pk", "rollout")
     return tuple(pk for pk, rollout in found if settings_stored(rollout).stages)

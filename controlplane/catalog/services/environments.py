@@ -10,6 +10,7 @@ from controlplane.accounts.services import environment_forget
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, Prospect
 from controlplane.catalog.models import Environment
+from controlplane.catalog.rollout_settings import settings_to_store
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
@@ -293,4 +294,5 @@ def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
         "require_if_match": policy.require_if_match,
         "loss_access_clients": policy.loss_threshold.access_clients,
         "loss_other_percent": policy.loss_threshold.other_percent,
+        "rollout": settings_to_store(policy.rollout),
     }

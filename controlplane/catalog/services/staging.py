@@ -1,8 +1,8 @@
 """Moves staged names between the sides: a rollout opens, steps, promotes, takes back and ends (rollouts.md R2).
 
 Each of these is called within the caller's transaction, with the environment's row locked before any other. Each counts
-a generation of the environment and, once the transaction commits, hints a build; the resources concerned are touched, so
-that a build reads them again.
+a generation of the environment and, once the transaction commits, hints a build; the resources concerned are touched,
+so that a build reads them again.
 """
 
 from collections.abc import Collection, Mapping
@@ -51,8 +51,8 @@ def side_open(environment: Environment, *, table: RolloutTable, names: Collectio
 
 
 def side_step(environment: Environment, *, table: RolloutTable) -> None:
-    """Replace the table of the open rollout by `table`, which is of the same rollout: other clients are on the candidate
-    side from now on. Raises Conflict where no rollout, or another one, is open.
+    """Replace the table of the open rollout by `table`, which is of the same rollout: other clients are on the
+    candidate side from now on. Raises Conflict where no rollout, or another one, is open.
     """
     row = CandidateSide.objects.filter(environment=environment).first()
     if row is None or str(row.rollout) != table.id:
@@ -77,9 +77,9 @@ def names_promote(environment: Environment, *, names: Collection[Key]) -> frozen
 def names_take_back(
     environment: Environment, *, incidents: Mapping[Key, str], reason: str, actor: Principal, rollout_label: str
 ) -> ChangeMade:
-    """Take the candidate content of the names in `incidents` back: both sides have what the stable side has, and no later
-    rollout takes the newest revision before somebody releases its quarantine or writes another (rollouts.md R7). It is
-    one change of kind rollback; without any such name there is none.
+    """Take the candidate content of the names in `incidents` back: both sides have what the stable side has, and no
+    later rollout takes the newest revision before somebody releases its quarantine or writes another (rollouts.md R7).
+    It is one change of kind rollback; without any such name there is none.
 
     `incidents`: for each name, the public id of the incident about it; empty where there is none.
     `reason`: why, in one sentence.
@@ -132,8 +132,9 @@ def waiting_promote(environment: Environment, generation: int) -> None:
 
 
 def stopped_release(environment: Environment, resource_id: int, generation: int) -> None:
-    """Let the newest revision of a resource, whose quarantine was just released, wait for the next rollout, if a rollout
-    had taken it back. Where rollouts are off and none is open, it is promoted at once. `generation`: that of the release.
+    """Let the newest revision of a resource, whose quarantine was just released, wait for the next rollout, if a
+    rollout had taken it back. Where rollouts are off and none is open, it is promoted at once. `generation`: that of
+    the release.
     """
     row = (
         StagedName.objects.filter(resource=resource_id, state=StagedState.STOPPED.value)

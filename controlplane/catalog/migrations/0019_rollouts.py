@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("catalog", "0017_canonical_names"),
+        ("catalog", "0018_rollout_blobs"),
     ]
 
     operations = [
