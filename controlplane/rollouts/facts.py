@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from controlplane.catalog.rollout_settings import Unexposed
 from controlplane.rollouts.values import Key, Outcome
 
 
@@ -24,14 +25,6 @@ class Answer(StrEnum):
     def final(self) -> bool:
         """Whether nothing else is expected of the client."""
         return self in {Answer.TAKEN, Answer.REFUSED, Answer.ERROR}
-
-
-class Unexposed(StrEnum):
-    """What becomes of a step in which nobody asks for anything that differs (rollouts.md R9)."""
-
-    ASK = "ask"
-    WAIT = "wait"
-    PROMOTE = "promote"
 
 
 @dataclass(frozen=True, slots=True)

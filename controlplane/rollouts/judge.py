@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.catalog.rollout_settings import Unexposed
 from controlplane.rollouts.binomial import at_least
-from controlplane.rollouts.facts import Answer, Ask, Asked, Facts, Rules, Unexposed, Verdict
+from controlplane.rollouts.facts import Answer, Ask, Asked, Facts, Rules, Verdict
 from controlplane.rollouts.values import ClientState, Key, Outcome
 from controlplane.rollouts.votes import NOBODY, Poll, Result, Stand, polls_of, result_of
 
