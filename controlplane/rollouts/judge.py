@@ -42,8 +42,6 @@ class _Read:
 
 def judge(facts: Facts, rules: Rules) -> Verdict:
     """The verdict on a step. It depends neither on the order of clients nor on how often it was asked for."""
-    if facts.rejected:
-        return Verdict(Outcome.FAIL, (facts.rejected,))
     if facts.served_s is None:
         return Verdict(None, waits_for=NOT_SERVED)
     polls = polls_of(facts.cohort, answer_within_s=rules.answer_within_s)

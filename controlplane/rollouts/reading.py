@@ -75,7 +75,6 @@ def facts_read(
     candidates = candidates_of(diff, frozenset(view.key for view in names if view.deleted))
     reader = _Cohort(environment.key, row, side.table, candidates, fleet, now=now)
     cohort = reader.read()
-    approved, rejected = _words(row)
     return Reading(
         facts=Facts(
             served_s=(now - row.evidence_at).total_seconds() if served and row.evidence_at is not None else None,
@@ -86,8 +85,7 @@ def facts_read(
             cohort_streams=reader.streams(Side.CANDIDATE),
             control_streams=reader.streams(Side.STABLE),
             errors=_errors(environment.key, candidates, own, cohort, reader.holdings),
-            approved=approved,
-            rejected=rejected,
+            approved=RolloutApproval.objects.filter(rollout=row, step=row.step, void=False).exists(),
         ),
         fleet=fleet,
         cohort=cohort,
@@ -95,12 +93,6 @@ def facts_read(
         control=sum(known.certain for known in fleet.clients.values()) - reader.connected,
         holdings=reader.holdings,
     )
-
-
-def _words(row: Rollout) -> tuple[bool, str]:
-    """Whether people approved the present step, and why one of them does not want it."""
-    approved = RolloutApproval.objects.filter(rollout=row, step=row.step, void=False).exists()
-    return approved, ""
 
 
 class _Cohort:
