@@ -85,8 +85,8 @@ class SavedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One blob of a snapshot (root, access table, chunk or candidate side) with the contents that its entries name: each plain, or
-    encrypted (sealed).
+    """One blob of a snapshot (root, access table, chunk, candidate side) with the contents that its entries name: each
+    plain, or encrypted (sealed).
     """
 
     blob: bytes
