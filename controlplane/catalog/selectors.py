@@ -12,7 +12,7 @@ from django.utils import timezone
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.guarding import LossThreshold
-from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision
+from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision, SideMove
 from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
@@ -94,11 +94,14 @@ def oldest_waiting() -> datetime | None:
 
 
 def change_of_generation(*, environment_id: int, generation: int, using: str = "default") -> UUID | None:
-    """The public id of the change that was written at a generation of an environment; None where no change was, as at
-    the first generation after a new lineage.
+    """The public id of the change that was written at a generation of an environment, or of what a rollout moved at it;
+    None where there was neither, as at the first generation after a new lineage.
     """
-    made = Change.objects.using(using).filter(environment=environment_id, generation=generation)
-    return made.values_list("public_id", flat=True).first()
+    for kind in (Change, SideMove):
+        made = kind.objects.using(using).filter(environment=environment_id, generation=generation)
+        if (found := made.values_list("public_id", flat=True).first()) is not None:
+            return found
+    return None
 
 
 def quarantine_count() -> int:

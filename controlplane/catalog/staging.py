@@ -99,6 +99,12 @@ def staged_names(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key,
     return found
 
 
+def staged_keys(*, environment_key: str) -> frozenset[Key]:
+    """The type and name of everything that is staged in an environment. One query."""
+    rows = StagedName.objects.filter(resource__environment__key=environment_key)
+    return frozenset(rows.values_list("resource__type", "resource__name"))
+
+
 def candidate_side(environment_key: str) -> OpenSide | None:
     """The candidate side of an environment; None while no rollout is open."""
     row = CandidateSide.objects.filter(environment__key=environment_key).first()
@@ -157,12 +163,10 @@ def sides_moved_last(*, environment_id: int) -> bool:
     """Whether the newest generation of an environment is news of a rollout, for which nobody waits: names or clients
     moved between the sides, or a rollout took something back.
     """
-    environment = Environment.objects.filter(pk=environment_id, generation=models.OuterRef("generation"))
-    moved = SideMove.objects.filter(models.Exists(environment), environment=environment_id)
-    if moved.exists():
-        return True
-    taken_back = Change.objects.filter(models.Exists(environment), kind=ChangeKind.ROLLBACK.value)
-    return taken_back.filter(environment=environment_id).exists()
+    here = {"environment": models.OuterRef("pk"), "generation": models.OuterRef("generation")}
+    moved = models.Exists(SideMove.objects.filter(**here))
+    taken_back = models.Exists(Change.objects.filter(**here, kind=ChangeKind.ROLLBACK.value))
+    return Environment.objects.filter(moved | taken_back, pk=environment_id).exists()
 
 
 def _views(environment_key: str, state: StagedState) -> tuple[StagedView, ...]:

@@ -14,6 +14,7 @@ from controlplane.catalog.rollout_settings import settings_to_store
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
+from controlplane.catalog.services.staging import waiting_promote
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
@@ -96,6 +97,8 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
     for column, value in changed.items():
         setattr(environment, column, value)
     environment.save(update_fields=list(changed))
+    if current.rollout.stages and not policy.rollout.stages:
+        waiting_promote(environment, environment.generation + 1)  # that of the change, which comes next
     return _policy_change(
         environment,
         "environment.updated",

@@ -5,7 +5,7 @@ and with the environment locked.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from django.db import models
 
@@ -22,6 +22,10 @@ from controlplane.catalog.models import (
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
 
+# Of a revision: no rollout promoted it, so that nothing falls back to it (rollouts.md R6).
+UNPROMOTED: Final = models.Q(unpromoted__isnull=False) | models.Q(
+    resource__staged__isnull=False, resource__head=models.F("pk")
+)
 _BATCH = 500
 _Row = TypeVar("_Row")
 _NO_CHANGES: frozenset[int] = frozenset()
@@ -71,8 +75,8 @@ def changes_settle(
     for some in _batches(sorted(changes)):
         states: dict[int, set[str]] = {}
         staged = StagedName.objects.filter(resource__head__change__in=some)
-        for change, state in staged.values_list("resource__head__change", "state").distinct():
-            states.setdefault(change, set()).add(state)
+        for change, of_name in staged.values_list("resource__head__change", "state").distinct():
+            states.setdefault(change, set()).add(of_name)
         for row in StagedChange.objects.filter(change__in=some):
             state = _state_of(row, states.get(row.change_id, set()), was_promoted=row.change_id in promoted)
             row.promoted_generation = _promoted_at(row, state, generation)

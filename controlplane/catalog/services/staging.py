@@ -12,7 +12,7 @@ from django.db import transaction
 from controlplane.accounts.principal import Principal
 from controlplane.broker.hints import hint_build
 from controlplane.catalog.choices import ChangeKind, QuarantineCause, StagedState
-from controlplane.catalog.models import CandidateSide, Environment, Quarantine, SideMove, StagedName
+from controlplane.catalog.models import CandidateSide, Environment, Quarantine, Revision, SideMove, StagedName
 from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.services.staged_rows import (
     Key,
@@ -131,16 +131,13 @@ def waiting_promote(environment: Environment, generation: int) -> None:
     changes_settle(_changes(rows), generation, promoted=_changes(rows))
 
 
-def stopped_release(environment: Environment, resource_id: int, generation: int) -> None:
-    """Let the newest revision of a resource, whose quarantine was just released, wait for the next rollout, if a
-    rollout had taken it back. Where rollouts are off and none is open, it is promoted at once. `generation`: that of
+def stopped_release(environment: Environment, revision: Revision, generation: int) -> None:
+    """Let a revision whose quarantine was just released wait for the next rollout, if a rollout had taken it back and
+    nobody wrote over it since. Where rollouts are off and none is open, it is promoted at once. `generation`: that of
     the release.
     """
-    row = (
-        StagedName.objects.filter(resource=resource_id, state=StagedState.STOPPED.value)
-        .select_related("resource__head")
-        .first()
-    )
+    stopped = StagedName.objects.filter(resource__head=revision, state=StagedState.STOPPED.value)
+    row = stopped.select_related("resource__head").first()
     if row is None:
         return
     rows_move([row], StagedState.WAITING, generation)
@@ -162,7 +159,7 @@ def _generation_count(environment: Environment) -> int:
 
 def _quarantine(rows: Collection[StagedName], incidents: Mapping[Key, str], reason: str, actor: Principal) -> None:
     """Put the newest revision of each of these names into quarantine, unless it is in one already."""
-    heads = {row.resource.head_id: (row.resource.type, row.resource.name) for row in rows}
+    heads = {row.resource.head_id: (row.resource.type, row.resource.name) for row in rows if row.resource.head_id}
     open_ones = Quarantine.objects.filter(revision__resource__staged__in=rows, released_at=None)
     for pk in open_ones.values_list("revision_id", flat=True):
         heads.pop(pk, None)
