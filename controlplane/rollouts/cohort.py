@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.catalog.rollout_settings import Measure, RolloutStep
 from controlplane.rollouts.values import Key, Why
 from xdscore.client_kinds import UNKNOWN_VERSION, ClientFamily, ClientKind
 from xdscore.sides import WHOLE_PERMILLE, place_of
@@ -62,14 +63,14 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class StepSize:
-    """Whom a step means: exactly one of so many clients of each kind, so many clients, so many percent of them; or,
-    where it is a `pilot`, none of these. The members of `groups` are meant beside them.
+    """Whom a step means: exactly one of so many clients of each kind, so many clients, so many of a thousand of them;
+    or, where it is a `pilot`, none of these. The members of `groups` are meant beside them.
     """
 
     pilot: bool = False
     kinds: int | None = None
     clients: int | None = None
-    percent: float | None = None
+    permille: int | None = None
     groups: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -81,7 +82,7 @@ class StepSize:
         elif self.clients is not None:
             said = "one client" if self.clients == 1 else f"{self.clients} clients"
         else:
-            said = f"{self.percent or 0:g} % of the clients"
+            said = f"{(self.permille or 0) / 10:g} % of the clients"
         groups = " and ".join(f"'{key}'" for key in self.groups)
         return f"{said}, and the members of {groups}" if groups else said
 
@@ -96,6 +97,20 @@ class Cohort:
     picks: tuple[Pick, ...]
     permille: int = 0
     uncovered: tuple[str, ...] = ()
+
+
+PILOT: Final = StepSize(pilot=True)
+
+
+def size_of(step: RolloutStep) -> StepSize:
+    """Whom a step of an environment's settings means."""
+    match step.measure:
+        case Measure.KINDS:
+            return StepSize(kinds=step.amount, groups=step.groups)
+        case Measure.CLIENTS:
+            return StepSize(clients=step.amount, groups=step.groups)
+        case Measure.PERCENT:
+            return StepSize(permille=step.amount, groups=step.groups)
 
 
 def kinds_told_apart(clients: Iterable[tuple[ClientKind, str]]) -> frozenset[ClientKind]:
@@ -143,9 +158,9 @@ def step_cohort(
         chosen = {pick.member.digest for pick in picks}
         more = [member for member in _by_use(left) if member.digest not in chosen][: room - len(picks)]
         picks += [Pick(member, Why.STEP, f"it is one of {size}") for member in more]
-    elif size.percent is not None:
-        permille = min(math.ceil(size.percent * WHOLE_PERMILLE / 100), WHOLE_PERMILLE)
-        number = min(math.ceil(len(fleet) * size.percent / 100), len(fleet))
+    elif size.permille is not None:
+        permille = size.permille
+        number = math.ceil(len(fleet) * permille / WHOLE_PERMILLE)
         picks = _to_fill(left, seed, permille, missing=number - len(already))
     by_chance = [member for member in left if place_of(seed, member.digest) < permille]
     asked = [*already, *(pick.member for pick in picks), *by_chance]
@@ -191,8 +206,8 @@ def _number(size: StepSize, fleet: Sequence[Member]) -> int:
         return sum(min(size.kinds, clients) for clients in kinds.values())
     if size.clients is not None:
         return size.clients
-    if size.percent is not None:
-        return math.ceil(len(fleet) * size.percent / 100)
+    if size.permille is not None:
+        return math.ceil(len(fleet) * size.permille / WHOLE_PERMILLE)
     draw = _Draw("meant", None)
     return len(_cover(draw.ordered(fleet), draw, done=frozenset(), at_most=MAX_PILOTS))
 

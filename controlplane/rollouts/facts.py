@@ -3,10 +3,12 @@
 They are kept with the verdict that rests on them, so that it can be given again (rollouts.md R11).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
+from controlplane.catalog.rollout_settings import Unexposed
 from controlplane.rollouts.values import Key, Outcome
 
 
@@ -24,14 +26,6 @@ class Answer(StrEnum):
     def final(self) -> bool:
         """Whether nothing else is expected of the client."""
         return self in {Answer.TAKEN, Answer.REFUSED, Answer.ERROR}
-
-
-class Unexposed(StrEnum):
-    """What becomes of a step in which nobody asks for anything that differs (rollouts.md R9)."""
-
-    ASK = "ask"
-    WAIT = "wait"
-    PROMOTE = "promote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +111,7 @@ class Facts:
     cohort_streams, control_streams: for the comparison of lost streams.
     errors: what the cohort was told. webhook: what a webhook said; None where nobody was asked or it did not answer
         yet. webhook_waits: whether an answer is due.
-    approved, rejected: whether a person agreed or refused.
+    approved: whether a person agreed.
     """
 
     served_s: float | None
@@ -131,7 +125,6 @@ class Facts:
     webhook: Outcome | None = None
     webhook_waits: bool = False
     approved: bool = False
-    rejected: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +183,11 @@ def facts_json(facts: Facts) -> dict[str, object]:
         "webhook": facts.webhook.value if facts.webhook is not None else None,
         "webhook_waits": facts.webhook_waits,
         "approved": facts.approved,
-        "rejected": facts.rejected,
     }
 
 
-def facts_from_json(tree: Mapping[str, Sequence[object]]) -> Facts:
+def facts_from_json(read: Mapping[str, Any]) -> Facts:
     """The facts that `facts_json` made this of."""
-    read: Mapping[str, object] = tree
     cohort = tuple(
         Asked(
             client,
@@ -207,25 +198,21 @@ def facts_from_json(tree: Mapping[str, Sequence[object]]) -> Facts:
             connected,
             losses,
         )
-        for client, kind, identity, answers, asked_s, connected, losses in read["cohort"]  # type: ignore[attr-defined]
+        for client, kind, identity, answers, asked_s, connected, losses in read["cohort"]
     )
     return Facts(
-        served_s=read["served_s"],  # type: ignore[arg-type]  # as facts_json wrote it
-        names=frozenset((word, name) for word, name in read["names"]),  # type: ignore[attr-defined]
-        wanted={(word, name): number for word, name, number in read["wanted"]},  # type: ignore[attr-defined]
+        served_s=read["served_s"],
+        names=frozenset((word, name) for word, name in read["names"]),
+        wanted={(word, name): number for word, name, number in read["wanted"]},
         cohort=cohort,
         others={
             (kind, (word, name)): Others(clients, frozenset(identities))
-            for kind, word, name, clients, identities in read["others"]  # type: ignore[attr-defined]
+            for kind, word, name, clients, identities in read["others"]
         },
-        cohort_streams=Streams(*tree["cohort_streams"]),  # type: ignore[arg-type]
-        control_streams=Streams(*tree["control_streams"]),  # type: ignore[arg-type]
-        errors=tuple(
-            NewError((word, name), code, clients, own)
-            for word, name, code, clients, own in read["errors"]  # type: ignore[attr-defined]
-        ),
-        webhook=Outcome(str(read["webhook"])) if read["webhook"] is not None else None,
+        cohort_streams=Streams(*read["cohort_streams"]),
+        control_streams=Streams(*read["control_streams"]),
+        errors=tuple(NewError((word, name), code, clients, own) for word, name, code, clients, own in read["errors"]),
+        webhook=Outcome(read["webhook"]) if read["webhook"] is not None else None,
         webhook_waits=bool(read["webhook_waits"]),
         approved=bool(read["approved"]),
-        rejected=str(read["rejected"]),
     )

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.catalog.rollout_settings import Unexposed
 from controlplane.rollouts.binomial import at_least
-from controlplane.rollouts.facts import Answer, Ask, Asked, Facts, Rules, Unexposed, Verdict
+from controlplane.rollouts.facts import Answer, Ask, Asked, Facts, Rules, Verdict
 from controlplane.rollouts.values import ClientState, Key, Outcome
 from controlplane.rollouts.votes import NOBODY, Poll, Result, Stand, polls_of, result_of
 
@@ -41,8 +42,6 @@ class _Read:
 
 def judge(facts: Facts, rules: Rules) -> Verdict:
     """The verdict on a step. It depends neither on the order of clients nor on how often it was asked for."""
-    if facts.rejected:
-        return Verdict(Outcome.FAIL, (facts.rejected,))
     if facts.served_s is None:
         return Verdict(None, waits_for=NOT_SERVED)
     polls = polls_of(facts.cohort, answer_within_s=rules.answer_within_s)
