@@ -1,5 +1,7 @@
 """Tells higher rooms, and the log, what becomes of a rollout: by events, in the transaction of what they describe."""
 
+from collections.abc import Sequence
+
 import structlog
 
 from controlplane.journal.services import event_append
@@ -11,6 +13,8 @@ log = structlog.get_logger(__name__)
 _NAME_CHARS = 300
 # So many names, and so many changes, an event holds.
 _MAX_NAMED = 20
+# So many of them are told in a sentence.
+_MAX_TOLD = 5
 
 
 def rollout_told(kind: str, row: Rollout, *, because: str = "", actor: str = "") -> None:
@@ -36,6 +40,9 @@ def rollout_told(kind: str, row: Rollout, *, because: str = "", actor: str = "")
             "reasons": row.reasons,
             "waits_for": row.waits_for,
             "reverted": names,
+            "names": _listed([f"{each['type']} '{each['name']}'" for each in names]),
+            "blamed": _listed([f"{each['author']} in change {each['change'][:8]}" for each in names]),
+            "by": _listed(row.authors),
             "changes": list(changes[:_MAX_NAMED]),
             "authors": row.authors[:_MAX_NAMED],
             "actor": actor,
@@ -49,3 +56,10 @@ def rollout_told(kind: str, row: Rollout, *, because: str = "", actor: str = "")
         state=row.state,
         reason=because,
     )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The texts in one line, each once; of many the first few, and how many more there are."""
+    found = list(dict.fromkeys(texts))
+    more = f" and {len(found) - _MAX_TOLD} more" if len(found) > _MAX_TOLD else ""
+    return ", ".join(found[:_MAX_TOLD]) + more
