@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
+from controlplane.api.shapes.changes import RevertedOut
 from controlplane.api.shapes.common import ResourceRefOut
 from controlplane.rollouts.values import ClientState, Outcome, ResourceOutcome, RolloutState, Why
 from xdscore.sides import Side
@@ -35,12 +36,6 @@ class RolloutResourceOut(serializers.Serializer[Any]):
         fields = super().get_fields()
         before = serializers.IntegerField(allow_null=True, help_text="The revision before; null: the name is new.")
         return {"type": fields.pop("type"), "name": fields.pop("name"), "from": before, **fields}
-
-
-class RevertedOut(ResourceRefOut):
-    """A resource that a rollout took back."""
-
-    incident = serializers.CharField(allow_null=True, help_text="The incident that tells why.")
 
 
 class RolloutStepOut(serializers.Serializer[Any]):

@@ -19,6 +19,7 @@ from controlplane.api.schema import CURSOR, ROLLOUT_CLIENT_FILTERS, ROLLOUT_FILT
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.shapes.rollouts import RolloutActedOut, RolloutClientOut, RolloutOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
+from controlplane.api.views.changes import reverted_json
 from controlplane.catalog.rights import require
 from controlplane.common.errors import NotFound
 from controlplane.rollouts.selectors import rollout_clients, rollout_environment, rollout_get, rollouts_of
@@ -277,11 +278,6 @@ def rollout_json(view: RolloutView) -> dict[str, object]:
         "ended_at": moment_or_none(view.ended_at),
         "because": view.ended_because or view.paused_because,
     }
-
-
-def reverted_json(resource: RolloutResource) -> dict[str, object]:
-    """A resource that a rollout took back, as a JSON object."""
-    return {"type": resource.type, "name": resource.name, "incident": resource.incident or None}
 
 
 def _step_json(step: StepView) -> dict[str, object]:

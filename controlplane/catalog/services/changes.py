@@ -85,6 +85,15 @@ def change_apply(
             request_id=request_id,
             detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": back.hold},
         )
+        if terms.because:
+            audit_record(
+                actor=actor,
+                verb="rollout.skipped",
+                subject=str(change.public_id),
+                environment=environment_key,
+                request_id=request_id,
+                detail={"reason": terms.because},
+            )
     return ChangeMade(environment_key, str(change.public_id), change.generation, edited, planned.findings, loss)
 
 

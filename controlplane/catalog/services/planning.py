@@ -133,6 +133,7 @@ class Terms:
     `overrides_hold`: write although the environment is on hold; only for rollbacks and undos (decisions U5).
     `staged`: where the environment has rollouts, what is written waits for one. False, for rollbacks (rollouts.md R13)
         and `rollout=now`: it reaches both sides at once, and so does what waited of the names that are edited.
+    `because`: why `rollout=now` was asked for; empty otherwise. It stands in the audit log.
     """
 
     owner: str | None = None
@@ -141,6 +142,7 @@ class Terms:
     strict: bool = False
     overrides_hold: bool = False
     staged: bool = True
+    because: str = ""
 
 
 NO_TERMS: Final = Terms()
