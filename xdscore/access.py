@@ -67,6 +67,17 @@ class Audience:
     kind: str = ""
     probes: frozenset[tuple[str, str, str]] = frozenset()
     side: Side = Side.STABLE
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        said = self.environment, self.groups, self.verified, self.kind, self.probes, self.side
+        object.__setattr__(self, "_hash", hash(said))
+
+    def __hash__(self) -> int:
+        """The hash of what the audience is. It is made once, because every stream that is woken looks its views up by
+        its audience.
+        """
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

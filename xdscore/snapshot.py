@@ -235,6 +235,8 @@ class Snapshot:
             if side is Side.CANDIDATE:
                 audience = replace(audience, side=side)
                 seen = self.seen_by(audience)
+        if not seen.kinds:
+            return audience
         kind = str(client.kind)
         return replace(audience, kind=kind) if kind in seen.kinds else audience
 

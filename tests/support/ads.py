@@ -80,6 +80,7 @@ class MemoryFacts:
     learnt_facts: list[tuple[StreamInfo, Fact]] = field(default_factory=list)
     holdings: dict[tuple[str, str], Holdings] = field(default_factory=dict)
     closed_streams: list[tuple[StreamInfo, str]] = field(default_factory=list)
+    awaited_streams: list[StreamInfo] = field(default_factory=list)
 
     def opened(self, stream: StreamInfo) -> None:
         self.opened_streams.append(stream)
@@ -95,6 +96,9 @@ class MemoryFacts:
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
         self.closed_streams.append((stream, cause))
+
+    def awaited(self, stream: StreamInfo) -> None:
+        self.awaited_streams.append(stream)
 
 
 class Catalogue:
