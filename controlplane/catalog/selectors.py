@@ -12,7 +12,17 @@ from django.utils import timezone
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.guarding import LossThreshold
-from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision, SideMove
+from controlplane.catalog.models import (
+    Blob,
+    Change,
+    Environment,
+    Quarantine,
+    Reference,
+    Resource,
+    Revision,
+    SideMove,
+    StagedName,
+)
 from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
@@ -318,7 +328,8 @@ def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
 @dataclass(frozen=True, slots=True)
 class RevisionOrigin:
     """Where a version of a resource comes from: the revision's number, the change that wrote it, that change's author,
-    and the id of the HTTP request (empty where none made it). `current`: it is the newest revision.
+    and the id of the HTTP request (empty where none made it). `current`: it is the newest revision, or what the stable
+    side has while the newest is staged.
     """
 
     number: int
@@ -343,7 +354,7 @@ def revision_origin(*, environment_key: str, word: str, name: str, version: str)
     )
     if row is None:
         return None
-    current = row.resource.head_id == row.pk
+    current = row.resource.head_id == row.pk or StagedName.objects.filter(stable=row).exists()
     change = row.change
     return RevisionOrigin(row.number, str(change.public_id), change.author, current, row.at, change.request_id)
 

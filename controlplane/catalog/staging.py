@@ -148,14 +148,13 @@ def changes_of_rollout(rollout: str) -> tuple[StagedChangeView, ...]:
     return tuple(_change_view(row) for row in rows.order_by("change__generation"))
 
 
-def is_candidate(*, environment_key: str, word: str, name: str, revision: int) -> bool:
-    """Whether the revision of this number is what the candidate side alone has, in an open rollout."""
+def is_staged(*, environment_key: str, word: str, name: str, revision: int) -> bool:
+    """Whether the revision of this number is the newest of its resource and the stable side has another one."""
     return StagedName.objects.filter(
         resource__environment__key=environment_key,
         resource__type=word,
         resource__name=name,
         resource__head__number=revision,
-        state=StagedState.CANDIDATE.value,
     ).exists()
 
 
