@@ -22,7 +22,9 @@ BREAK_S = 10.0
 MAX_WAITING = 1_000
 
 Hint = tuple[str, str | int]
-"""A hint: ("build", environment id), ("published", environment key) or ("judge", environment key)."""
+"""A hint: ("build", environment id), ("rollout", environment id), ("published", environment key) or ("judge",
+environment key).
+"""
 
 
 class HintSender:
@@ -72,10 +74,11 @@ class HintSender:
 
 
 def _nobody(_environment_id: int) -> None:
-    raise RuntimeError("this process was put together without anything that asks for builds")
+    raise RuntimeError("this process was put together without anything that asks for builds or rollouts")
 
 
 _build_ask: Callable[[int], None] = _nobody
+_rollout_ask: Callable[[int], None] = _nobody
 
 
 def builds_asked_by(ask: Callable[[int], None]) -> None:
@@ -86,10 +89,20 @@ def builds_asked_by(ask: Callable[[int], None]) -> None:
     _build_ask = ask
 
 
+def rollouts_asked_by(ask: Callable[[int], None]) -> None:
+    """Set the function that carries hints about rollouts from now on: `ask` is called with the id of the environment.
+    It is set by the process, as the one for builds.
+    """
+    global _rollout_ask  # noqa: PLW0603  one process, one way to the workers
+    _rollout_ask = ask
+
+
 def _deliver(hint: Hint) -> None:
     kind, subject = hint
     if kind == "build":
         _build_ask(int(subject))
+    elif kind == "rollout":
+        _rollout_ask(int(subject))
     else:
         # Late: the library of Redis is loaded by who needs it, which few commands do.
         from controlplane.broker.client import redis_client  # noqa: PLC0415
@@ -103,6 +116,13 @@ _sender = HintSender(_deliver)
 def hint_build(environment_id: int) -> None:
     """Tell the workers, over the broker, that a change of an environment waits for its build."""
     _sender.send(("build", environment_id))
+
+
+def hint_rollout(environment_id: int) -> None:
+    """Tell the workers, over the broker, that the rollout of an environment may open or go on. A lost hint costs the
+    second until the sweeper looks (rollouts.md R12).
+    """
+    _sender.send(("rollout", environment_id))
 
 
 def hint_published(environment_key: str) -> None:

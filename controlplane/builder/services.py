@@ -9,6 +9,7 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
+from controlplane.broker.hints import hint_rollout
 from controlplane.builder.candidate import Candidate, candidate_build
 from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
@@ -280,6 +281,9 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
             outcome=BuildOutcome.FENCED,
             stage_ms=watch.laps_ms,
         )
+    if prepared.candidate.part is not None:
+        # Nobody may ask for anything that differs: then no client's answer would say that it is served.
+        hint_rollout(prepared.environment_id)
     failpoint("build.ended")
     log.info(
         "build.ended",

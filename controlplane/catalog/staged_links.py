@@ -1,13 +1,13 @@
-"""Answers what the staged names of an environment need of each other: by their newest revisions, and by those that the
-stable side has.
+"""Answers what the staged names of an environment need of each other, by their newest revisions and by those that the
+stable side has; and what became of names that are not staged any more.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from controlplane.catalog.choices import StagedState
-from controlplane.catalog.models import Reference, StagedName
+from controlplane.catalog.models import Change, Reference, Resource, StagedName
 
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
@@ -47,3 +47,23 @@ def _targets(revisions: Mapping[int, Key]) -> Mapping[Key, frozenset[Key]]:
         for revision, word, name in rows.values_list("revision_id", "to_type", "to_name"):
             found[revisions[revision]].add((word, name))
     return {key: frozenset(targets) for key, targets in found.items()}
+
+
+def newest_numbers(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:
+    """The numbers of the newest revisions of these names, deletions among them."""
+    wanted, found = sorted(set(keys)), dict[Key, int]()
+    for start in range(0, len(wanted), _BATCH):
+        batch = set(wanted[start : start + _BATCH])
+        rows = Resource.objects.filter(
+            environment__key=environment_key, type__in={word for word, _ in batch}, name__in={name for _, name in batch}
+        )
+        for word, name, number in rows.values_list("type", "name", "head__number"):
+            if (word, name) in batch and number is not None:
+                found[word, name] = number
+    return found
+
+
+def rolled_back_after(*, environment_key: str, generation: int) -> bool:
+    """Whether an environment was rolled back after this generation."""
+    rows = Change.objects.filter(environment__key=environment_key, generation__gt=generation, back_to__isnull=False)
+    return rows.exists()

@@ -44,7 +44,7 @@ class ResourceOutcome(StrEnum):
     CANDIDATE = "candidate"  # only the cohort has it
     PROMOTED = "promoted"  # everybody may have it
     REVERTED = "reverted"  # taken back
-    RETURNED = "returned"  # it waits for the next rollout, because this one ended before its turn
+    RETURNED = "returned"  # this rollout ended before its turn: it waits for the next one, or was written again
 
 
 class Why(StrEnum):

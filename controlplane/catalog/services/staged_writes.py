@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from django.db import models
+from django.db import models, transaction
 
+from controlplane.broker.hints import hint_rollout
 from controlplane.catalog.choices import StagedChangeState, StagedState
 from controlplane.catalog.models import (
     CandidateSide,
@@ -110,6 +111,8 @@ def staging_store(
     )
     rows_promote(staging.promoted, change.generation)
     if staging.staged:
+        environment_id = change.environment_id
+        transaction.on_commit(lambda: hint_rollout(environment_id))
         state = StagedChangeState(staging.state.value)
         StagedChange.objects.create(change=change, state=state.value, rollout=staging.rollout or None)
     promoted = _changes(staging.promoted)

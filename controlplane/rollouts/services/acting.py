@@ -4,6 +4,7 @@ is a Conflict with the reason.
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from django.db import transaction
@@ -11,7 +12,6 @@ from django.db import transaction
 from controlplane.accounts.principal import Principal
 from controlplane.broker.hints import hint_rollout
 from controlplane.catalog.models import Environment
-from controlplane.catalog.selectors import EnvironmentState
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import Conflict, Forbidden
 from controlplane.journal.services import audit_record
@@ -112,13 +112,13 @@ def rollout_approve(*, public_id: str, reason: str, actor: Principal, request_id
         _check_asks(row)
         _check_other_eyes(row, actor)
         given = RolloutApproval.objects.filter(rollout=row, step=row.step, void=False)
-        if given.filter(principal=str(actor.id or ""), by=actor.name).exists():
+        if given.filter(principal=str(actor.id), by=actor.name).exists():
             return False
         RolloutApproval.objects.create(
             rollout=row,
             step=row.step,
             by=actor.name,
-            principal=str(actor.id or ""),
+            principal=str(actor.id),
             reason=reason[:_REASON_CHARS],
             at=now,
         )
@@ -171,8 +171,7 @@ def _done(public_id: str, act: str, do: _Act, *, reason: str, actor: Principal, 
                     request_id=request_id,
                     detail={"reason": reason, "step": still.row.step + 1},
                 )
-                environment_id = environment.pk
-                transaction.on_commit(lambda: hint_rollout(environment_id))
+                transaction.on_commit(partial(hint_rollout, environment.pk))
             return changed
     raise Conflict("The rollout moves at this moment. Look at it again, and repeat this if it is still wanted.")
 
@@ -201,7 +200,8 @@ def _again(public_id: str, act: str, words: str) -> bool:
     if row.last_act == act:
         return False
     raise Conflict(
-        f"{str(row).capitalize()} cannot {words} any more: it is {row.state}, because {row.ended_because or 'it is over'}."
+        f"{str(row).capitalize()} cannot {words} any more: it is {row.state}. Why: {row.ended_because}. Nothing was "
+        "changed."
     )
 
 
@@ -219,8 +219,8 @@ def _check_running(situation: Situation, what: str) -> None:
 def _check_asks(row: Rollout) -> None:
     if not steps_of(row)[row.step].approve:
         raise Conflict(
-            f"Step {row.step + 1} of {row} asks for nobody's approval. Advance it or abort it, if that is meant. Nothing "
-            "was changed."
+            f"Step {row.step + 1} of {row} asks for nobody's approval. Advance it or abort it, if that is meant. "
+            "Nothing was changed."
         )
 
 
@@ -230,8 +230,8 @@ def _check_other_eyes(row: Rollout, actor: Principal) -> None:
     wrote = RolloutResource.objects.filter(rollout=row, outcome=ResourceOutcome.CANDIDATE.value, author=actor.name)
     if wrote.exists():
         raise Forbidden(
-            f"You wrote one of the changes of {row}, and the environment asks for four eyes: somebody else has to approve "
-            "it. Nothing was changed."
+            f"You wrote one of the changes of {row}, and the environment asks for four eyes: somebody else has to "
+            "approve it. Nothing was changed."
         )
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from django.db import transaction
 
+from controlplane.catalog.staged_links import newest_numbers, rolled_back_after
 from controlplane.catalog.staging import staged_names
 from controlplane.clients.clock import database_now
 from controlplane.database.failpoints import failpoint
@@ -17,7 +18,8 @@ from controlplane.rollouts.values import ResourceOutcome, RolloutState
 from xdscore.sides import Side, side_of_digest
 
 WENT_BACK: Final = "the database went back to an earlier state, so that a person has to say whether the rollout goes on"
-SIDE_GONE: Final = "what it held was rolled back, or reached everybody, by another change"
+ROLLED_BACK: Final = "the environment was rolled back meanwhile"
+SIDE_GONE: Final = "its candidate side was ended by something else"
 NOTHING_LEFT: Final = "nothing that differs is left of it"
 
 
@@ -49,9 +51,10 @@ def situation_settle(seen: Situation) -> bool:
             return True
         environment, still = locked
         row = still.row
-        if is_gone(still):
+        rolled_back = rolled_back_after(environment_key=environment.key, generation=row.generation)
+        if is_gone(still) or (rolled_back and not still.names):
             _leave(environment.key, row, gone=True)
-            rollout_end(environment, row, ended_as(row, RolloutState.ABORTED), now, SIDE_GONE)
+            rollout_end(environment, row, RolloutState.ABORTED, now, ROLLED_BACK if rolled_back else SIDE_GONE)
             return True
         if str(row.lineage) != still.environment.lineage:
             row.state, row.paused_because = RolloutState.PAUSED.value, WENT_BACK
@@ -77,11 +80,13 @@ def situation_settle(seen: Situation) -> bool:
 
 
 def _leave(environment_key: str, row: Rollout, *, gone: bool) -> None:
-    """Note what became of the resources that the rollout does not hold any more: what is not staged is what everybody
-    has.
+    """Note what became of the resources that the rollout does not hold any more. What is not staged is what everybody
+    has, if nobody wrote it since. `gone`: the candidate side is not there any more.
     """
     rows = RolloutResource.objects.filter(rollout=row, outcome=ResourceOutcome.CANDIDATE.value)
-    staged = staged_names(environment_key=environment_key, keys=[(each.type, each.name) for each in rows])
+    keys = [(each.type, each.name) for each in rows]
+    staged = staged_names(environment_key=environment_key, keys=keys)
+    newest = newest_numbers(environment_key=environment_key, keys=keys)
     became = {
         "waiting": ResourceOutcome.RETURNED,
         "candidate": ResourceOutcome.RETURNED if gone else ResourceOutcome.CANDIDATE,
@@ -89,7 +94,10 @@ def _leave(environment_key: str, row: Rollout, *, gone: bool) -> None:
     }
     for each in rows:
         view = staged.get((each.type, each.name))
-        outcome = became[view.state.value] if view is not None else ResourceOutcome.PROMOTED
+        is_newest = newest.get((each.type, each.name)) == each.revision
+        outcome = ResourceOutcome.PROMOTED if is_newest else ResourceOutcome.RETURNED
+        if view is not None:
+            outcome = became[view.state.value]
         if outcome is not ResourceOutcome.CANDIDATE:
             each.outcome = outcome.value
             each.save(update_fields=["outcome"])

@@ -135,11 +135,11 @@ def _open(environment: EnvironmentState) -> bool:
 
 def _look(seen: Situation) -> bool:
     """One look at an open rollout; returns whether to look again, because something moved."""
-    if is_gone(seen):
+    if is_gone(seen) or not seen.names:
         return situation_settle(seen)
     if seen.side is None or seen.row.state == RolloutState.PAUSED:
         return False
-    if str(seen.row.lineage) != seen.environment.lineage or is_news(seen) or not seen.names:
+    if str(seen.row.lineage) != seen.environment.lineage or is_news(seen):
         return situation_settle(seen)
     return _evidence_begin(seen) if _begins(seen) else _judged(seen, seen.side)
 
