@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 from uuid import UUID
 
 from django.contrib import messages
@@ -22,7 +22,7 @@ from controlplane.console.places import Place, Section
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_rollout, look_of_rollout_client
-from controlplane.incidents.selectors import incidents_of_name
+from controlplane.incidents.selectors import incident_get, incidents_of_name
 from controlplane.rollouts.selectors import (
     rollout_clients,
     rollout_environment,
@@ -42,7 +42,6 @@ from controlplane.rollouts.values import (
     ClientState,
     Counts,
     KindCounts,
-    NameAnswer,
     RolloutClient,
     RolloutLine,
     RolloutResource,
@@ -138,14 +137,17 @@ class ClientLine:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What one client refused, in its words; `incident`: the id of the incident about that, empty while there is
-    none.
+    """What was refused, in a client's words. `client`: who said it; None once the rollout is over, when only the
+    incident tells. `impact`: how many refused it, in words; `incident`: the incident's id, empty while there is none.
     """
 
-    client: RolloutClient
-    answer: NameAnswer
+    type: str
+    name: str
     url: str
+    message: str
     incident: str
+    client: RolloutClient | None = None
+    impact: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,15 +192,15 @@ class RolloutPage(Page):
         self._enter(rollout_id)
         part, key = request.GET.get("part", ""), self.here.key
         if part == "now" and error is None:
-            live = shared(f"rollout/{rollout_id}", lambda: _now(rollout_id, key))
+            live = shared(f"rollout/{rollout_id}", lambda: _now(rollout_id))
             return self.part("rollouts/now.html", {**live, "environment": self.here})
         if part == "clients" and error is None:
             return self.part("rollouts/clients.html", {**self._clients(rollout_id), "environment": self.here})
         if part == "chart" and error is None:
             chart = shared(f"rollout-chart/{rollout_id}", lambda: _chart(rollout_id))
             return self.part("console/parts/chart.html", {"chart": chart})
-        now = _now(rollout_id, key)
-        view: RolloutView = now["rollout"]
+        now = _now(rollout_id)
+        view = now["rollout"]
         context = {
             **now,
             **self._clients(rollout_id),
@@ -260,18 +262,30 @@ class RolloutPage(Page):
         }
 
 
-def _now(rollout_id: UUID, environment_key: str) -> dict[str, object]:
+class _Now(TypedDict):
     """The template values of what may change while the page is open."""
+
+    rollout: RolloutView
+    look: str
+    steps: list[StepLine]
+    answers: Answers
+    kinds: list[KindLine]
+    refusals: list[Refusal]
+    more_refusing: int
+
+
+def _now(rollout_id: UUID) -> _Now:
     view = rollout_get(public_id=str(rollout_id))
-    return {
-        "rollout": view,
-        "look": look_of_rollout(view.state, reverted=len(view.reverted)),
-        "steps": [_step(view, each) for each in view.steps],
-        "answers": Answers(view.counts),
-        "kinds": [KindLine(each.counts, each) for each in view.kinds],
-        "refusals": _refusals(view, environment_key) if view.counts.refused else [],
-        "more_refusing": max(0, view.counts.refused - _REFUSING),
-    }
+    over = view.state.ended
+    return _Now(
+        rollout=view,
+        look=look_of_rollout(view.state, reverted=len(view.reverted)),
+        steps=[_step(view, each) for each in view.steps],
+        answers=Answers(view.counts),
+        kinds=[KindLine(each.counts, each) for each in view.kinds],
+        refusals=_kept_refusals(view) if over else _refusals(view) if view.counts.refused else [],
+        more_refusing=0 if over else max(0, view.counts.refused - _REFUSING),
+    )
 
 
 def _step(view: RolloutView, step: StepView) -> StepLine:
@@ -286,7 +300,7 @@ def _step(view: RolloutView, step: StepView) -> StepLine:
     return StepLine(step, "rollout_step_never" if view.state.ended else "rollout_step_ahead", current=False)
 
 
-def _refusals(view: RolloutView, environment_key: str) -> list[Refusal]:
+def _refusals(view: RolloutView) -> list[Refusal]:
     """What the first clients that refuse something say, each with the way to its incident."""
     page = rollout_clients(public_id=view.id, state=ClientState.REFUSED, limit=_REFUSING)
     told = [
@@ -294,17 +308,30 @@ def _refusals(view: RolloutView, environment_key: str) -> list[Refusal]:
     ][:_REFUSING]
     known = {(each.type, each.name): each.incident for each in view.resources if each.incident}
     for word, name in {(answer.type, answer.name) for _, answer in told} - known.keys():
-        open_ones = incidents_of_name(environment_key=environment_key, word=word, name=name)
+        open_ones = incidents_of_name(environment_key=view.environment, word=word, name=name)
         known[word, name] = open_ones[0].id if open_ones else ""
     return [
         Refusal(
-            client,
-            answer,
-            resource_url(environment_key, answer.type, answer.name),
+            answer.type,
+            answer.name,
+            resource_url(view.environment, answer.type, answer.name),
+            answer.message,
             known.get((answer.type, answer.name), ""),
+            client,
         )
         for client, answer in told
     ]
+
+
+def _kept_refusals(view: RolloutView) -> list[Refusal]:
+    """Of a rollout that is over, what the incidents tell about the first resources that it took back."""
+    found = []
+    for each in [each for each in view.reverted if each.incident][:_REFUSING]:
+        incident = incident_get(public_id=each.incident).incident
+        impact = f"{incident.clients.nacked} of {incident.clients.sent}"
+        url = resource_url(view.environment, each.type, each.name)
+        found.append(Refusal(each.type, each.name, url, incident.message, each.incident, impact=impact))
+    return found
 
 
 def _resources(view: RolloutView, environment_key: str) -> list[ResourceLine]:

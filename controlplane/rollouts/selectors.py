@@ -13,10 +13,10 @@ from django.db.models import Count, Q
 from controlplane.catalog.rollout_settings import RolloutSettings
 from controlplane.catalog.selectors import environment_get
 from controlplane.clients.selectors import client_get
+from controlplane.rollouts.listing import resource_value, view_of, views_of
 from controlplane.rollouts.lookup import rollout_row
 from controlplane.rollouts.models import (
     Rollout,
-    RolloutApproval,
     RolloutChange,
     RolloutPick,
     RolloutResource,
@@ -24,7 +24,7 @@ from controlplane.rollouts.models import (
 )
 from controlplane.rollouts.people import why_of
 from controlplane.rollouts.previewing import preview_of
-from controlplane.rollouts.stored import counts_of, step_views
+from controlplane.rollouts.stored import counts_of
 from controlplane.rollouts.values import (
     OPEN_STATES,
     ChangeStop,
@@ -40,9 +40,6 @@ from controlplane.rollouts.values import (
     RolloutView,
     VerdictView,
 )
-from controlplane.rollouts.values import (
-    RolloutResource as ResourceValue,
-)
 from controlplane.rollouts.watching import clients_page, kinds_counted
 from xdscore.environment_choice import ClientFacts
 from xdscore.sides import Side, client_digest
@@ -52,7 +49,8 @@ _OPEN: Final = [state.value for state in OPEN_STATES]
 
 def rollout_get(*, public_id: str) -> RolloutView:
     """A rollout with all that its page shows. Raises NotFound."""
-    return _view(rollout_row(public_id))
+    row = rollout_row(public_id)
+    return view_of(row, kinds_counted(row))
 
 
 def rollout_environment(*, public_id: str) -> str:
@@ -66,13 +64,7 @@ def rollouts_of(
     """The rollouts of an environment in these states (none: in any), newest first, after the cursor `after`. Two
     queries.
     """
-    rows = Rollout.objects.filter(environment__key=environment_key).select_related("environment")
-    if states:
-        rows = rows.filter(state__in=[state.value for state in states])
-    if after.isascii() and after.isdigit() and len(after) < 18:
-        rows = rows.filter(pk__lt=int(after))
-    page = list(rows.order_by("-pk")[: limit + 1])
-    shown = page[:limit]
+    shown, following = _page(environment_key, states, after, limit)
     counted = (
         RolloutResource.objects.filter(rollout__in=shown)
         .order_by()
@@ -81,13 +73,23 @@ def rollouts_of(
     )
     numbers = {pk: (held, reverted) for pk, held, reverted in counted}
     lines = tuple(_line(row, *numbers.get(row.pk, (0, 0))) for row in shown)
-    return RolloutPage(lines, str(shown[-1].pk) if len(page) > limit else "")
+    return RolloutPage(lines, following)
+
+
+def rollout_views(
+    *, environment_key: str, states: Collection[RolloutState] = (), after: str = "", limit: int = 50
+) -> tuple[tuple[RolloutView, ...], str]:
+    """The page of rollouts that `rollouts_of` gives, each with all that is told of it but its counts by kind of client,
+    and the cursor at which the next page begins (empty on the last). Four queries.
+    """
+    rows, following = _page(environment_key, states, after, limit)
+    return views_of(rows), following
 
 
 def rollout_open(*, environment_key: str) -> RolloutView | None:
     """The rollout that is open in an environment; None where there is none."""
     row = _open_row(environment_key)
-    return _view(row) if row is not None else None
+    return view_of(row, kinds_counted(row)) if row is not None else None
 
 
 def rollouts_open(*, environment_keys: Collection[str]) -> Mapping[str, str]:
@@ -133,7 +135,7 @@ def stops_of_changes(*, change_ids: Collection[str]) -> Mapping[str, ChangeStop]
     return {
         change: ChangeStop(
             str(some[0].rollout.public_id),
-            tuple(_resource(row) for row in some),
+            tuple(resource_value(row) for row in some),
             tuple(dict.fromkeys(row.incident for row in some if row.incident)),
         )
         for change, some in found.items()
@@ -169,41 +171,19 @@ def preview(*, environment_key: str, settings: RolloutSettings) -> Preview:
     return preview_of(environment.key, settings)
 
 
+def _page(environment_key: str, states: Collection[RolloutState], after: str, limit: int) -> tuple[list[Rollout], str]:
+    rows = Rollout.objects.filter(environment__key=environment_key).select_related("environment")
+    if states:
+        rows = rows.filter(state__in=[state.value for state in states])
+    if after.isascii() and after.isdigit() and len(after) < 18:
+        rows = rows.filter(pk__lt=int(after))
+    page = list(rows.order_by("-pk")[: limit + 1])
+    return page[:limit], str(page[limit - 1].pk) if len(page) > limit else ""
+
+
 def _open_row(environment_key: str) -> Rollout | None:
     rows = Rollout.objects.select_related("environment")
     return rows.filter(environment__key=environment_key, state__in=_OPEN).first()
-
-
-def _view(row: Rollout) -> RolloutView:
-    approvals: defaultdict[int, list[str]] = defaultdict(list)
-    for each in RolloutApproval.objects.filter(rollout=row, void=False).order_by("pk"):
-        approvals[each.step].append(each.by)
-    changes = RolloutChange.objects.filter(rollout=row).order_by("pk").values_list("change", flat=True)
-    resources = RolloutResource.objects.filter(rollout=row).order_by("type", "name")
-    return RolloutView(
-        id=str(row.public_id),
-        label=str(row),
-        environment=row.environment.key,
-        mode=row.mode,
-        state=RolloutState(row.state),
-        step=row.step + 1,
-        steps=step_views(row, {step: tuple(by) for step, by in approvals.items()}),
-        changes=tuple(changes),
-        resources=tuple(map(_resource, resources)),
-        counts=counts_of(row.counts),
-        control=row.control,
-        outcome=Outcome(row.outcome) if row.outcome else None,
-        reasons=tuple(row.reasons),
-        uncovered=tuple(row.uncovered),
-        waits_for=row.waits_for,
-        until=row.until,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        ended_because=row.ended_because,
-        opened_by=tuple(row.authors),
-        paused_because=row.paused_because,
-        kinds=kinds_counted(row),
-    )
 
 
 def _line(row: Rollout, held: int, reverted: int) -> RolloutLine:
@@ -220,18 +200,4 @@ def _line(row: Rollout, held: int, reverted: int) -> RolloutLine:
         waits_for=row.waits_for,
         started_at=row.started_at,
         ended_at=row.ended_at,
-    )
-
-
-def _resource(row: RolloutResource) -> ResourceValue:
-    return ResourceValue(
-        type=row.type,
-        name=row.name,
-        from_revision=row.from_revision,
-        to_revision=row.to_revision,
-        outcome=ResourceOutcome(row.outcome),
-        change=row.change,
-        author=row.author,
-        incident=row.incident,
-        because=row.because,
     )

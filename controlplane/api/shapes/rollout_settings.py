@@ -27,7 +27,8 @@ _DURATION_HELP: Final = "A whole number and a unit: `30s`, `5m`, `2h`, `1d`."
 class RolloutGatesOut(serializers.Serializer[Any]):
     """What a step waits for beside its clients' answers; of a step, what differs from the environment."""
 
-    errors = serializers.BooleanField(
+    # A declared field hides no attribute: the metaclass takes it out of the class.
+    errors = serializers.BooleanField(  # type: ignore[assignment]  # see above
         required=False, help_text="Whether an error that is new to the cohort fails it; the default is true."
     )
     lost_percent = serializers.IntegerField(

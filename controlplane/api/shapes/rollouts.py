@@ -84,7 +84,6 @@ class RolloutOut(serializers.Serializer[Any]):
     refused = serializers.IntegerField()
     silent = serializers.IntegerField(help_text="Those that did not answer in time.")
     lost = serializers.IntegerField(help_text="Those whose streams ended before they answered.")
-    kinds = RolloutKindOut(many=True, help_text="The same by kind of client.")
     verdict = serializers.ChoiceField(choices=_words(Outcome), allow_null=True, help_text=_VERDICT_HELP)
     reasons = serializers.ListField(child=serializers.CharField(), help_text="Why, in sentences.")
     reverted = RevertedOut(many=True, help_text="What was taken back.")
@@ -98,7 +97,13 @@ class RolloutOut(serializers.Serializer[Any]):
     because = serializers.CharField(allow_blank=True, help_text="Why it is paused, or why it ended.")
 
 
-class RolloutActedOut(RolloutOut):
+class RolloutDetailOut(RolloutOut):
+    """A rollout with what each kind of client said."""
+
+    kinds = RolloutKindOut(many=True, help_text="The same counts by kind of client.")
+
+
+class RolloutActedOut(RolloutDetailOut):
     """A rollout after somebody acted on it."""
 
     changed = serializers.BooleanField(help_text="False: it was so already.")

@@ -1,6 +1,7 @@
 """Rollouts: what is on its way to the fleet, who has it and what they say; and what people do about it."""
 
 from collections.abc import Callable
+from typing import Final
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -17,12 +18,12 @@ from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import CURSOR, ROLLOUT_CLIENT_FILTERS, ROLLOUT_FILTERS, body_of_shape, described, page_of
 from controlplane.api.shapes.facts import ReasonIn
-from controlplane.api.shapes.rollouts import RolloutActedOut, RolloutClientOut, RolloutOut
+from controlplane.api.shapes.rollouts import RolloutActedOut, RolloutClientOut, RolloutDetailOut, RolloutOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.views.changes import reverted_json
 from controlplane.catalog.rights import require
 from controlplane.common.errors import NotFound
-from controlplane.rollouts.selectors import rollout_clients, rollout_environment, rollout_get, rollouts_of
+from controlplane.rollouts.selectors import rollout_clients, rollout_environment, rollout_get, rollout_views
 from controlplane.rollouts.services import (
     rollout_abort,
     rollout_advance,
@@ -42,7 +43,8 @@ from controlplane.rollouts.values import (
 )
 from xdscore.sides import Side
 
-_ACTED = (400, 401, 403, 404, 409, 413, 415, 422, 503)
+_MAX_CURSOR_CHARS: Final = 4_096  # a node id and a client's id, which have fewer
+_ACTED: Final = (400, 401, 403, 404, 409, 413, 415, 422, 503)
 
 
 class RolloutListView(ApiView):
@@ -63,9 +65,8 @@ class RolloutListView(ApiView):
         after = query.text("after", at_most=64)
         states = tuple(RolloutState(each) for each in query.words("state", [each.value for each in RolloutState]))
         query.done()
-        page = rollouts_of(environment_key=environment_key, states=states, after=after, limit=limit)
-        rows = [rollout_json(rollout_get(public_id=each.id)) for each in page.rows]
-        return json_answer(cursor_page(request, rows, limit, page.after))
+        found, following = rollout_views(environment_key=environment_key, states=states, after=after, limit=limit)
+        return json_answer(cursor_page(request, [rollout_json(each) for each in found], limit, following))
 
 
 class RolloutDetailView(ApiView):
@@ -76,13 +77,13 @@ class RolloutDetailView(ApiView):
     @extend_schema(
         operation_id="rollout_get",
         summary="Read a rollout: its steps, who has it, what they say, and what it waits for",
-        responses=described(200, RolloutOut, 401, 404, 422, 503),
+        responses=described(200, RolloutDetailOut, 401, 404, 422, 503),
     )
     def get(self, request: Request, rollout_id: UUID) -> HttpResponse:
         """The rollout as it is now."""
         Query(request, ()).done()
         _visible(request, rollout_id)
-        return json_answer(rollout_json(rollout_get(public_id=str(rollout_id))))
+        return json_answer(_detail_json(rollout_get(public_id=str(rollout_id))))
 
 
 class RolloutClientsView(ApiView):
@@ -100,7 +101,8 @@ class RolloutClientsView(ApiView):
         """One page of clients by node id; without `side`, of those on the candidate side."""
         query = Query(request, (*CURSOR_PARAMETERS, "side", "state"))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
-        after = query.text("after", at_most=4_096)
+        # Not `text`: a node id is in it, which may hold any character.
+        after = query.parsed("after", _cursor, "", wanted=f"must have at most {_MAX_CURSOR_CHARS} characters")
         side = query.choice("side", [each.value for each in Side], Side.CANDIDATE.value)
         state = query.choice("state", [each.value for each in ClientState], "")
         query.done()
@@ -135,7 +137,7 @@ class RolloutAction(ApiView):
         changed = type(self).act(
             public_id=str(rollout_id), reason=reason, actor=principal_of(request), request_id=request_id()
         )
-        return json_answer({**rollout_json(rollout_get(public_id=str(rollout_id))), "changed": changed})
+        return json_answer({**_detail_json(rollout_get(public_id=str(rollout_id))), "changed": changed})
 
 
 class RolloutAdvanceView(RolloutAction):
@@ -234,6 +236,10 @@ class RolloutAbortView(RolloutAction):
         return self._acted(request, rollout_id)
 
 
+def _cursor(text: str) -> str | None:
+    return text if len(text) <= _MAX_CURSOR_CHARS else None
+
+
 def _visible(request: Request, rollout_id: UUID) -> str:
     """The key of the rollout's environment. Raises NotFound, with one text, where there is no such rollout and where
     the caller may not see it.
@@ -267,7 +273,6 @@ def rollout_json(view: RolloutView) -> dict[str, object]:
         "refused": counts.refused,
         "silent": counts.silent,
         "lost": counts.lost,
-        "kinds": [_kind_json(each) for each in view.kinds],
         "verdict": view.outcome.value if view.outcome is not None else None,
         "reasons": list(view.reasons),
         "reverted": [reverted_json(each) for each in view.reverted],
@@ -278,6 +283,10 @@ def rollout_json(view: RolloutView) -> dict[str, object]:
         "ended_at": moment_or_none(view.ended_at),
         "because": view.ended_because or view.paused_because,
     }
+
+
+def _detail_json(view: RolloutView) -> dict[str, object]:
+    return {**rollout_json(view), "kinds": [_kind_json(each) for each in view.kinds]}
 
 
 def _step_json(step: StepView) -> dict[str, object]:

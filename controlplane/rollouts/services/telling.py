@@ -23,7 +23,10 @@ def rollout_told(kind: str, row: Rollout, *, because: str = "", actor: str = "")
     """
     reverted = RolloutResource.objects.filter(rollout=row, outcome=ResourceOutcome.REVERTED.value)
     resources = reverted.order_by("type", "name").values("type", "name", "author", "change", "incident", "because")
-    names = [{**each, "name": each["name"][:_NAME_CHARS]} for each in resources[:_MAX_NAMED]]
+    names = [
+        {**{field: str(value) for field, value in each.items()}, "name": each["name"][:_NAME_CHARS]}
+        for each in resources[:_MAX_NAMED]
+    ]
     changes = RolloutChange.objects.filter(rollout=row).order_by("pk").values_list("change", flat=True)
     event_append(
         kind=kind,
