@@ -32,8 +32,9 @@ from controlplane.catalog.staging import sides_moved_last
 from controlplane.database.failpoints import failpoint
 from controlplane.journal.services import event_append
 from controlplane.snapshots.retention import StillRun, snapshots_prune
-from controlplane.snapshots.selectors import entries_published
+from controlplane.snapshots.selectors import candidate_diff, entries_published, rollout_table
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
+from xdscore.snapshot import Entry, EntryKey
 
 log = structlog.get_logger(__name__)
 
@@ -187,8 +188,17 @@ def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered,
         payload={"generation": state.at.generation, "reason": ", ".join(failed.values()), "types": ", ".join(failed)},
     )
     stable = stable_heads(state.heads, state.staged)
-    isolation = Isolation(failed, stable, entries_published(environment_key=state.environment))
+    published = entries_published(environment_key=state.environment)
+    isolation = Isolation(failed, stable, published, _candidate_published(state))
     return _prepare(environment_id, inputs, known, watch, isolation)
+
+
+def _candidate_published(state: CatalogState) -> Mapping[EntryKey, Entry | None]:
+    """In which entries the candidate side of the open rollout differs, as it is published now."""
+    table = rollout_table(environment_key=state.environment)
+    if table is None or state.side is None or table.id != state.side.id:
+        return {}
+    return candidate_diff(environment_key=state.environment)
 
 
 def _failing_types(state: CatalogState) -> Mapping[str, str]:

@@ -265,7 +265,8 @@ def _steps(given: Object, groups: Collection[str] | None) -> tuple[RolloutStep, 
         return ()
     steps: list[RolloutStep] = []
     for number, each in enumerate(value):
-        step = _step(given.reader.object(each, given.at(f"steps/{number}")), groups)
+        one = given.reader.object(each, given.at(f"steps/{number}"))
+        step = _step(one, groups) if isinstance(each, Mapping) else None
         if step is not None:
             _check_not_falling(given, number, steps, step)
             steps.append(step)
