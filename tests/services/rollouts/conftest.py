@@ -1,6 +1,5 @@
 """A fleet of clients in miniature, in either database."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,6 @@ def _no_quiet_time(settings: Settings) -> None:
 
 
 @pytest.fixture
-def fleet(database: str, tmp_path: Path) -> Iterator[Fleet]:
+def fleet(database: str, tmp_path: Path) -> Fleet:
     """An ADS process in miniature, without clients."""
-    yield Fleet(tmp_path)
+    return Fleet(tmp_path)
