@@ -70,7 +70,7 @@ def facts_read(
     """The facts of a rollout's present step. `names`: those that it still holds; `side`: the candidate side."""
     own = {view.key for view in names}
     diff = candidate_diff(environment_key=environment.key)
-    fleet = members_read(environment_key=environment.key, names=diff or own, groups=groups_of(row))
+    fleet = members_read(environment_key=environment.key, names=diff, groups=groups_of(row))
     served = row.evidence_at is not None and is_served(environment, row, side, names)
     candidates = candidates_of(diff, frozenset(view.key for view in names if view.deleted))
     reader = _Cohort(environment.key, row, side.table, candidates, fleet, now=now)
