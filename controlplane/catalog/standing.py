@@ -101,6 +101,13 @@ def on_their_way() -> models.QuerySet[StagedName]:
     return StagedName.objects.filter(state__in=(StagedState.WAITING.value, StagedState.CANDIDATE.value))
 
 
+def staged_counts() -> Mapping[StagedState, int]:
+    """How many names of all environments are staged, by how far they have come."""
+    rows = StagedName.objects.order_by().values_list("state").annotate(count=models.Count("pk"))
+    counted = dict(rows)
+    return {state: counted.get(state.value, 0) for state in StagedState}
+
+
 def revisions_unbuilt(*, environment_keys: Collection[str]) -> models.QuerySet[Revision]:
     """The revisions of these environments that were written since the last build."""
     return Revision.objects.filter(

@@ -4,8 +4,9 @@ For the REST API (interfaces.md section 8): `GET /environments/{env}/rollouts` i
 `rollout_get`, `GET /rollouts/{id}/clients` is `rollout_clients`.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Final
 
 from django.db.models import Count, Q
@@ -96,6 +97,15 @@ def rollouts_open(*, environment_keys: Collection[str]) -> Mapping[str, str]:
     """The ids of the open rollouts of these environments, by environment key. One query."""
     rows = Rollout.objects.filter(environment__key__in=list(environment_keys), state__in=_OPEN)
     return {key: str(public_id) for key, public_id in rows.values_list("environment__key", "public_id")}
+
+
+def rollouts_open_counted() -> tuple[Mapping[RolloutState, int], datetime | None]:
+    """How many rollouts of all environments are open, by state, and when the oldest of them began; None where there is
+    none. One query.
+    """
+    rows = list(Rollout.objects.filter(state__in=_OPEN).values_list("state", "started_at"))
+    counted = Counter(state for state, _ in rows)
+    return {state: counted[state.value] for state in OPEN_STATES}, min((at for _, at in rows), default=None)
 
 
 def rollout_clients(
