@@ -80,13 +80,7 @@ class RolloutSettingsPage(Page):
         try:
             settings = _settings(request.POST, self.here.policy.rollout, groups=_groups(environment_key))
             if PART in request.headers:
-                return self.part(
-                    "rollouts/preview.html",
-                    {
-                        "preview": preview(environment_key=environment_key, settings=settings),
-                        "mode": settings.mode.value,
-                    },
-                )
+                return self.part("rollouts/preview.html", _foreseen(environment_key, settings))
             if request.POST.get("action") == "preview":
                 return self._page(settings)
             before = self.here.policy
@@ -126,8 +120,14 @@ class RolloutSettingsPage(Page):
             "error": error,
         }
         if error is None:
-            context["preview"] = preview(environment_key=key, settings=settings)
+            context |= _foreseen(key, settings)
         return self.page(context, status=error.status if error is not None else 200)
+
+
+def _foreseen(environment_key: str, settings: RolloutSettings) -> dict[str, object]:
+    """The template values of the preview of these settings."""
+    found = preview(environment_key=environment_key, settings=settings)
+    return {"preview": found, "kinds": list(found.kinds.items()), "mode": settings.mode.value}
 
 
 def _groups(environment_key: str) -> frozenset[str]:

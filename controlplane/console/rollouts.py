@@ -206,7 +206,7 @@ class RolloutPage(Page):
             **self._clients(rollout_id),
             "chart": _chart(rollout_id),
             "resources": _resources(view, key),
-            "asks_approval": any(each.approve for each in view.steps),
+            "asks_approval": any(each.approve for each in view.steps if each.number >= view.step),
             "reason": request.POST.get("reason", "") if error is not None else "",
             "max_reason": MAX_REASON_CHARS,
             "permalink": request.build_absolute_uri(request.path),

@@ -287,6 +287,7 @@ SERVICES_NOTHING_LOST: Final = {
     "group_create": _NO_RULE,
     "group_delete": _NO_RULE,
     "lineage_renew": _STAYS,
+    "names_take_back": _GOES_BACK,
     "lineages_renew": _STAYS,
     "quarantine_release": _STAYS,
     "secrets_read_record": "it writes nothing",

@@ -23,7 +23,7 @@ from controlplane.rollouts.services.moving import (
 from controlplane.rollouts.services.settling import ended_as
 from controlplane.rollouts.services.telling import rollout_told
 from controlplane.rollouts.stored import rules_of, settings_of
-from controlplane.rollouts.values import Key, Outcome, RolloutState, Why
+from controlplane.rollouts.values import ClientState, Key, Outcome, RolloutState, Why
 
 # The words of a verdict say how long something takes; what differs by less is no news.
 _SAME_S: Final = 2.0
@@ -48,9 +48,10 @@ def move_do(
             states_keep(row, reading)
             rollout_promote(environment, row, now, because)
         case TakeBack(names=names, over=over):
+            # What was refused is the same on both sides from now on, and nobody refuses it any more.
+            states_keep(row, reading)
             names_revert(environment, row, names, because=because, incidents=incidents)
             if over:
-                states_keep(row, reading)
                 aborts = settings_of(row).on_failure is OnFailure.ABORT
                 state = ended_as(row, RolloutState.ABORTED if aborts else RolloutState.REVERTED)
                 rollout_end(environment, row, state, now, because)
@@ -79,10 +80,12 @@ def _seconds(asks: tuple[Ask, ...], reading: Reading, seed: str) -> tuple[Pick, 
 
 
 def states_keep(row: Rollout, reading: Reading) -> None:
-    """Keep what each client that was chosen had said, because nobody can tell once the rollout is over."""
+    """Keep what each client that was chosen had said, because nobody can tell once the rollout is over; who refused
+    something of it once is kept as that.
+    """
     rules = rules_of(settings_of(row), row.step)
     states = {asked.client: state_of(asked, rules).value for asked in reading.cohort}
-    for pick in RolloutPick.objects.filter(rollout=row):
+    for pick in RolloutPick.objects.filter(rollout=row).exclude(state=ClientState.REFUSED.value):
         pick.state = states.get(pick.client, "")
         pick.save(update_fields=["state"])
 
