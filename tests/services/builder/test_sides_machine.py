@@ -1,6 +1,6 @@
 """Writes, rollouts, rollbacks and acknowledgements in any order: the stable side never differs from what was stable or
-promoted, both sides are closed under references, and nobody falls back to what was not promoted (rollouts.md, "Evidence
-that is asked for").
+promoted, both sides are closed under references, and nobody falls back to what was not promoted
+(rollouts.md R4, R5, R6, R7 and R13).
 
 The model keeps, for each name, what each side is to have; what a build then publishes is held against it.
 """
