@@ -78,7 +78,7 @@ class GateSettings:
     webhooks: tuple[str, ...] | None = None
 
     def over(self, others: "GateSettings") -> "GateSettings":
-        """These gates, and where one is not set here, that of `others`."""
+        """The gates of both: each of this one that is set, and where it is not, that of `others`."""
         return GateSettings(
             others.errors if self.errors is None else self.errors,
             others.lost_percent if self.lost_percent is None else self.lost_percent,

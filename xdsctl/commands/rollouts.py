@@ -139,7 +139,7 @@ def _newest(session: Session) -> JsonObject:
     page: Any = session.api.get(session.api.environment("/rollouts"), limit=1)
     if not page["results"]:
         raise CommandError(Exit.NO, f"There was no rollout in '{session.context.environment}' yet.")
-    newest: JsonObject = page["results"][0]
+    newest: JsonObject = session.api.get(f"/rollouts/{page['results'][0]['id']}")
     return newest
 
 

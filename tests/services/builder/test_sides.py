@@ -236,7 +236,7 @@ def test_change_progress__by_a_rollout__is_saved_then_candidate_then_published_b
     built()
 
     published = change_progress(public_id=made.change_id)
-    assert found == [ChangeState.SAVED, ChangeState.SAVED, ChangeState.CANDIDATE, ChangeState.SAVED]
+    assert found == [ChangeState.SAVED, ChangeState.SAVED, ChangeState.CANDIDATE, ChangeState.CANDIDATE]
     assert unfinished == {made.change_id}
     assert (published.state, published.epoch) == (ChangeState.PUBLISHED, epoch)
     assert changes_unfinished(public_ids=[made.change_id]) == frozenset()
