@@ -27,6 +27,7 @@ from xdscore.access import AccessTable
 from xdscore.auth_modes import AuthMode
 from xdscore.environment_choice import EnvironmentChoice
 from xdscore.resource_types import ResourceType, by_url
+from xdscore.sides import RolloutTable
 from xdscore.snapshot import (
     Content,
     Served,
@@ -35,6 +36,7 @@ from xdscore.snapshot import (
     WithheldName,
     content_hash,
     snapshot_from_entries,
+    with_candidate,
 )
 
 
@@ -136,6 +138,14 @@ class Catalogue:
             access=access or EVERYTHING_FOR_ALL,
             entries=[*entries, *held, *unread],
         )
+        return self.directory()
+
+    def roll(self, table: RolloutTable, *messages: Message) -> Directory:
+        """Open a rollout of these resources in the default environment, or go on with it; the directory then."""
+        self._epoch += 1
+        staged = {name_of(message): Served(self.contents.add(message)) for message in messages}
+        stable = replace(self._snapshots["default"], epoch=self._epoch, rollout=None, candidate=None)
+        self._snapshots["default"] = with_candidate(stable, table, staged)
         return self.directory()
 
     def directory(self) -> Directory:
