@@ -44,7 +44,7 @@ def candidate_build(
     inspect: Inspect,
     isolation: Isolation,
 ) -> Candidate:
-    """Build the candidate side of `state`. A type that cannot be built is as on the stable side.
+    """Build the candidate side of `state`. A type that cannot be built stays as it is published on this side, too.
 
     `stable`, `heads`: the stable side as it is resolved, and the heads that it was resolved from.
     `inspection`: what an Envoy said of the stable side; `inspect`: has it judge this side, too.
@@ -56,7 +56,7 @@ def candidate_build(
     own_heads = candidate_heads(mixed, candidates, stable.entries)
     own = inspect(own_heads, resolve(own_heads), inspection.accepted)
     resolution = with_stable(isolation.keep(own.resolution), candidates, stable.entries)
-    differing = diff(stable.entries, resolution.entries)
+    differing = isolation.keep_diff(diff(stable.entries, resolution.entries))
     rules = permit({key: entry for key, entry in differing.items() if entry is not None}, access).entries
     held = [each for each in resolution.held if each.key in candidates]
     return Candidate(

@@ -101,7 +101,9 @@ def change_progress(*, public_id: str) -> ChangeProgress:
             return _unbuilt(covering)
         return ChangeProgress(_STAGED[staged.state], held=_held(change))
     if build is None:
-        return _unbuilt(covering)
+        unbuilt = _unbuilt(covering)
+        rolled = staged is not None and staged.rollout and unbuilt.state is ChangeState.SAVED
+        return ChangeProgress(ChangeState.CANDIDATE) if rolled else unbuilt
     if _superseded(change, build):
         return ChangeProgress(ChangeState.SUPERSEDED, build.epoch)
     if build.from_generation >= generation:

@@ -1,7 +1,7 @@
 """Builds an environment: catalogue and access in, snapshot out. The two doors, `tasks` and `sweeper`, both end here."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,15 +15,16 @@ from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
 from controlplane.builder.deep.envoy_refusals import Inspection, refusals_replace
 from controlplane.builder.inputs import Inputs, inputs_read
+from controlplane.builder.isolating import isolation_of
 from controlplane.builder.memory import Memory, Remembered
 from controlplane.builder.models import BuildOutcome
 from controlplane.builder.recording import Report, build_record, held_replace, report_of
 from controlplane.builder.retention import builds_prune
 from controlplane.builder.stages.assemble import Assembly, assemble
 from controlplane.builder.stages.fallback import Resolution, resolve
-from controlplane.builder.stages.isolation import NOTHING_ISOLATED, Isolation, failing_types
+from controlplane.builder.stages.isolation import NOTHING_ISOLATED, Isolation
 from controlplane.builder.stages.permit import Permitted, permit
-from controlplane.builder.stages.sides import Heads, candidate_heads, stable_heads, with_stopped
+from controlplane.builder.stages.sides import Heads, stable_heads, with_stopped
 from controlplane.catalog.change_names import changes_between, named_fields
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
@@ -32,7 +33,6 @@ from controlplane.catalog.staging import sides_moved_last
 from controlplane.database.failpoints import failpoint
 from controlplane.journal.services import event_append
 from controlplane.snapshots.retention import StillRun, snapshots_prune
-from controlplane.snapshots.selectors import entries_published
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
@@ -176,7 +176,8 @@ def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered,
     try:
         return _prepare(environment_id, inputs, known, watch)
     except Exception:
-        failed = _failing_types(state)
+        isolation = isolation_of(state)
+        failed = isolation.failed
         if not failed:
             raise
         log.exception("build.types_failed", environment=state.environment, types=dict(failed))
@@ -186,17 +187,7 @@ def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered,
         subject=f"build/{state.environment}",
         payload={"generation": state.at.generation, "reason": ", ".join(failed.values()), "types": ", ".join(failed)},
     )
-    stable = stable_heads(state.heads, state.staged)
-    isolation = Isolation(failed, stable, entries_published(environment_key=state.environment))
     return _prepare(environment_id, inputs, known, watch, isolation)
-
-
-def _failing_types(state: CatalogState) -> Mapping[str, str]:
-    """The types that fail even when they are built alone, on either side, each with the name of its error."""
-    failed = failing_types(stable_heads(state.heads, state.staged))
-    if failed or state.side is None:
-        return failed
-    return failing_types(candidate_heads(state.heads, state.staged, {}))
 
 
 def _prepare(

@@ -78,7 +78,7 @@ class GateSettings:
     webhooks: tuple[str, ...] | None = None
 
     def over(self, others: "GateSettings") -> "GateSettings":
-        """These gates, and where one is not set here, that of `others`."""
+        """The gates of both: each of this one that is set, and where it is not, that of `others`."""
         return GateSettings(
             others.errors if self.errors is None else self.errors,
             others.lost_percent if self.lost_percent is None else self.lost_percent,
@@ -265,7 +265,8 @@ def _steps(given: Object, groups: Collection[str] | None) -> tuple[RolloutStep, 
         return ()
     steps: list[RolloutStep] = []
     for number, each in enumerate(value):
-        step = _step(given.reader.object(each, given.at(f"steps/{number}")), groups)
+        one = given.reader.object(each, given.at(f"steps/{number}"))
+        step = _step(one, groups) if isinstance(each, Mapping) else None
         if step is not None:
             _check_not_falling(given, number, steps, step)
             steps.append(step)

@@ -32,7 +32,9 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
 
     `known`: an earlier result, of any environment; what did not change since is taken from it, which only saves time.
     """
-    environment = Environment.objects.using(READER).filter(pk=environment_id).first()
+    anything_staged = models.Exists(StagedName.objects.filter(resource__environment=models.OuterRef("pk")))
+    rows = Environment.objects.using(READER).filter(pk=environment_id).select_related("candidate_side")
+    environment = rows.annotate(anything_staged=anything_staged).first()
     if environment is None:
         return None
     if known is not None and not _continues(environment, known):
@@ -40,7 +42,7 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
     heads = dict(known.heads) if known is not None else {}
     since = known.at.generation if known is not None else -1
     references, withholdings = _references(environment_id, since), _withholdings(environment_id)
-    staged = _staged(environment_id, since, withholdings)
+    staged = _staged(environment_id, since, withholdings) if environment.anything_staged else {}
     still_staged = set(known.staged) if known is not None else set()
     for head in _touched(environment_id, since, references, withholdings, staged, heads):
         heads[head.key] = head
@@ -58,7 +60,7 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
         removed_complete=complete,
         deep_validation=environment.deep_validation,
         staged=frozenset(still_staged | staged.keys()),
-        side=_side(environment_id),
+        side=_side(environment),
     )
 
 
@@ -157,10 +159,10 @@ def _staged(environment_id: int, since: int, withholdings: Mapping[int, Withhold
     return staged
 
 
-def _side(environment_id: int) -> RolloutTable | None:
+def _side(environment: Environment) -> RolloutTable | None:
     """Who is on the candidate side of an environment; None while no rollout is open."""
-    table = CandidateSide.objects.using(READER).filter(pk=environment_id).values_list("table", flat=True).first()
-    return RolloutTable.from_json(table) if table is not None else None
+    side: CandidateSide | None = getattr(environment, "candidate_side", None)  # Django raises where there is none
+    return RolloutTable.from_json(side.table) if side is not None else None
 
 
 def _withholdings(environment_id: int) -> Mapping[int, Withholding]:

@@ -58,7 +58,7 @@ def change_status(facts: ChangeFacts) -> Outcome | Progress:
     """The status of a change: what is wrong with it, or else how far it has come."""
     # Of what is out of service because clients refused it that is said, as of the resource itself.
     refused = facts.refused and Status.QUARANTINED not in facts.statuses
-    waits = facts.progress in {Progress.SAVED, Progress.CANDIDATE} or Status.WAITING in facts.statuses
+    waits = facts.progress is Progress.SAVED or Status.WAITING in facts.statuses
     true = {
         Outcome.LOST: facts.lost,
         Outcome.WITHHELD: Status.WITHHELD in facts.statuses,
@@ -66,6 +66,7 @@ def change_status(facts: ChangeFacts) -> Outcome | Progress:
         Outcome.QUARANTINED: Status.QUARANTINED in facts.statuses,
         Outcome.STALLED: Status.STALLED in facts.statuses,
         Outcome.TAKEN_BACK: facts.undone,
-        Outcome.WAITING: waits and facts.progress not in {Progress.FAILED, Progress.STOPPED},
+        # What a rollout has says so itself.
+        Outcome.WAITING: waits and facts.progress not in {Progress.FAILED, Progress.CANDIDATE, Progress.STOPPED},
     }
     return next((each for each in Outcome if true[each]), facts.progress)

@@ -12,7 +12,7 @@ from controlplane.catalog.guarding import NO_CONSENT, Consent, Prospect
 from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof, StagedName
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.staged_rows import UNPROMOTED
-from controlplane.catalog.services.staging import stopped_release
+from controlplane.catalog.services.staging import staged_stop, stopped_release
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import QuarantineMoved, Undoes
 from controlplane.catalog.values import ChangeMade, ProvenContent
@@ -46,7 +46,8 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     undoes: Undoes | None = None,
 ) -> ChangeMade:
     """Put this revision into quarantine: the last proven one is served instead. Where there is none, nothing is served
-    to the kinds of clients that refuse it or, if no client ever acknowledged it, to anybody.
+    to the kinds of clients that refuse it or, if no client ever acknowledged it, to anybody. Of a revision that is
+    staged, both sides have what the stable side has, until somebody releases it (rollouts.md R7).
 
     `refused_by`: by kind of client, the hashes (`client_mark`) of those that refused it. `undoes`: the change that this
     write takes back. For a revision in quarantine already, only `refused_by` is added to. Raises NotFound, Conflict
@@ -73,6 +74,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         refused_by=with_marks({}, refused_by),
     )
     _choose_fallback(row.resource)
+    staged_stop(row, environment.generation + 1)  # that of the change, which comes next
     loss = loss_accept(_prospect(quarantine, row, environment), consent)
     change = change_start(
         environment=environment,
@@ -98,8 +100,11 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
 
 def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -> Prospect:
     """What clients could lose by this quarantine: the name, where no older revision can be served instead and some
-    client acknowledged this one. A revision that no client acknowledged takes nothing from anybody.
+    client acknowledged this one. A revision that no client acknowledged takes nothing from anybody, nor does one that
+    the stable side does not have.
     """
+    if StagedName.objects.filter(resource__head=row).exists():
+        return Prospect(environment.key)
     stands_in = Resource.objects.filter(pk=row.resource_id, proven__isnull=False).exists()
     if stands_in or not RevisionProof.objects.filter(revision=row).exists():
         return Prospect(environment.key)
@@ -146,7 +151,7 @@ def _add_refusers(
         return False
     quarantine.refused_by = refused
     quarantine.save(update_fields=["refused_by"])
-    if row.resource.proven_id is None:
+    if row.resource.proven_id is None and not StagedName.objects.filter(resource__head=row).exists():
         # Otherwise an older revision is served to everybody, whoever refuses this one.
         what = f"{row.resource.type} '{row.resource.name}' r{row.number}"
         _rebuild(row, environment, f"quarantine of {what}: refused by {', '.join(sorted(refused))}")

@@ -169,7 +169,7 @@ def _is_stable(edit: Prepared, stable: Revision | None) -> bool:
 
 
 def _needed(environment: Environment, names: Collection[Key], planned: Plan, staged: Collection[Key]) -> set[Key]:
-    """Those of `names` to which something refers that the stable side has once the write is done."""
+    """The names, of `names` and others, to which something refers that the stable side has once the write is done."""
     both = {edit.key: edit for edit in planned.effective if edit.key not in staged}
     found = {target for edit in both.values() if edit.parsed is not None for target in needs_of(edit.parsed)}
     found.update(target for referrer, target in _references(environment, names) if referrer not in both)

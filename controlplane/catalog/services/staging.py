@@ -131,6 +131,16 @@ def waiting_promote(environment: Environment, generation: int) -> None:
     changes_settle(_changes(rows), generation, promoted=_changes(rows))
 
 
+def staged_stop(revision: Revision, generation: int) -> None:
+    """Keep a revision that was just put into quarantine from both sides, if it is staged. `generation`: that of the
+    quarantine.
+    """
+    rows = list(StagedName.objects.filter(resource__head=revision).select_related("resource__head"))
+    if rows:
+        rows_move(rows, StagedState.STOPPED, generation)
+        changes_settle(_changes(rows), generation)
+
+
 def stopped_release(environment: Environment, revision: Revision, generation: int) -> None:
     """Let a revision whose quarantine was just released wait for the next rollout, if a rollout had taken it back and
     nobody wrote over it since. Where rollouts are off and none is open, it is promoted at once. `generation`: that of

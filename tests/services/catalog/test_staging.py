@@ -497,3 +497,29 @@ def test_sides_moved_last__tells_the_news_of_a_rollout_from_a_write() -> None:
     found.append(sides_moved_last(environment_id=environment_id))
 
     assert found == [False, True, True, False, True]
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_quarantine__of_what_is_staged__keeps_it_from_both_sides_until_it_is_released(opens: bool) -> None:
+    write(OLD)
+    rollouts(PILOT)
+    made = write(NEW)
+    if opens:
+        opened()
+
+    quarantine_open(
+        environment_key="default",
+        word="cluster",
+        name="pay",
+        revision=2,
+        cause=QuarantineCause.OPERATOR,
+        reason="why",
+        actor=DANA,
+    )
+    built()
+    while_quarantined = staged(), stable(*PAY), candidate(*PAY), state_of(made.change_id)
+    quarantine_release(environment_key="default", word="cluster", name="pay", revision=2, reason="why", actor=DANA)
+
+    assert while_quarantined == ({PAY: "stopped"}, version(OLD), version(OLD), "stopped")
+    assert staged() == {PAY: "waiting"}
+    assert state_of(made.change_id) == "waiting"
