@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from tests.services.rollouts.people import Fleet
+from tests.services.rollouts.clients import Fleet
 
 
 @pytest.fixture(autouse=True)

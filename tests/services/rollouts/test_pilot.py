@@ -7,7 +7,7 @@ from controlplane.database.aliases import READER
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.rollouts.selectors import stops_of_changes
 from controlplane.rollouts.values import Outcome, ResourceOutcome, RolloutState
-from tests.services.rollouts.people import ENVOY, GO, Fleet, go_on, rollout_now, switch_on, write
+from tests.services.rollouts.clients import ENVOY, GO, Fleet, go_on, rollout_now, switch_on, write
 from tests.support.manifests import cluster
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
