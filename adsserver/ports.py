@@ -113,6 +113,12 @@ class Facts(Protocol):
         """Note that the stream ended; `cause` is a sentence for an operator."""
         ...
 
+    def awaited(self, stream: StreamInfo) -> None:
+        """Note that a rollout's judge waits for what was just noted of this stream, because its client is on the
+        candidate side: it is written within 50 ms, and the judge is told (rollouts.md, "Where it lives").
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:

@@ -21,6 +21,7 @@ from xdscore.denials import Denied, Missing
 from xdscore.environment_choice import ClientFacts
 from xdscore.patterns import PatternIndex
 from xdscore.resource_types import ResourceType
+from xdscore.sides import Side
 
 # Names that were asked for and are remembered with their ruling, for each audience and type.
 _MAX_VERDICTS = 10_000
@@ -56,7 +57,8 @@ class Audience:
       C15). False where no rule would let them either.
     kind: the kind of its clients, where content is withheld from that kind; else empty.
     probes: the (type word, name, version) that it is sent although they are withheld from everybody, to find out
-      whether its clients take them. Neither `kind` nor `probes` concerns access.
+      whether its clients take them.
+    side: the side of its clients in an open rollout. Neither `kind` nor `probes` nor `side` concerns access.
     """
 
     environment: str
@@ -64,6 +66,18 @@ class Audience:
     verified: bool = False
     kind: str = ""
     probes: frozenset[tuple[str, str, str]] = frozenset()
+    side: Side = Side.STABLE
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        said = self.environment, self.groups, self.verified, self.kind, self.probes, self.side
+        object.__setattr__(self, "_hash", hash(said))
+
+    def __hash__(self) -> int:
+        """The hash of what the audience is. It is made once, because every stream that is woken looks its views up by
+        its audience.
+        """
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

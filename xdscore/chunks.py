@@ -7,12 +7,11 @@ compares 256 addresses. Each blob starts with a format byte, so that an older pr
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import blake2b
 
 from xdscore.access import CLOSED, AccessTable, Effect, Rule
-from xdscore.client_groups import ClientGroup, Trust
-from xdscore.environment_choice import Selector
+from xdscore.client_groups import ClientGroup
 from xdscore.resource_types import SECRET_WORDS
 from xdscore.snapshot import HASH_BYTES, Content, Entry, EntryKey, RemovedName, Served, WithheldName
 
@@ -43,17 +42,17 @@ def encode_chunk(entries: Iterable[tuple[EntryKey, Entry]]) -> bytes:
     """The bytes of one chunk that holds these entries, in the order of their keys; equal entries give equal bytes, on
     every machine (reliability P6).
     """
-    rows = [_row(key, entry) for key, entry in entries]
-    return _pack(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode())
+    rows = [entry_row(key, entry) for key, entry in entries]
+    return pack(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def decode_chunk(data: bytes) -> Chunk:
     """The entries of one chunk, by key. Raises ChunkError."""
     try:
-        rows = json.loads(_unpack(data))
+        rows = json.loads(unpack(data))
         # Names that the same rules match share one tuple.
         known: dict[tuple[int, ...], tuple[int, ...]] = {}
-        return tuple(_entry(row, known) for row in rows)
+        return tuple(entry_of_row(row, known) for row in rows)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise ChunkError(f"unreadable chunk: {error}") from error
 
@@ -75,7 +74,7 @@ def decode_addresses(data: bytes) -> dict[EntryKey, str]:
     It takes a quarter of the time of `decode_chunk`, for callers that only compare snapshots.
     """
     try:
-        return {(row[0], row[1]): row[3][0] for row in json.loads(_unpack(data)) if row[2] == "s"}
+        return {(row[0], row[1]): row[3][0] for row in json.loads(unpack(data)) if row[2] == "s"}
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise ChunkError(f"unreadable chunk: {error}") from error
 
@@ -97,17 +96,17 @@ def encode_access(table: AccessTable) -> bytes:
     rules = (*table.rules, _SECRETS_CLOSED) if table.closed else table.rules
     tree = {
         "default": table.default.value,
-        "groups": [_group_row(group) for group in table.groups],
+        "groups": [group.as_json() for group in table.groups],
         "rules": [_rule_row(rule) for rule in rules],
     }
-    return _pack(json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode())
+    return pack(json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def decode_access(data: bytes) -> AccessTable:
     """The access table that these bytes encode. Raises ChunkError."""
     try:
-        tree = json.loads(_unpack(data))
-        groups = tuple(_group(row) for row in tree["groups"])
+        tree = json.loads(unpack(data))
+        groups = tuple(ClientGroup.from_json(row) for row in tree["groups"])
         default, rules = Effect(tree["default"]), tuple(_rule(row) for row in tree["rules"])
         if rules and rules[-1] == _SECRETS_CLOSED:
             return AccessTable(default, groups, rules[:-1])
@@ -116,12 +115,14 @@ def decode_access(data: bytes) -> AccessTable:
         raise ChunkError(f"unreadable access table: {error}") from error
 
 
-def _pack(data: bytes) -> bytes:
-    return bytes([FORMAT]) + zlib.compress(data, level=6)
+def pack(data: bytes, form: int = FORMAT) -> bytes:
+    """The bytes of a stored part: a byte that names the format, `form`, and `data` compressed."""
+    return bytes([form]) + zlib.compress(data, level=6)
 
 
-def _unpack(data: bytes) -> bytes:
-    if not data or data[0] != FORMAT:
+def unpack(data: bytes, form: int = FORMAT) -> bytes:
+    """What `pack` made a stored part of. Raises ChunkError when it has another format, is cut off or too large."""
+    if not data or data[0] != form:
         raise ChunkError(f"unknown chunk format {data[:1].hex() or 'nothing'}")
     unpacker = zlib.decompressobj()
     try:
@@ -133,7 +134,8 @@ def _unpack(data: bytes) -> bytes:
     return plain
 
 
-def _row(key: EntryKey, entry: Entry) -> list[object]:
+def entry_row(key: EntryKey, entry: Entry) -> list[object]:
+    """An entry as the row of JSON that stands for it in a stored part; equal entries give equal rows."""
     match entry:
         case Served(content=content, proven=proven, rules=rules):
             row: list[object] = [*key, "s", _content_row(content), _content_row(proven) if proven is not None else None]
@@ -151,7 +153,10 @@ def _content_row(content: Content) -> list[object]:
     return [content.blob.hex(), content.version, content.size, content.eds_name]
 
 
-def _entry(row: list[object], known: dict[tuple[int, ...], tuple[int, ...]]) -> tuple[EntryKey, Entry]:
+def entry_of_row(row: list[object], known: dict[tuple[int, ...], tuple[int, ...]]) -> tuple[EntryKey, Entry]:
+    """The entry that `entry_row` made this row of. `known` has the rows of rules met so far, so that equal ones are one
+    object. Raises ChunkError, ValueError, TypeError or IndexError for anything else.
+    """
     word, name, state = row[0], row[1], row[2]
     if not isinstance(word, str) or not isinstance(name, str):
         raise ChunkError("an entry without type or name")
@@ -195,18 +200,6 @@ def _rules(column: list[object], known: dict[tuple[int, ...], tuple[int, ...]]) 
         raise ChunkError("an entry with unreadable rules")
     rules = tuple(numbers)
     return known.setdefault(rules, rules)
-
-
-def _group_row(group: ClientGroup) -> dict[str, object]:
-    matchers = [matcher.as_json() for matcher in group.matchers]
-    return {"key": group.key, "trust": group.trust.value, "matchers": matchers}
-
-
-def _group(row: Mapping[str, object]) -> ClientGroup:
-    key, matchers = row["key"], row["matchers"]
-    if not isinstance(key, str) or not isinstance(matchers, list):
-        raise ChunkError("a client group without key or matchers")
-    return ClientGroup(key, tuple(Selector(**matcher) for matcher in matchers), Trust(row["trust"]))
 
 
 def _rule_row(rule: Rule) -> list[object]:

@@ -33,6 +33,19 @@ class ClientGroup:
             return False
         return any(matcher.fits(client) for matcher in self.matchers)
 
+    def as_json(self) -> dict[str, object]:
+        """The group as a JSON object; equal groups give equal objects."""
+        matchers = [matcher.as_json() for matcher in self.matchers]
+        return {"key": self.key, "trust": self.trust.value, "matchers": matchers}
+
+    @classmethod
+    def from_json(cls, tree: object) -> "ClientGroup":
+        """The group that `as_json` made this JSON object of. Raises ValueError for anything else."""
+        match tree:
+            case {"key": str() as key, "trust": trust, "matchers": list() as matchers, **others} if not others:
+                return cls(key, tuple(Selector.from_json(matcher) for matcher in matchers), Trust(trust))
+        raise ValueError("not a client group")
+
     def may_have(self, client: ClientFacts) -> bool:
         """Whether the client might belong to this group if its metadata were known: everything else fits, but what is
         known of it does not suffice.

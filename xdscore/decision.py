@@ -3,6 +3,8 @@
 The stream, the explain page, the API, the command line and the access simulator all call `decide`; nothing else says
 NOT_FOUND or PERMISSION_DENIED. `client_view` is the same decision for all names of a type at once, for wildcards, and
 `decide_collection` for those of a glob.
+
+Where a rollout is open, each decides from the side that the audience is on (rollouts.md R3).
 """
 
 from collections.abc import Mapping
@@ -80,6 +82,8 @@ def decide(audience: Audience, kind: ResourceType, name: str, snapshot: Snapshot
     """
     if snapshot is None:
         return Undecided("no snapshot of this environment was loaded yet")
+    if snapshot.candidate is not None:
+        snapshot = snapshot.seen_by(audience)
     name = canonical(name)
     refused = snapshot.access.ruling(audience, kind, name).denial
     if refused is not None:
@@ -123,6 +127,7 @@ def decide_collection(
     A rule may refuse the collection by its own name. A resource that the audience may not read is no member, because
     its existence would be told otherwise. A collection without members is Missing.
     """
+    snapshot = snapshot.seen_by(audience)
     refused = snapshot.access.ruling(audience, kind, glob.name).denial
     if refused is not None:
         return refused
@@ -148,6 +153,7 @@ def client_view(audience: Audience, kind: ResourceType, snapshot: Snapshot) -> M
     When the audience may read everything, this is the snapshot's own mapping. Names with the same rules are decided
     once.
     """
+    snapshot = snapshot.seen_by(audience)
     state = snapshot.type_state(kind)
     allowed = _allowed(audience, kind, snapshot)
     let = {

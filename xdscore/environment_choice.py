@@ -53,6 +53,17 @@ class Selector:
         """The fields that are given, as JSON; `Selector(**fields)` reads them back."""
         return {field: value for field, value in asdict(self).items() if value}
 
+    @classmethod
+    def from_json(cls, tree: object) -> "Selector":
+        """The selector that `as_json` made this JSON object of. Raises ValueError for anything else."""
+        if not isinstance(tree, dict) or not tree.keys() <= {"identity", "node_id", "node_cluster", "metadata"}:
+            raise ValueError("not a selector")
+        metadata = tree.get("metadata", {})
+        texts = [value for field, value in tree.items() if field != "metadata"]
+        if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in (*texts, *metadata.values())):
+            raise ValueError("a selector with a pattern that is no text")
+        return cls(**tree)
+
     def fits(self, client: ClientFacts) -> bool:
         """Whether every given field matches the client; a given `identity` matches only a verified one."""
         if not self.declares and self.identity is None:

@@ -7,10 +7,12 @@ in here is ever changed in place: a publish swaps one reference.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from types import MappingProxyType
 
 from xdscore.access import AccessTable, Audience
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
+from xdscore.sides import RolloutTable, Side, client_digest, side_of_digest
 from xdscore.xdstp import Place, place_of
 
 HASH_BYTES = 16
@@ -203,6 +205,8 @@ class Snapshot:
 
     `unknown`: the words of types in this snapshot that this version of Parley does not know and does not serve; a later
     version published them.
+    `rollout`: who is on the candidate side of the open rollout; None where none is open. `candidate`: the snapshot that
+    those clients are served from in place of this one, which is the stable side (rollouts.md R1, R2).
     `kinds`: the kinds of clients from which some content is withheld. `audience` tells clients of these kinds apart
     from all others.
     """
@@ -213,19 +217,34 @@ class Snapshot:
     access: AccessTable
     types: Mapping[str, TypeState] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
+    rollout: RolloutTable | None = None
+    candidate: "Snapshot | None" = None
     kinds: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         partly = (entry for state in self.types.values() for entry in state.partly.values())
         object.__setattr__(self, "kinds", frozenset(kind for entry in partly for kind in entry.kinds))
 
-    def audience(self, client: ClientFacts) -> Audience:
-        """The audience of this client by the access rules of this snapshot; with the client's kind, if content is
-        withheld from that kind.
+    def audience(self, client: ClientFacts, digest: str = "") -> Audience:
+        """The audience of this client by the access rules of this snapshot and its open rollout; with the client's
+        kind, if content is withheld from that kind. `digest`: the client's `client_digest`, if the caller knows it.
         """
-        audience = self.access.audience(self.environment, client)
+        audience, seen = self.access.audience(self.environment, client), self
+        if self.rollout is not None:
+            side = side_of_digest(self.rollout, digest or client_digest(self.environment, client), client)
+            if side is Side.CANDIDATE:
+                audience = replace(audience, side=side)
+                seen = self.seen_by(audience)
+        if not seen.kinds:
+            return audience
         kind = str(client.kind)
-        return replace(audience, kind=kind) if kind in self.kinds else audience
+        return replace(audience, kind=kind) if kind in seen.kinds else audience
+
+    def seen_by(self, audience: Audience) -> "Snapshot":
+        """The side of this snapshot that the audience is served from: its candidate, if there is one and the audience
+        is on the candidate side; else the snapshot itself.
+        """
+        return self.candidate if self.candidate is not None and audience.side is Side.CANDIDATE else self
 
     def type_state(self, kind: ResourceType) -> TypeState:
         """Everything the snapshot has of one type."""
@@ -280,3 +299,26 @@ def snapshot_after(
         by_type.setdefault(word, {})[name] = entry
     types = {**before.types, **{word: before.types[word].after(names) for word, names in by_type.items()}}
     return Snapshot(before.environment, lineage, epoch, access, types, before.unknown)
+
+
+def with_candidate(
+    stable: Snapshot,
+    table: RolloutTable,
+    diff: Mapping[EntryKey, Entry | None],
+    alike: Mapping[str, TypeState] = MappingProxyType({}),
+) -> Snapshot:
+    """The snapshot `stable` with an open rollout: `table` says who is on the candidate side, and the candidate differs
+    from `stable` in the entries of `diff`; None stands for a name of which the candidate knows nothing. Entries of
+    unknown types are left out.
+
+    `alike`: states of types, by their words, that an earlier candidate has and that are as they would be in this one.
+    They are taken over, so that their audiences' views stay.
+    """
+    unknown = frozenset(word for word, _ in diff if word not in by_word)
+    changes = {key: entry for key, entry in diff.items() if key[0] in by_word and key[0] not in alike}
+    candidate = snapshot_after(
+        stable, lineage=stable.lineage, epoch=stable.epoch, access=stable.access, changes=changes
+    )
+    types = {**candidate.types, **alike}
+    candidate = replace(candidate, types=types, unknown=candidate.unknown | unknown)
+    return replace(stable, rollout=table, candidate=candidate)

@@ -15,7 +15,9 @@ _LOOK_S: Final = 0.2
 _TIME: Final = re.compile(r"(\d{1,6})(ms|s|m|h)?")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SILENT: Final = re.compile(r"silent(?:>(\d{1,3})%)?")
-_ENDED: Final = frozenset({"settled", "unchanged", "superseded", "failed"})
+_ENDED: Final = frozenset({"settled", "unchanged", "superseded", "failed", "stopped"})
+# What a client refuses of it meanwhile decides nothing: others are asked, too (rollouts.md R8).
+_ROLLING: Final = frozenset({"saved", "candidate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,9 @@ def summary(change: JsonObject) -> str:
     lines += [f"unserved ADS {each['replica']}: {each['reason']}" for each in change.get("unserved", ())]
     lines += [f"held back {each['type']}/{each['name']}: {each['reason']}" for each in held_back(change)]
     lines += [f"lost     {line}" for line in loss_lines(change.get("loss"))]
+    if change.get("rollout"):
+        lines.append(f"rollout  {change['rollout']}")
+    lines += [f"reverted {each['type']}/{each['name']}" for each in change.get("reverted", ())]
     lines += [f"incident {each['id']} {incident_sentence(each)}" for each in change["incidents"]]
     lines += spread_lines(change["convergence"]) if "convergence" in change else []
     return "\n".join(lines)
@@ -158,8 +163,15 @@ def is_loss(incident: JsonObject) -> bool:
     return incident.get("cause") == "loss"
 
 
+def stopped_sentence(change: JsonObject) -> str:
+    """What became of a change of which a rollout took something back: what that is, and in whose words."""
+    names = ", ".join(f"{each['type']} '{each['name']}'" for each in change["reverted"])
+    told = "; ".join(incident_sentence(each) for each in change["incidents"] if not is_loss(each))
+    return f"Its rollout took it back before the fleet had it: {names or 'all of it'}.{f' {told}' if told else ''}"
+
+
 def _decided(change: JsonObject, tolerance: Tolerance) -> bool:
-    return change["state"] in _ENDED or (tolerance.nack and _refused(change))
+    return change["state"] in _ENDED or (tolerance.nack and change["state"] not in _ROLLING and _refused(change))
 
 
 def _refused(change: JsonObject) -> bool:
@@ -179,7 +191,9 @@ def _unserved(change: JsonObject) -> str:
 
 def _outcome(change: JsonObject, tolerance: Tolerance) -> Outcome:
     counts, state = change["counts"], change["state"]
-    if tolerance.nack and _refused(change):
+    if state == "stopped":
+        return Outcome(Exit.NO, stopped_sentence(change))
+    if tolerance.nack and state not in _ROLLING and _refused(change):
         told = "; ".join(incident_sentence(each) for each in change["incidents"] if not is_loss(each))
         return Outcome(Exit.NO, told or f"{counts['nacked']} of {counts['clients']} clients refuse it.")
     if state == "failed":

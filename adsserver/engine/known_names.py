@@ -94,6 +94,9 @@ class KnownNames(SubStream):
         memory.each(asked, Event.ASKED)
         if not current.names <= subscription.names or (current.wildcard and not subscription.wildcard):
             memory.forget_unless(subscription.covers)
+        if current.globs and not current.globs <= subscription.globs:
+            # No resource has a collection's name, so that a wildcard does not ask for it either (F19).
+            memory.each([glob.name for glob in current.globs - subscription.globs], Event.LEFT)
 
     def holds(self, versions: Mapping[str, str]) -> None:
         """What a client says, on a new stream, it still has of what it is subscribed to (E5)."""

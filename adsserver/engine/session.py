@@ -34,7 +34,8 @@ from xdscore.access import Audience
 from xdscore.after_nack import AfterNack, after_nack
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ENDPOINT, ResourceType
-from xdscore.snapshot import Content
+from xdscore.sides import client_digest
+from xdscore.snapshot import Content, Snapshot
 
 __all__ = ["EngineSettings", "Session"]
 
@@ -56,6 +57,7 @@ class Session:
     __slots__ = (
         "_audience",
         "_client",
+        "_digest",
         "_nonce",
         "_publication",
         "_settings",
@@ -74,7 +76,9 @@ class Session:
         self.tells_errors = client.metadata.get(ERRORS_KEY) not in _OFF
         self._settings = settings
         self._publication = publication
-        self._audience = _NOBODY if publication is None else publication.audience(client)
+        # What the client is to rollouts; looked at, and then remembered, only while one is open.
+        self._digest = ""
+        self._audience = _NOBODY if publication is None else self._audience_in(publication)
         # In push order.
         self._streams: dict[ResourceType, SubStream] = {}
         self._nonce = 0
@@ -118,9 +122,15 @@ class Session:
         """Take in what is current from now on; whether it may lead to something to write."""
         before = self._publication.snapshot if self._publication is not None else None
         snapshot, probes = publication.snapshot, self._audience.probes
-        if before is None or snapshot.access is not before.access or snapshot.kinds != before.kinds or probes:
-            # U18: group membership counts at once.
-            self._audience = publication.audience(self._client)
+        if (
+            before is None
+            or snapshot.access is not before.access
+            or snapshot.kinds != before.kinds
+            or probes
+            or (snapshot.candidate is not before.candidate and _sides_differ(before, snapshot))
+        ):
+            # U18: group membership counts at once; so does the side (rollouts.md R3).
+            self._audience = self._audience_in(publication)
             if probes:
                 self._audience = publication.still_probing(self._audience, probes)
         self._publication = publication
@@ -200,6 +210,13 @@ class Session:
         """Types whose state is too large to be sent, with its bytes (F24). As of the last `compose`."""
         return {kind: stream.too_large_bytes for kind, stream in self._streams.items() if stream.too_large_bytes}
 
+    def _audience_in(self, publication: Publication) -> Audience:
+        """The client's audience by the access rules of a publication and its open rollout."""
+        snapshot = publication.snapshot
+        if snapshot.rollout is not None and not self._digest:
+            self._digest = client_digest(snapshot.environment, self._client)
+        return publication.audience(self._client, self._digest)
+
     def _with_probed(self, fact: Fact) -> Fact:
         """The fact, saying what of an acknowledged response the client was let try."""
         if not isinstance(fact, Acknowledged):
@@ -211,7 +228,7 @@ class Session:
     def _let_probe(self, stream: SubStream) -> None:
         """Who asks for a type for the first time may be let try what is withheld (F18a)."""
         publication, covers = self._publication, stream.subscription.covers
-        if publication is None or not publication.snapshot.type_state(stream.kind).partly:
+        if publication is None or not publication.snapshot.seen_by(self._audience).type_state(stream.kind).partly:
             return
         audience = publication.probing(self._client, self._audience, stream.kind, covers)
         if audience is not self._audience:
@@ -260,3 +277,10 @@ class Session:
         endpoints = self._streams.get(ENDPOINT)
         if endpoints is not None and not endpoints.subscription.empty:
             endpoints.send_again(frozenset(member.content.eds_name for member in changed if member.content.eds_name))
+
+
+def _sides_differ(before: Snapshot, snapshot: Snapshot) -> bool:
+    """Whether a client may be on another side, or be told apart by its kind there, since the snapshot `before`."""
+    if snapshot.rollout is not before.rollout or snapshot.candidate is None or before.candidate is None:
+        return True
+    return snapshot.candidate.kinds != before.candidate.kinds

@@ -46,6 +46,7 @@ from xdscore.callers import caller_key
 from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ResourceType
+from xdscore.sides import Side
 from xdscore.snapshot import Content
 from xdscore.token_bucket import TokenBucket
 
@@ -207,6 +208,9 @@ class Stream:
         if info is not None:
             shared.hub.leave(info.environment, self)
             shared.facts.closed(info, end.cause)
+        if self._begun is not None and self._begun.session.audience.side is Side.CANDIDATE:
+            # Who is lost before the answer says something, too (rollouts.md R9).
+            shared.facts.awaited(self._begun.info)
         # How clients come and go is in their timelines in the console; thousands at once are no news for a log.
         if end is not CLIENT_ENDED and self._budget is not None and (unsaid := self._budget.line()) is not None:
             who = {"peer": self._context.peer()} if info is None else {"stream": info.id, "node_id": info.node_id}
@@ -337,8 +341,11 @@ class Stream:
         facts = begun.session.receive(request, self._loop.time())
         for fact in facts:
             self._learn(begun.info, fact)
-        if facts and (holdings := begun.session.holdings(request.kind)) is not None:
-            self._shared.facts.holds(begun.info, request.kind, holdings)
+        if facts:
+            if (holdings := begun.session.holdings(request.kind)) is not None:
+                self._shared.facts.holds(begun.info, request.kind, holdings)
+            if begun.session.audience.side is Side.CANDIDATE:
+                self._shared.facts.awaited(begun.info)
         # Most requests are ACKs, after which there is nothing to say.
         if begun.session.dirty:
             self._asked = True

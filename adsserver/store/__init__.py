@@ -24,6 +24,7 @@ from adsserver.store.last_good import LastGood
 from adsserver.store.loader import Loader, LoaderStatus
 from adsserver.store.tail import Tap, TappedFacts
 from controlplane.broker.client import redis_client
+from controlplane.broker.hints import hint_judge
 from controlplane.clients.facts import replica_place
 from controlplane.config.home import Home
 from controlplane.fitness.watch import Watch
@@ -96,7 +97,7 @@ def open_store(on_directory: Callable[[Directory], None]) -> Store:
         fleet.observe(directory)
 
     loader = Loader(contents=contents, last_good=last_good, on_directory=hand_over)
-    facts = FactBuffer(serving=loader.serving, contents=contents, place=_place())
+    facts = FactBuffer(serving=loader.serving, contents=contents, place=_place(), tell_judge=hint_judge)
     tap = Tap(contents, _published, events_per_s=settings.PARLEY.limits.tail_events_per_s)
     hints = HintListener(loader.look_now, tap.announced)
     return Store(contents, TappedFacts(facts, tap), fleet, loader, hints, facts, tap, watch)

@@ -25,6 +25,7 @@ _SIGNED = b"\0directory\0"
 
 _BLOB, _PLAIN, _SEALED = b"b", b"p", b"s"
 _LENGTH_BYTES = 4
+_OF_ROLLOUT = ("rollout", "rollout_mac")
 
 
 class CacheRefused(Exception):
@@ -53,8 +54,8 @@ class Keys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SavedSnapshot:
-    """Where a snapshot is on disk: the addresses of its root and its access table in hexadecimal. `mac` signs them as
-    in the database.
+    """Where a snapshot is on disk: the addresses of its root, its access table and its candidate side in hexadecimal.
+    `mac` and `rollout_mac` sign them as in the database. `rollout` is empty while no rollout is open.
     """
 
     lineage: str
@@ -62,6 +63,8 @@ class SavedSnapshot:
     root: str
     access: str
     mac: str
+    rollout: str = ""
+    rollout_mac: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,8 @@ class SavedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One blob of a snapshot (root, access table or chunk) with the contents that its entries name: each plain, or
-    encrypted (sealed).
+    """One blob of a snapshot (root, access table, chunk, candidate side) with the contents that its entries name: each
+    plain, or encrypted (sealed).
     """
 
     blob: bytes
@@ -93,15 +96,22 @@ class Part:
 
 def encode_directory(directory: SavedDirectory, keys: Keys) -> bytes:
     """The bytes of the file that says what was served: one line with format and signature, then JSON."""
-    body = json.dumps(
-        {
-            "saved_at": directory.saved_at,
-            "environments": [asdict(choice) for choice in directory.environments],
-            "snapshots": {key: asdict(snapshot) for key, snapshot in directory.snapshots.items()},
-            "tokens": {digest: asdict(token) for digest, token in directory.tokens.items()},
+    said = {
+        "saved_at": directory.saved_at,
+        "environments": [asdict(choice) for choice in directory.environments],
+        "snapshots": {
+            key: {name: value for name, value in asdict(snapshot).items() if name not in _OF_ROLLOUT}
+            for key, snapshot in directory.snapshots.items()
         },
-        separators=(",", ":"),
-    ).encode()
+        "tokens": {digest: asdict(token) for digest, token in directory.tokens.items()},
+    }
+    # Apart, because a process of the version before reads what it knows of and ignores this (rollouts.md R2).
+    rollouts = {
+        key: {name: getattr(snapshot, name) for name in _OF_ROLLOUT}
+        for key, snapshot in directory.snapshots.items()
+        if snapshot.rollout
+    }
+    body = json.dumps({**said, "rollouts": rollouts} if rollouts else said, separators=(",", ":")).encode()
     return b"%s %d %s\n%s" % (_DIRECTORY_MAGIC, FORMAT, keys.sign(_SIGNED + body).encode(), body)
 
 
@@ -124,11 +134,14 @@ def decode_directory(data: bytes, keys: Keys) -> SavedDirectory:
                 )
                 for each in said["environments"]
             ),
-            snapshots={key: SavedSnapshot(**snapshot) for key, snapshot in said["snapshots"].items()},
+            snapshots={
+                key: SavedSnapshot(**snapshot, **said.get("rollouts", {}).get(key, {}))
+                for key, snapshot in said["snapshots"].items()
+            },
             tokens={digest: ClientToken(**token) for digest, token in said["tokens"].items()},
             saved_at=said["saved_at"],
         )
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CacheRefused(f"the directory cannot be read: {error!r}") from error
 
 

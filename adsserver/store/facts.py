@@ -47,6 +47,9 @@ _FLUSH_S = 1.0
 # rows anew. So a batch waits until nothing was noted for a moment, but not for long.
 _CALM_S = 0.05
 _CALM_WITHIN_S = 0.5
+# What the judge of a rollout waits for is written after so long at the latest (rollouts.md, "Where it lives"), and no
+# more often, however many clients are on the candidate side.
+_AWAITED_S = 0.05
 # Nearly every response is answered at once. One that may still be is written together with its answer: a change that
 # reaches a fleet is then one row for each client, not two. Nothing is older than 2 s when it is written (decisions
 # U16): half a second that it may wait for its answer, and the time between two batches.
@@ -146,6 +149,7 @@ class FactBuffer:
     contents: what streams were sent. Secrets in it must not stay in the text of a NACK; about content that is not in it
       no text is kept.
     place: names this process among all ADS processes (`replica_place`).
+    tell_judge: called, by the thread, with the key of an environment once what its rollout's judge awaits is written.
     """
 
     def __init__(
@@ -157,6 +161,7 @@ class FactBuffer:
         serving: Callable[[], Mapping[str, Serving] | None] = lambda: None,
         contents: SentContents | None = None,
         place: str = "",
+        tell_judge: Callable[[str], None] = lambda _: None,
     ) -> None:
         bounds = limits if limits is not None else settings.PARLEY.limits
         self._write = write if write is not None else write_to_database
@@ -165,9 +170,12 @@ class FactBuffer:
         self._max_nack_bytes: int = bounds.nack_text_bytes
         self._max_unanswered: int = bounds.unanswered_responses
         self._shortest_gap_s = 1 / bounds.nack_writes_per_s
+        self._tell_judge = tell_judge
         # Held by the event loop and the thread for the time of a few assignments, or of a slice of copies; guards the
-        # next six.
+        # next seven.
         self._lock = threading.Lock()
+        # Environments on whose streams something happened that the judge of a rollout waits for.
+        self._awaited: set[str] = set()
         self._max_nacks: int = bounds.nacks_waiting
         self._learnt = Learnt(WaitingNacks(self._max_nacks))
         self._tallies = Tallies()
@@ -193,6 +201,7 @@ class FactBuffer:
             clock=clock,
         )
         self._written_at = self._started_at
+        self._judges_to_tell: set[str] = set()
         self._told_to_serve: Mapping[str, Serving] | None = None
         self._retry_s = 0.0
         self._next_try_at = self._started_at
@@ -273,6 +282,12 @@ class FactBuffer:
             if self._streams.pop(stream.id, None) is not None:
                 self._learnt.ended[stream.id] = Ended(cause, now)
 
+    def awaited(self, stream: StreamInfo) -> None:
+        """Note that a rollout's judge waits for what was just noted of this stream."""
+        with self._lock:
+            self._awaited.add(stream.environment)
+        self._wake.set()
+
     def _acknowledged(self, known: _OpenStream, fact: Acknowledged, now: float) -> None:
         each = known.substream(fact.kind.word)
         # An answer to an older response does not say what the client makes of the newest one.
@@ -338,8 +353,10 @@ class FactBuffer:
         while not self._stopping.is_set():
             self._wake.wait(_FLUSH_S)
             # A NACK does not wait for the second to be over, but a storm of them costs a bounded number of writes.
-            self._stopping.wait(max(0.0, self._written_at + self._shortest_gap_s - self._clock()))
-            self._wait_for_calm()
+            gap_s = _AWAITED_S if self._awaited else self._shortest_gap_s
+            self._stopping.wait(max(0.0, self._written_at + gap_s - self._clock()))
+            if not self._awaited:
+                self._wait_for_calm()
             self._wake.clear()
             self._take()
             self._flush()
@@ -364,6 +381,8 @@ class FactBuffer:
     def _take(self, *, everything: bool = False) -> None:
         with self._lock:
             taken, self._learnt = self._learnt, Learnt(WaitingNacks(self._max_nacks))
+            self._judges_to_tell |= self._awaited
+            self._awaited.clear()
             taken.tallies = self._tallies.take()
             # Together with the streams they are of, which were opened before.
             changed, self._changed = self._changed, {}
@@ -408,6 +427,9 @@ class FactBuffer:
                 log.warning("facts.replaced", detail="an ADS process of the same host, home and address has started")
                 self._report_again()
             due = False
+        for environment in self._judges_to_tell:
+            self._tell_judge(environment)
+        self._judges_to_tell.clear()
 
     def _replica(self, now: float, *, stopping: bool) -> ReplicaFact:
         dropped = self._nacks_dropped + self._pending.nacks_dropped

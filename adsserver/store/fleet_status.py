@@ -14,6 +14,7 @@ from controlplane.clients.fleet_selectors import StreamNack, StreamSubscription
 from controlplane.clients.holding_words import SENTENCES, on_streams, worst
 from xdscore.after_nack import after_nack, now_runs
 from xdscore.client_kinds import ClientFamily, family_of
+from xdscore.environment_choice import ClientFacts
 from xdscore.holdings import Holding, HoldingState
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType, by_word
@@ -62,10 +63,22 @@ def client_resources(
             had = _Had(holding, subscription.since, subscription.nacks)
             found.setdefault((order, name, subscription.type), []).append(had)
     family = family_of(client.user_agent)
+    sides = _sides(client, snapshot)
     return tuple(
-        _status(by_word[word], name, family, found[order, name, word], snapshot, show)
+        _status(by_word[word], name, family, found[order, name, word], sides, show)
         for order, name, word in sorted(found)
     )
+
+
+def _sides(client: FleetClient, snapshot: Snapshot | None) -> tuple[Snapshot, ...]:
+    """What is published for the client: the side of the snapshot that it is on; while a rollout is open, then the other
+    one, because what is stored of a client does not always tell its side: its metadata may.
+    """
+    if snapshot is None or snapshot.candidate is None:
+        return () if snapshot is None else (snapshot,)
+    facts = ClientFacts(client.identity, client.node_id, client.node_cluster)
+    both = snapshot, snapshot.candidate
+    return both if snapshot.seen_by(snapshot.audience(facts)) is snapshot else both[::-1]
 
 
 def _status(
@@ -73,15 +86,15 @@ def _status(
     name: str,
     family: ClientFamily,
     streams: list[_Had],
-    snapshot: Snapshot | None,
+    sides: tuple[Snapshot, ...],
     show: Show,
 ) -> ResourceStatus:
     holdings = [each.holding for each in streams]
     had = streams[worst(holdings)]
     holding = had.holding
-    published = _published(snapshot, kind, name) if snapshot is not None else _Published("", {})
+    published = _published(sides, kind, name)
     version, state, details = holding.version, _STATES[holding.state], _words(kind, name, family, had)
-    if holding.state is HoldingState.ACKED and snapshot is None:
+    if holding.state is HoldingState.ACKED and not sides:
         state, details = SyncState.UNKNOWN, NO_SNAPSHOT
     elif holding.state is HoldingState.ACKED and version not in published.contents:
         details = (NEWER if published.newest else GONE).format(version=version)
@@ -94,14 +107,21 @@ def _status(
 
 class _Published(NamedTuple):
     """What is published of a name. `newest`: the version that clients are to have; empty where there is none.
-    `contents`: by version, that and the withheld content that some are let have.
+    `contents`: by version, that, the withheld content that some are let have, and what the other side of an open
+    rollout has.
     """
 
     newest: str
     contents: Mapping[str, Content]
 
 
-def _published(snapshot: Snapshot, kind: ResourceType, name: str) -> _Published:
+def _published(sides: tuple[Snapshot, ...], kind: ResourceType, name: str) -> _Published:
+    found = [_published_on(each, kind, name) for each in sides]
+    contents = {version: content for each in found for version, content in each.contents.items()}
+    return _Published(found[0].newest if found else "", contents)
+
+
+def _published_on(snapshot: Snapshot, kind: ResourceType, name: str) -> _Published:
     state, name = snapshot.type_state(kind), canonical(name)
     served, withheld = state.served.get(name), state.withheld.get(name)
     if served is not None:

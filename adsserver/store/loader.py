@@ -146,7 +146,9 @@ class Loader:
             self._database_answered = True
             self._from_disk = ""
             self._offer(directory)
-            self._set_status(database_ok=True, detail="; ".join((*self._refused.values(), *_unknown(directory))))
+            self._set_status(
+                database_ok=True, detail="; ".join((*self._refused.values(), *self._one_sided(), *_unknown(directory)))
+            )
             return self._keep_on_disk()
         except DatabaseError as error:
             if not self._database_answered:
@@ -199,7 +201,14 @@ class Loader:
                 return
             heads = [
                 snapshot_head(
-                    environment=key, lineage=at.lineage, epoch=at.epoch, root=at.root, access=at.access, mac=at.mac
+                    environment=key,
+                    lineage=at.lineage,
+                    epoch=at.epoch,
+                    root=at.root,
+                    access=at.access,
+                    mac=at.mac,
+                    rollout=at.rollout,
+                    rollout_mac=at.rollout_mac,
                 )
                 for key, at in saved.snapshots.items()
             ]
@@ -219,7 +228,9 @@ class Loader:
             return False
         heads = {key: loaded.head for key, loaded in self._loaded.items() if key in self._directory.snapshots}
         saved = {
-            key: SavedSnapshot(head.lineage, head.epoch, head.root, head.access, head.mac)
+            key: SavedSnapshot(
+                head.lineage, head.epoch, head.root, head.access, head.mac, head.rollout, head.rollout_mac
+            )
             for key, head in heads.items()
         }
         directory = SavedDirectory(self._directory.environments, saved, self._directory.tokens)
@@ -227,7 +238,7 @@ class Loader:
 
     def _parts_to_keep(self) -> dict[bytes, Callable[[], Part]]:
         loaded = [self._loaded[key] for key in self._directory.snapshots]
-        roots = {bytes.fromhex(address) for each in loaded for address in (each.head.root, each.head.access)}
+        roots = {address for each in loaded for address in each.parts}
         chunks = {address for each in loaded for address in each.chunks}
         return {address: partial(self._reader.part, address) for address in roots | chunks}
 
@@ -250,11 +261,13 @@ class Loader:
         return Directory(environments, snapshots, self._tokens, self._api_tokens)
 
     def _time_to_reread(self) -> frozenset[str]:
-        """The environments in which some content could not be decrypted, when it is time to try again; else none."""
+        """The environments in which some content could not be decrypted, or the candidate side was refused, when it is
+        time to try again; else none.
+        """
         if time.monotonic() < self._reread_at:
             return frozenset()
         self._reread_at = time.monotonic() + _REREAD_S
-        return frozenset(key for key, loaded in self._loaded.items() if loaded.unreadable)
+        return frozenset(key for key, loaded in self._loaded.items() if loaded.unreadable or loaded.refused)
 
     def _load_or_keep(self, head: SnapshotHead, blobs: Blobs) -> None:
         before = self._loaded.get(head.environment)
@@ -274,6 +287,15 @@ class Loader:
         if loaded is not before:
             self._loaded[head.environment] = loaded
             self._taken_over.add(head, before.head if before is not None else None)
+
+    def _one_sided(self) -> Iterable[str]:
+        """A sentence for each environment whose candidate side this process refuses to serve."""
+        for key, loaded in self._loaded.items():
+            if loaded.refused:
+                yield (
+                    f"the candidate side of snapshot {loaded.head.epoch} of '{key}' is refused ({loaded.refused}); its "
+                    "stable side is served to everybody"
+                )
 
     def _set_status(self, *, database_ok: bool, detail: str) -> None:
         loaded = {key: (snapshot.lineage, snapshot.epoch) for key, snapshot in self._directory.snapshots.items()}
@@ -296,9 +318,7 @@ def _went_back(head: SnapshotHead | None, held: SnapshotHead) -> bool:
         return True
     if not head.genuine or head.lineage != held.lineage:
         return False
-    return head.epoch < held.epoch or (
-        head.epoch == held.epoch and (head.root, head.access) != (held.root, held.access)
-    )
+    return head.epoch < held.epoch or (head.epoch == held.epoch and not held.is_of(head.parts))
 
 
 def _unknown(directory: Directory) -> Iterable[str]:

@@ -13,14 +13,15 @@ import structlog
 
 from adsserver.engine.versions import remember_marks
 from adsserver.store.blobs import Blobs, SnapshotUnreadable, read_contents, read_parts
+from adsserver.store.candidate_reading import NO_CANDIDATE, Candidate, contents_in, known_entries, with_sides
 from adsserver.store.contents import ContentMemory
-from adsserver.store.disk_format import Part
+from adsserver.store.disk_format import CacheRefused, Part
 from controlplane.snapshots.selectors import SnapshotHead
 from xdscore.access import AccessTable
 from xdscore.chunks import Chunk, ChunkError, changed_entries, decode_access, decode_chunk, decode_root
 from xdscore.resource_types import by_word
+from xdscore.rollout_part import CandidatePart, decode_rollout
 from xdscore.snapshot import (
-    Content,
     Entry,
     EntryKey,
     Served,
@@ -33,6 +34,7 @@ from xdscore.snapshot import (
 
 log = structlog.get_logger(__name__)
 
+_FORGED = "its signature does not hold: it was altered, or signed under a key that is not configured"
 _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 
 
@@ -40,12 +42,24 @@ _SWEEP_S = 60.0  # twice the time a slow stream may take for one write
 class Loaded:
     """The newest snapshot of an environment that could be loaded. `head` says where it was published, `chunks` are the
     addresses of its chunks, `unreadable` those of contents that could not be decrypted.
+
+    `candidate`: what the candidate side of the snapshot was made of; None while no rollout is open. `refused`: why the
+    stable side is served to everybody although a rollout is open; empty where it is not.
     """
 
     snapshot: Snapshot
     head: SnapshotHead
     chunks: tuple[bytes, ...]
     unreadable: frozenset[bytes]
+    candidate: CandidatePart | None = None
+    refused: str = ""
+
+    @property
+    def parts(self) -> Iterator[bytes]:
+        """The addresses of root and access table and, where that is served, of the candidate side."""
+        head = self.head
+        served = head.parts if self.candidate is not None else (head.root, head.access)
+        return map(bytes.fromhex, served)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +86,9 @@ class SnapshotReader:
     def __init__(self, contents: ContentMemory) -> None:
         self._contents = contents
         self._chunks: Mapping[bytes, Chunk] = {}
-        # The stored bytes of roots, access tables and chunks, for the disk.
+        # The stored bytes of roots, access tables, chunks and candidate sides, for the disk.
         self._stored: Mapping[bytes, bytes] = {}
+        self._candidates: Mapping[bytes, CandidatePart] = {}
         self._in_use_before: frozenset[bytes] = frozenset()
         self._fetched: frozenset[bytes] = frozenset()
         self._next_sweep = time.monotonic() + _SWEEP_S
@@ -86,29 +101,38 @@ class SnapshotReader:
         ChunkError and CacheRefused.
         """
         if not head.genuine:
-            raise SnapshotUnreadable(
-                "its signature does not hold: it was altered, or signed under a key that is not configured"
-            )
+            raise SnapshotUnreadable(_FORGED)
         parts = self._parts_of(head, before, blobs)
         changes = self._changes(before, parts)
         entries = _new_entries(parts, changes)
         _check_rules(entries, parts.access)
         unreadable = self._fetch_contents(entries, blobs, doubtful)
+        candidate = self._candidate(head, parts.access, blobs, doubtful)
+        bad = frozenset(unreadable) | candidate.unreadable.keys()
         if before is not None and not is_newer(head, before):
             # Read once more, for what could not be opened.
-            if before.unreadable == unreadable.keys():
+            if (before.unreadable, before.refused) == (bad, candidate.refused):
                 return before
             log.info("snapshot.mended", environment=head.environment, epoch=head.epoch)
         current = before.snapshot if before is not None else None
         snapshot = _put_together(head, parts, current, changes, unreadable)
         remember_marks(snapshot, current)
-        self._chunks, self._stored = parts.chunks, parts.stored
+        self._chunks, self._stored = parts.chunks, {**parts.stored, **candidate.stored}
         _log_unserved(head, snapshot, unreadable)
-        return Loaded(snapshot, head, parts.addresses, frozenset(unreadable))
+        if candidate.part is None:
+            return Loaded(snapshot, head, parts.addresses, bad, refused=_told(head, candidate.refused))
+        self._candidates = {**self._candidates, bytes.fromhex(head.rollout): candidate.part}
+        former = (before.snapshot, before.candidate) if before is not None else (None, None)
+        snapshot, part = with_sides(snapshot, candidate, *former)
+        return Loaded(snapshot, head, parts.addresses, bad, part)
 
     def part(self, address: bytes) -> Part:
-        """The root, access table or chunk at this address as it is stored, with the contents that it names."""
-        return Part(self._stored[address], *self._contents.stored(_contents_of(self._chunks.get(address, ()))))
+        """The root, access table, chunk or candidate side at this address as it is stored, with the contents that it
+        names.
+        """
+        candidate = self._candidates.get(address)
+        entries = self._chunks.get(address, ()) if candidate is None else known_entries(candidate)
+        return Part(self._stored[address], *self._contents.stored(_contents_of(entries)))
 
     def let_go(self, loaded: Collection[Loaded]) -> None:
         """Forget, now and then, the chunks and contents that none of these snapshots has.
@@ -124,8 +148,9 @@ class SnapshotReader:
         self._contents.keep(in_use | self._in_use_before | self._fetched)
         self._in_use_before, self._fetched = in_use, frozenset()
         chunks = {address for each in loaded for address in each.chunks}
-        roots = {bytes.fromhex(address) for each in loaded for address in (each.head.root, each.head.access)}
+        roots = {address for each in loaded for address in each.parts}
         self._chunks = {address: chunk for address, chunk in self._chunks.items() if address in chunks}
+        self._candidates = {address: part for address, part in self._candidates.items() if address in roots}
         self._stored = {address: data for address, data in self._stored.items() if address in chunks | roots}
 
     def _parts_of(self, head: SnapshotHead, before: Loaded | None, blobs: Blobs) -> _Read:
@@ -148,6 +173,26 @@ class SnapshotReader:
         changes = changed_entries((self._chunks[was] for was, _ in other), (parts.chunks[now] for _, now in other))
         return changes if all(word in by_word for word, _ in changes) else None
 
+    def _candidate(
+        self, head: SnapshotHead, access: AccessTable, blobs: Blobs, doubtful: AbstractSet[bytes]
+    ) -> Candidate:
+        """The candidate side of the snapshot that `head` describes, with its contents fetched. One that is forged,
+        lacks something or cannot be read is refused by itself (rollouts.md R2).
+        """
+        if not head.rollout:
+            return NO_CANDIDATE
+        if not head.rollout_genuine:
+            return Candidate(refused=_FORGED)
+        address = bytes.fromhex(head.rollout)
+        try:
+            data = self._stored.get(address) or read_parts(blobs, {address})[address]
+            part = self._candidates.get(address) or decode_rollout(data)
+            entries = list(known_entries(part))
+            _check_rules(entries, access)
+            return Candidate(part, {address: data}, self._fetch_contents(entries, blobs, doubtful))
+        except (SnapshotUnreadable, ChunkError, CacheRefused) as error:
+            return Candidate(refused=str(error))
+
     def _fetch_contents(
         self, entries: Iterable[tuple[EntryKey, Entry]], blobs: Blobs, doubtful: AbstractSet[bytes]
     ) -> dict[bytes, str]:
@@ -163,9 +208,12 @@ class SnapshotReader:
 
 def is_newer(head: SnapshotHead, loaded: Loaded | None) -> bool:
     """Whether the snapshot of `head` replaces `loaded`: always when it has another lineage, else when its epoch is
-    higher (decisions D5b, reliability P5).
+    higher (decisions D5b, reliability P5), or it alone has a candidate side.
     """
-    return loaded is None or head.lineage != loaded.head.lineage or head.epoch > loaded.head.epoch
+    if loaded is None or head.lineage != loaded.head.lineage or head.epoch > loaded.head.epoch:
+        return True
+    # What a process of the version before kept on disk is without the candidate side.
+    return head.epoch == loaded.head.epoch and head.rollout != "" == loaded.head.rollout
 
 
 def _access(head: SnapshotHead, data: bytes, before: Loaded | None) -> AccessTable:
@@ -201,18 +249,7 @@ def _put_together(
 
 
 def _contents_of(entries: Iterable[tuple[EntryKey, Entry]]) -> set[bytes]:
-    return {content.blob for _, entry in entries for content in _contents_in(entry)}
-
-
-def _contents_in(entry: Entry) -> tuple[Content, ...]:
-    """Every content of the entry that some client may be sent."""
-    match entry:
-        case Served(content=content, proven=None) | WithheldName(content=Content() as content):
-            return (content,)
-        case Served(content=content, proven=Content() as proven):
-            return (content, proven)
-        case _:
-            return ()
+    return {content.blob for _, entry in entries for content in contents_in(entry)}
 
 
 def _readable(
@@ -238,11 +275,14 @@ def _readable(
 
 
 def _in_use(snapshot: Snapshot) -> Iterator[bytes]:
-    """The address of every content of the snapshot that some client may be sent."""
-    for state in snapshot.types.values():
+    """The address of every content of the snapshot, on either side, that some client may be sent."""
+    states = [*snapshot.types.values()]
+    if snapshot.candidate is not None:
+        states += [state for state in snapshot.candidate.types.values() if state is not snapshot.types[state.kind.word]]
+    for state in states:
         for entries in (state.served, state.partly):
             for entry in entries.values():
-                yield from (content.blob for content in _contents_in(entry))
+                yield from (content.blob for content in contents_in(entry))
 
 
 def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable) -> None:
@@ -252,6 +292,13 @@ def _check_rules(entries: Iterable[tuple[EntryKey, Entry]], access: AccessTable)
     rows = {entry.rules for _, entry in entries if isinstance(entry, Served) and entry.rules}
     if not all(access.knows(row) for row in rows):
         raise ChunkError("an entry names an access rule that the access table does not have")
+
+
+def _told(head: SnapshotHead, refused: str) -> str:
+    """The reason why the candidate side of a snapshot is refused, after it was logged; empty where it is not."""
+    if refused:
+        log.warning("candidate.refused", environment=head.environment, epoch=head.epoch, reason=refused)
+    return refused
 
 
 def _log_unserved(head: SnapshotHead, snapshot: Snapshot, unreadable: Mapping[bytes, str]) -> None:

@@ -275,6 +275,10 @@ class TappedFacts:
         if self._tap.watched:
             self._tap.note(stream, Ending(cause))
 
+    def awaited(self, stream: StreamInfo) -> None:
+        """Note that a rollout's judge waits for what was just noted of this stream."""
+        self._facts.awaited(stream)
+
 
 def _cut(fact: Rejected) -> Rejected:
     # Of a text of any size only what may be shown is held on to; one character more shows that it was cut.

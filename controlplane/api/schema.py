@@ -20,10 +20,12 @@ from controlplane.api.waiting import Wanted
 from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.history.values import What
 from controlplane.incidents.values import IncidentCause, IncidentState
+from controlplane.rollouts.values import ClientState, RolloutState
 from controlplane.status.values import Status
 from controlplane.tail.values import Kind
 from xdscore.holdings import HoldingState
 from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
+from xdscore.sides import Side
 
 _YAML: Final = "application/yaml"
 _JSON: Final = "application/json"
@@ -71,6 +73,15 @@ ACCEPT_LOSS: Final = _query(
     "accept_loss",
     {"type": "integer", "minimum": 0, "default": 0},
     "Of how many connected clients it is accepted that they lose something: at least `loss.clients` of the refusal.",
+)
+ROLLOUT_NOW: Final = (
+    _query(
+        "rollout",
+        {"type": "string", "enum": ["now"]},
+        "`now`: to every client at once, past the steps of the environment's rollouts. Needs the role operator and a "
+        "`reason`; skips no check.",
+    ),
+    _query("reason", OpenApiTypes.STR, "Why, with `rollout=now`; kept in the audit log."),
 )
 DRY_RUN: Final = _query("dry_run", OpenApiTypes.BOOL, "Say what clients would lose, and leave nothing behind.")
 GUARDED: Final = [DRY_RUN, ACCEPT_LOSS, MESSAGE]
@@ -182,6 +193,25 @@ INCIDENT_FILTERS: Final = (
         "Only what was refused since: a time such as `2026-07-01T12:00:00Z`, or an age such as `24h`.",
     ),
 )
+ROLLOUT_FILTERS: Final = [
+    _query(
+        "state",
+        {"type": "array", "items": {"type": "string", "enum": [each.value for each in RolloutState]}},
+        "Only in these states; repeated, or separated by commas.",
+    ),
+]
+ROLLOUT_CLIENT_FILTERS: Final = [
+    _query(
+        "side",
+        {"type": "string", "enum": [each.value for each in Side], "default": Side.CANDIDATE.value},
+        "Those on this side.",
+    ),
+    _query(
+        "state",
+        {"type": "string", "enum": [each.value for each in ClientState]},
+        "Only those that said this, as a whole.",
+    ),
+]
 ACCESS_HISTORY_FILTERS: Final = [
     _query("subject", {"type": "string", "enum": ["rule", "group"]}, "Only of rules, or of client groups."),
     _query("id", {"type": "integer", "minimum": 1}, "Only of the one with this id."),
@@ -272,6 +302,7 @@ APPLY_PARAMETERS: Final = [
     _query("prune", OpenApiTypes.BOOL, "For plain manifests: delete what else this owner has."),
     _query("strict", OpenApiTypes.BOOL, "Refuse references to what neither exists nor comes along."),
     ACCEPT_LOSS,
+    *ROLLOUT_NOW,
 ]
 
 

@@ -15,11 +15,16 @@ import structlog
 log = structlog.get_logger("controlplane.hints")  # users filter lines by this name
 
 PUBLISHED_CHANNEL = "parley:published"
+JUDGE_CHANNEL = "parley:judge"
+"""On it the key of an environment means: clients on the candidate side of its open rollout said something."""
+_CHANNELS = {"published": PUBLISHED_CHANNEL, "judge": JUDGE_CHANNEL}
 BREAK_S = 10.0
 MAX_WAITING = 1_000
 
 Hint = tuple[str, str | int]
-"""A hint: ("build", environment id) or ("published", environment key)."""
+"""A hint: ("build", environment id), ("rollout", environment id), ("published", environment key) or ("judge",
+environment key).
+"""
 
 
 class HintSender:
@@ -69,10 +74,11 @@ class HintSender:
 
 
 def _nobody(_environment_id: int) -> None:
-    raise RuntimeError("this process was put together without anything that asks for builds")
+    raise RuntimeError("this process was put together without anything that asks for builds or rollouts")
 
 
 _build_ask: Callable[[int], None] = _nobody
+_rollout_ask: Callable[[int], None] = _nobody
 
 
 def builds_asked_by(ask: Callable[[int], None]) -> None:
@@ -83,15 +89,25 @@ def builds_asked_by(ask: Callable[[int], None]) -> None:
     _build_ask = ask
 
 
+def rollouts_asked_by(ask: Callable[[int], None]) -> None:
+    """Set the function that carries hints about rollouts from now on: `ask` is called with the id of the environment.
+    It is set by the process, as the one for builds.
+    """
+    global _rollout_ask  # noqa: PLW0603  one process, one way to the workers
+    _rollout_ask = ask
+
+
 def _deliver(hint: Hint) -> None:
     kind, subject = hint
     if kind == "build":
         _build_ask(int(subject))
+    elif kind == "rollout":
+        _rollout_ask(int(subject))
     else:
         # Late: the library of Redis is loaded by who needs it, which few commands do.
         from controlplane.broker.client import redis_client  # noqa: PLC0415
 
-        redis_client().publish(PUBLISHED_CHANNEL, str(subject))
+        redis_client().publish(_CHANNELS[kind], str(subject))
 
 
 _sender = HintSender(_deliver)
@@ -102,6 +118,21 @@ def hint_build(environment_id: int) -> None:
     _sender.send(("build", environment_id))
 
 
+def hint_rollout(environment_id: int) -> None:
+    """Tell the workers, over the broker, that the rollout of an environment may open or go on. A lost hint costs the
+    second until the sweeper looks (rollouts.md R12).
+    """
+    _sender.send(("rollout", environment_id))
+
+
 def hint_published(environment_key: str) -> None:
     """Tell the ADS processes, over the broker, that an environment has a new snapshot."""
     _sender.send(("published", environment_key))
+
+
+def hint_judge(environment_key: str) -> None:
+    """Tell the workers, over the broker, that what clients on the candidate side of an environment's open rollout said
+    is in the database now. Sent by ADS processes. A lost hint costs the second until the sweeper looks (rollouts.md
+    R12).
+    """
+    _sender.send(("judge", environment_key))

@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
 from controlplane.builder.stages.fallback import HeldBack, Resolution
-from controlplane.builder.stages.wording import code_of, finding_counts, findings_of_held, other_findings
+from controlplane.builder.stages.wording import Pointers, code_of, finding_counts, findings_of_held, other_findings
 from controlplane.catalog.heads import Head
 from controlplane.catalog.selectors import reference_pointers
 from controlplane.catalog.values import finding_to_json
@@ -48,16 +48,30 @@ def report_of(
     """The report on what a build decided to serve. `checked`: the findings of deep validation, empty where Envoy was
     not asked. A finding about a reference says at which place in the manifest it stands.
     """
-    shown, others_held = resolution.held[:MAX_HELD], resolution.held[MAX_HELD:]
-    pointers = _pointers(resolution, heads, [each.key for each in shown])
-    held = tuple(
-        HeldBackWhy(each, findings_of_held(each, resolution, environment, pointers)[:_MAX_FINDINGS_OF_ONE])
-        for each in shown
-    )
-    held += tuple(HeldBackWhy(each, ()) for each in others_held)
+    pointers = _pointers(resolution, heads, [each.key for each in resolution.held[:MAX_HELD]])
+    held = _held_why(resolution, environment, resolution.held, pointers)
     others = tuple(islice(chain(checked, other_findings(resolution, environment, pointers)), MAX_FINDINGS))
     counts = finding_counts(resolution) + Counter(each.code for each in checked)
     return Report(held, others, dict(sorted(counts.items())))
+
+
+def held_why(
+    resolution: Resolution, heads: Mapping[EntryKey, Head], environment: str, held: Sequence[HeldBack]
+) -> tuple[HeldBackWhy, ...]:
+    """The names in `held`, which are some of those that `resolution` holds back, with the findings that say why."""
+    pointers = _pointers(resolution, heads, [each.key for each in held[:MAX_HELD]])
+    return _held_why(resolution, environment, held, pointers)
+
+
+def _held_why(
+    resolution: Resolution, environment: str, held: Sequence[HeldBack], pointers: Pointers
+) -> tuple[HeldBackWhy, ...]:
+    shown, others = held[:MAX_HELD], held[MAX_HELD:]
+    found = tuple(
+        HeldBackWhy(each, findings_of_held(each, resolution, environment, pointers)[:_MAX_FINDINGS_OF_ONE])
+        for each in shown
+    )
+    return found + tuple(HeldBackWhy(each, ()) for each in others)
 
 
 def build_record(

@@ -10,30 +10,43 @@ from django.db.models.functions import Cast, Coalesce
 
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
 from controlplane.builder.stages.fallback import REJECTED, Cause
+from controlplane.catalog.choices import StagedChangeState
 from controlplane.catalog.models import Change, Revision
 from controlplane.catalog.selectors import change_get
+from controlplane.catalog.staging import staged_changes
 from controlplane.catalog.values import finding_from_json
 from xdscore.findings import Finding
 
 # A failed build is tried again every second (sweeper). So many failures in a row are no passing trouble.
 _FAILURES_THAT_LAST = 3
+_NOT_FAILED = models.Q(failures__lt=_FAILURES_THAT_LAST)
 _BATCH = 500
 _MAX_HELD = 1_000  # listed with a change
+_ON_THEIR_WAY = (StagedChangeState.WAITING.value, StagedChangeState.CANDIDATE.value)
 
 
 class ChangeState(Enum):
     """How far a change has come (interfaces.md section 4, decisions C29)."""
 
     SAVED = "saved"
+    CANDIDATE = "candidate"  # an open rollout has it
     PUBLISHED = "published"
     UNCHANGED = "unchanged"  # built, and no client sees a difference
     SUPERSEDED = "superseded"  # everything it wrote was written again before a build saw it
     FAILED = "failed"
+    STOPPED = "stopped"  # a rollout took it back, wholly or in part
 
     @property
     def final(self) -> bool:
-        """Whether the builder has finished the change, so that this state will not change any more."""
-        return self is not ChangeState.SAVED
+        """Whether whoever waits for the change need not wait longer: builder and rollout are done with it."""
+        return self not in {ChangeState.SAVED, ChangeState.CANDIDATE}
+
+
+_STAGED = {
+    StagedChangeState.WAITING: ChangeState.SAVED,
+    StagedChangeState.CANDIDATE: ChangeState.CANDIDATE,
+    StagedChangeState.STOPPED: ChangeState.STOPPED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,35 +87,47 @@ class ChangeProgress:
 
 
 def change_progress(*, public_id: str) -> ChangeProgress:
-    """How far the change with this id has come. Raises NotFound."""
+    """How far the change with this id has come. One of which something was staged is published by the build that covers
+    its promotion (rollouts.md R2). Raises NotFound.
+    """
     change = change_get(public_id=public_id)
-    covering = Build.objects.filter(environment=change.environment, to_generation__gte=change.generation)
+    staged = staged_changes(changes=[change.pk]).get(change.pk)
+    generation = (staged.promoted_generation if staged is not None else None) or change.generation
+    covering = Build.objects.filter(environment=change.environment, to_generation__gte=generation)
     ended = covering.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
     build = ended.order_by("to_generation", "id").first()
+    if staged is not None and staged.state is not StagedChangeState.PROMOTED:
+        if staged.state is StagedChangeState.WAITING and build is None:
+            return _unbuilt(covering)
+        return ChangeProgress(_STAGED[staged.state], held=_held(change))
     if build is None:
-        return _unbuilt(covering)
+        unbuilt = _unbuilt(covering)
+        rolled = staged is not None and staged.rollout and unbuilt.state is ChangeState.SAVED
+        return ChangeProgress(ChangeState.CANDIDATE) if rolled else unbuilt
     if _superseded(change, build):
         return ChangeProgress(ChangeState.SUPERSEDED, build.epoch)
-    if build.from_generation >= change.generation:
+    if build.from_generation >= generation:
         return ChangeProgress(ChangeState.PUBLISHED, held=_held(change))  # its own build is forgotten (`retention`)
     state = ChangeState.PUBLISHED if build.outcome == BuildOutcome.PUBLISHED else ChangeState.UNCHANGED
     return ChangeProgress(state, build.epoch, _held(change))
 
 
 def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
-    """The ids among `public_ids` of changes that wait for a build: no build has finished them, and none has finally
-    failed. One query for all of them.
+    """The ids among `public_ids` of changes that wait for a build or a rollout: neither has finished them, and no build
+    has finally failed. One query for all of them.
     """
     unfinished: set[str] = set()
     for start in range(0, len(public_ids), _BATCH):
         builds = Build.objects.filter(
-            environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("generation")
+            environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("due")
         )
+        built = models.Exists(builds.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED)))
         waiting = (
             Change.objects.filter(public_id__in=public_ids[start : start + _BATCH])
-            .exclude(models.Exists(builds.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))))
+            .exclude(staged__state=StagedChangeState.STOPPED.value)
+            .annotate(due=Coalesce("staged__promoted_generation", "generation"))
             .annotate(failures=_count(builds.filter(outcome=BuildOutcome.FAILED)))
-            .filter(failures__lt=_FAILURES_THAT_LAST)
+            .filter(models.Q(built, staged__state__in=_ON_THEIR_WAY) | (~models.Q(built) & _NOT_FAILED))
         )
         unfinished.update(str(each) for each in waiting.values_list("public_id", flat=True))
     return frozenset(unfinished)
@@ -140,18 +165,18 @@ def held_rows(
 
 
 def covered_at(*, environment_key: str, generations: Collection[int]) -> Mapping[int, datetime]:
-    """For each of these generations, when the first build that covered it ended. A generation that is not built, or
-    whose build is not recorded any more, is left out. One query.
+    """For each of these generations, when the first build that covered it ended; of a change that a rollout promoted,
+    the first that covered that. A generation that is not built, or whose build is not recorded any more, is left out.
+    One query.
     """
-    first = _ended().filter(
-        environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("generation")
-    )
+    first = _ended().filter(environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("due"))
     first = first.order_by("to_generation", "id")
-    changes = Change.objects.filter(environment__key=environment_key, generation__in=generations).annotate(
+    changes = Change.objects.filter(environment__key=environment_key, generation__in=generations)
+    changes = changes.annotate(due=Coalesce("staged__promoted_generation", "generation")).annotate(
         covered=models.Subquery(first.values("at")[:1]), since=models.Subquery(first.values("from_generation")[:1])
     )
-    rows = changes.exclude(covered=None).values_list("generation", "since", "covered")
-    return {generation: covered for generation, since, covered in rows if since < generation}
+    rows = changes.exclude(covered=None).values_list("generation", "due", "since", "covered")
+    return {generation: covered for generation, due, since, covered in rows if since < due}
 
 
 def held_with_code(

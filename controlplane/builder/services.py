@@ -3,31 +3,36 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from django.conf import settings
 from django.utils import timezone
 
+from controlplane.broker.hints import hint_rollout
+from controlplane.builder.candidate import Candidate, candidate_build
 from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
 from controlplane.builder.deep.envoy_refusals import Inspection, refusals_replace
 from controlplane.builder.inputs import Inputs, inputs_read
+from controlplane.builder.isolating import isolation_of
 from controlplane.builder.memory import Memory, Remembered
 from controlplane.builder.models import BuildOutcome
 from controlplane.builder.recording import Report, build_record, held_replace, report_of
 from controlplane.builder.retention import builds_prune
 from controlplane.builder.stages.assemble import Assembly, assemble
-from controlplane.builder.stages.fallback import resolve
-from controlplane.builder.stages.isolation import NOTHING_ISOLATED, Isolation, failing_types
+from controlplane.builder.stages.fallback import Resolution, resolve
+from controlplane.builder.stages.isolation import NOTHING_ISOLATED, Isolation
 from controlplane.builder.stages.permit import Permitted, permit
+from controlplane.builder.stages.sides import Heads, stable_heads, with_stopped
 from controlplane.catalog.change_names import changes_between, named_fields
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
 from controlplane.catalog.services import certificates_watch
+from controlplane.catalog.staging import sides_moved_last
 from controlplane.database.failpoints import failpoint
 from controlplane.journal.services import event_append
 from controlplane.snapshots.retention import StillRun, snapshots_prune
-from controlplane.snapshots.selectors import entries_published
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
@@ -39,7 +44,7 @@ _UPKEEP_S = 60.0
 
 def build_when_quiet(*, environment_id: int) -> None:
     """Build an environment until no change of it waits any more: wait until nobody writes for a moment, build, look
-    again.
+    again. Nothing waits for what a rollout moves between the sides: clients are to have it, or not, at once.
 
     Only one process at a time does this for an environment; called in another one meanwhile, it returns at once. The
     process that builds looks once more after it has finished, and the sweeper looks after that.
@@ -51,6 +56,7 @@ def build_when_quiet(*, environment_id: int) -> None:
             failpoint("build.claimed")
             wait_for_quiet(
                 generation=lambda: environment_generations(environment_id=environment_id)[0],
+                hurried=lambda: sides_moved_last(environment_id=environment_id),
                 quiet_s=settings.PARLEY.debounce_ms / 1000,
                 at_most_s=settings.PARLEY.debounce_max_ms / 1000,
                 clock=time.monotonic,
@@ -159,6 +165,7 @@ class _Prepared:
     permitted: Permitted
     assembly: Assembly
     report: Report
+    candidate: Candidate
 
 
 def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered, watch: "_Stopwatch") -> _Prepared:
@@ -169,7 +176,8 @@ def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered,
     try:
         return _prepare(environment_id, inputs, known, watch)
     except Exception:
-        failed = failing_types(state.heads)
+        isolation = isolation_of(state)
+        failed = isolation.failed
         if not failed:
             raise
         log.exception("build.types_failed", environment=state.environment, types=dict(failed))
@@ -179,7 +187,6 @@ def _prepare_what_can_be(environment_id: int, inputs: Inputs, known: Remembered,
         subject=f"build/{state.environment}",
         payload={"generation": state.at.generation, "reason": ", ".join(failed.values()), "types": ", ".join(failed)},
     )
-    isolation = Isolation(failed, state.heads, entries_published(environment_key=state.environment))
     return _prepare(environment_id, inputs, known, watch, isolation)
 
 
@@ -191,27 +198,40 @@ def _prepare(
     isolation: Isolation = NOTHING_ISOLATED,
 ) -> _Prepared:
     state = inputs.state
-    heads = isolation.heads if isolation.failed else state.heads
+    heads = isolation.heads if isolation.failed else stable_heads(state.heads, state.staged)
     resolution = resolve(heads)
     watch.lap("resolve")
     failpoint("build.resolved")
-    inspection = Inspection(resolution)
+    inspect = _inspect if state.deep_validation else _not_inspected
+    inspection = inspect(environment_id, heads, resolution, known.accepted)
     if state.deep_validation:
-        # Not at the top: it reads messages, whose descriptors most workers never need (dependencies.md 7).
-        from controlplane.builder.deep.inspection import inspect  # noqa: PLC0415
-
-        inspection = inspect(environment_id=environment_id, heads=heads, resolution=resolution, accepted=known.accepted)
-        resolution = inspection.resolution
         watch.lap("inspect")
-    resolution = isolation.keep(resolution)
+    resolution = isolation.keep(inspection.resolution)
+    candidate = candidate_build(
+        state, resolution, heads, inputs.access, inspection, partial(inspect, environment_id), isolation
+    )
+    if candidate.part is not None:
+        watch.lap("candidate")
+    resolution = with_stopped(resolution, state.heads, state.staged)
     permitted = permit(resolution.entries, inputs.access, known.permitted)
     watch.lap("permit")
     assembly = assemble(permitted.entries, known.assembly)
     watch.lap("assemble")
     failpoint("build.assembled")
-    report = report_of(resolution, heads, state.environment, inspection.findings)
+    report = candidate.report(report_of(resolution, heads, state.environment, candidate.inspection.findings))
     watch.lap("report")
-    return _Prepared(environment_id, state, inspection, permitted, assembly, report)
+    return _Prepared(environment_id, state, candidate.inspection, permitted, assembly, report, candidate)
+
+
+def _inspect(environment_id: int, heads: Heads, resolution: Resolution, accepted: frozenset[bytes]) -> Inspection:
+    # Not at the top: it reads messages, whose descriptors most workers never need (dependencies.md 7).
+    from controlplane.builder.deep.inspection import inspect  # noqa: PLC0415
+
+    return inspect(environment_id=environment_id, heads=heads, resolution=resolution, accepted=accepted)
+
+
+def _not_inspected(_id: int, _heads: Heads, resolution: Resolution, _accepted: frozenset[bytes]) -> Inspection:
+    return Inspection(resolution)
 
 
 def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
@@ -242,6 +262,7 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
         access=prepared.permitted.table,
         counts=prepared.assembly.counts,
         record=record,
+        candidate=prepared.candidate.part,
     )
     if published.outcome is PublishOutcome.FENCED:
         build_record(
@@ -251,6 +272,9 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
             outcome=BuildOutcome.FENCED,
             stage_ms=watch.laps_ms,
         )
+    if prepared.candidate.part is not None:
+        # Nobody may ask for anything that differs: then no client's answer would say that it is served.
+        hint_rollout(prepared.environment_id)
     failpoint("build.ended")
     log.info(
         "build.ended",

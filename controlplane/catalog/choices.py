@@ -11,15 +11,19 @@ class BlobKind(Enum):
     CHUNK = "chunk"
     ROOT = "root"
     ACCESS = "access"
+    ROLLOUT = "rollout"
 
 
 class ChangeKind(Enum):
-    """What a change is about: resources, settings of the environment, a quarantine, or access."""
+    """What a change is about: resources, settings of the environment, a quarantine, access, or what a rollout took back
+    (`rollback`; a rollback to an earlier snapshot writes resources).
+    """
 
     RESOURCES = "resources"
     POLICY = "policy"
     QUARANTINE = "quarantine"
     ACCESS = "access"
+    ROLLBACK = "rollback"
 
 
 class QuarantinePolicy(Enum):
@@ -33,7 +37,29 @@ class QuarantinePolicy(Enum):
 
 
 class QuarantineCause(Enum):
-    """Whether an operator or Parley itself put a revision into quarantine."""
+    """Who put a revision into quarantine: an operator, Parley itself because clients refuse it, or a rollout that
+    failed. The last is served on neither side, and what the stable side has stays (rollouts.md R7).
+    """
 
     OPERATOR = "operator"
     AUTOMATIC = "automatic"
+    ROLLOUT = "rollout"
+
+
+class StagedState(Enum):
+    """How far a name has come whose newest revision is not what the stable side has: it waits for the next rollout, the
+    open one has it, or a rollout took it back.
+    """
+
+    WAITING = "waiting"
+    CANDIDATE = "candidate"
+    STOPPED = "stopped"
+
+
+class StagedChangeState(Enum):
+    """How far a change has come of which something was staged. `promoted`: nothing of it is staged any more."""
+
+    WAITING = "waiting"
+    CANDIDATE = "candidate"
+    PROMOTED = "promoted"
+    STOPPED = "stopped"

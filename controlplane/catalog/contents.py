@@ -98,6 +98,32 @@ def contents_of_revisions(
     return {row.number: _content(row, environment_key) for row in rows}
 
 
+def contents_of_pairs(
+    *, environment_key: str, revisions: Mapping[EntryKey, tuple[int | None, int | None]]
+) -> Mapping[EntryKey, tuple[ResourceContent | None, ResourceContent | None]]:
+    """For each type and name, the contents of two of its revisions, which are given by their numbers. A content is None
+    where there is no such revision, and where it is a deletion. One query.
+    """
+    numbers = {number for pair in revisions.values() for number in pair if number is not None}
+    rows = Revision.objects.filter(
+        resource__environment__key=environment_key,
+        resource__name__in={name for _, name in revisions},
+        number__in=numbers,
+        blob__isnull=False,
+    ).select_related("resource", "blob")
+    found = {
+        (row.resource.type, row.resource.name, row.number): row
+        for row in rows
+        if row.number in revisions.get((row.resource.type, row.resource.name), ())
+    }
+
+    def content(key: EntryKey, number: int | None) -> ResourceContent | None:
+        row = found.get((*key, number)) if number is not None else None
+        return _content(row, environment_key) if row is not None else None
+
+    return {key: (content(key, before), content(key, after)) for key, (before, after) in revisions.items()}
+
+
 def contents_of_change(
     *, change: Change, limit: int
 ) -> tuple[tuple[EntryKey, ResourceContent | None, ResourceContent | None], ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controlplane.catalog.contents import contents_at
+from controlplane.catalog.contents import contents_at, contents_of_pairs
 from controlplane.catalog.manifests import manifest_of
 from xdscore.schema import Tree
 from xdscore.schema.differences import unified_text
@@ -64,3 +64,20 @@ def states_differ(
 
     old, new = manifests(before), manifests(after)
     return len(keys), tuple(ResourceDifference(key, old.get(key), new.get(key)) for key in shown)
+
+
+def revisions_differ(
+    *, environment_key: str, revisions: Mapping[EntryKey, tuple[int | None, int | None]]
+) -> tuple[ResourceDifference, ...]:
+    """For each of these resources, two of its revisions beside each other, by their numbers; None, and a deletion,
+    stand for a resource that does not exist.
+    """
+    found = contents_of_pairs(environment_key=environment_key, revisions=revisions)
+    return tuple(
+        ResourceDifference(
+            key,
+            manifest_of(before) if before is not None else None,
+            manifest_of(after) if after is not None else None,
+        )
+        for key, (before, after) in found.items()
+    )

@@ -4,9 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from controlplane.catalog.choices import StagedState
 from controlplane.catalog.withholding import Withholding
 from xdscore.access import Effect
+from xdscore.sides import RolloutTable
 from xdscore.snapshot import Content, Entry, EntryKey, RemovedName, Served
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What the stable side has of a name whose newest revision is staged, and how far that has come. `stable`: the
+    revision that the stable side has, as if it were the newest; None: there was none before.
+    """
+
+    stable: "Head | None"
+    state: StagedState
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +32,7 @@ class Head:
     `references`: the resources that the newest revision refers to.
     `claims`, `proven_claims`: the addresses and domains that the newest, or the proven, revision wants to itself.
     `withholding`: while the newest revision is in quarantine, the clients that do not get it.
+    `staged`: set while the stable side has another revision than the newest.
     `entry`: what a snapshot serves where nothing speaks against the newest revision.
     """
 
@@ -33,6 +46,7 @@ class Head:
     claims: tuple[str, ...] = ()
     proven_claims: tuple[str, ...] = ()
     withholding: Withholding | None = None
+    staged: Staged | None = None
     entry: Entry = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -55,8 +69,8 @@ class Head:
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A generation of an environment, with its lineage (the id under which snapshots are numbered) and the id of the
-    change that was written at it. The change tells the generation from one with the same number that a restored
-    database lost (decisions D5b).
+    change that was written at it, or of what a rollout moved. That id tells the generation from one with the same
+    number that a restored database lost (decisions D5b).
     """
 
     lineage: str
@@ -68,6 +82,9 @@ class Moment:
 class CatalogState:
     """Everything that is written in an environment at one generation. `removed_complete`: `heads` holds every deleted
     name, not only the newest ones. `deep_validation`: a real Envoy is to check what is new.
+
+    `staged`: the names whose newest revision is staged.
+    `side`: who is on the candidate side; None while no rollout is open.
     """
 
     environment: str
@@ -77,3 +94,5 @@ class CatalogState:
     default_effect: Effect
     removed_complete: bool = True
     deep_validation: bool = False
+    staged: frozenset[EntryKey] = frozenset()
+    side: RolloutTable | None = None

@@ -9,7 +9,14 @@ from enum import Enum
 from django.db import models
 from django.utils import timezone
 
-from controlplane.catalog.choices import BlobKind, ChangeKind, QuarantineCause, QuarantinePolicy
+from controlplane.catalog.choices import (
+    BlobKind,
+    ChangeKind,
+    QuarantineCause,
+    QuarantinePolicy,
+    StagedChangeState,
+    StagedState,
+)
 from controlplane.catalog.sealing import MARK_CHARS
 from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
 from controlplane.database.append_only import AppendOnly
@@ -51,6 +58,7 @@ class Environment(models.Model):
     # From how many losing clients on a write has to say that it means it (`catalog.guarding.LossThreshold`).
     loss_access_clients = models.PositiveIntegerField(default=1, db_default=1)
     loss_other_percent = models.PositiveSmallIntegerField(default=10, db_default=10)
+    rollout = models.JSONField(null=True)  # `catalog.rollout_settings`; null: changes go to all clients at once
     lineage = models.UUIDField(default=uuid.uuid4)
     generation = models.PositiveBigIntegerField(default=0)
     built_generation = models.PositiveBigIntegerField(default=0)
@@ -323,3 +331,100 @@ class Quarantine(models.Model):
     def __str__(self) -> str:
         """The reason of the quarantine."""
         return self.reason
+
+
+class StagedName(models.Model):
+    """A resource whose newest revision is not what the stable side has; there is no row for any other (rollouts.md,
+    "Words").
+
+    `stable`: the revision that the stable side serves. Null: there was none before; a deletion: nothing is served.
+    `since`: the generation at which the resource came into this state.
+    """
+
+    resource = models.OneToOneField(Resource, on_delete=models.CASCADE, primary_key=True, related_name="staged")
+    stable = models.ForeignKey(Revision, on_delete=models.RESTRICT, null=True, related_name="+")
+    state = models.CharField(max_length=16, choices=_choices(StagedState))
+    since = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        """The row id of the resource, and the state."""
+        return f"resource {self.resource_id}, {self.state}"
+
+
+class UnpromotedRevision(models.Model):
+    """A revision that was staged and overwritten before a rollout promoted it. Whoever acknowledged it, nothing falls
+    back to it (rollouts.md R6).
+    """
+
+    revision = models.OneToOneField(Revision, on_delete=models.CASCADE, primary_key=True, related_name="unpromoted")
+
+    def __str__(self) -> str:
+        """The row id of the revision."""
+        return f"revision {self.revision_id}, never promoted"
+
+
+class CandidateSide(models.Model):
+    """The candidate side of an environment, which exists while a rollout is open. `table`: which clients are on it
+    (`xdscore.sides.RolloutTable`).
+    """
+
+    environment = models.OneToOneField(
+        Environment, on_delete=models.CASCADE, primary_key=True, related_name="candidate_side"
+    )
+    rollout = models.UUIDField()
+    table = models.JSONField()
+
+    def __str__(self) -> str:
+        """The public id of the rollout."""
+        return str(self.rollout)
+
+
+class StagedChange(models.Model):
+    """A change of which something was staged.
+
+    `rollout`: the rollout that has it, or had it last.
+    `promoted_generation`: the generation at which nothing of it was staged any more.
+    """
+
+    change = models.OneToOneField(Change, on_delete=models.CASCADE, primary_key=True, related_name="staged")
+    state = models.CharField(max_length=16, choices=_choices(StagedChangeState))
+    rollout = models.UUIDField(null=True)
+    promoted_generation = models.PositiveBigIntegerField(null=True)
+
+    class Meta:
+        """The index finds the few changes that are still on their way, and those of a rollout."""
+
+        indexes = (
+            models.Index(
+                fields=("state",),
+                condition=~models.Q(state=StagedChangeState.PROMOTED.value),
+                name="staged_change_open",
+            ),
+            models.Index(fields=("rollout",), condition=models.Q(rollout__isnull=False), name="staged_change_rollout"),
+        )
+
+    def __str__(self) -> str:
+        """The row id of the change, and the state."""
+        return f"change {self.change_id}, {self.state}"
+
+
+class SideMove(models.Model):
+    """A generation of an environment at which no change was written, but clients or names moved between the sides: a
+    step, a promotion, the opening or the end of a rollout. `public_id` tells it from the move of the same generation
+    that a restored database lost (decisions D5b).
+    """
+
+    public_id = models.UUIDField(default=uuid.uuid4)
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="+", db_index=False)
+    generation = models.PositiveBigIntegerField()
+
+    class Meta:
+        """Constraint: one move for each generation."""
+
+        constraints = (
+            models.UniqueConstraint(fields=("environment", "generation"), name="one_side_move_per_generation"),
+        )
+
+    def __str__(self) -> str:
+        """The move's public id."""
+        return str(self.public_id)

@@ -21,6 +21,7 @@ POLICY_ROLES: Final[Mapping[str, Role]] = {
     "deep_validation": Role.ADMIN,
     "require_if_match": Role.ADMIN,
     "loss_threshold": Role.ADMIN,
+    "rollout": Role.ADMIN,
 }
 
 # What the API calls a column of an environment, where that is another word.

@@ -12,7 +12,18 @@ from django.utils import timezone
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.guarding import LossThreshold
-from controlplane.catalog.models import Blob, Change, Environment, Quarantine, Reference, Resource, Revision
+from controlplane.catalog.models import (
+    Blob,
+    Change,
+    Environment,
+    Quarantine,
+    Reference,
+    Resource,
+    Revision,
+    SideMove,
+    StagedName,
+)
+from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
 from controlplane.common.errors import NotFound
@@ -58,6 +69,7 @@ def environment_state(row: Environment) -> EnvironmentState:
         deep_validation=row.deep_validation,
         require_if_match=row.require_if_match,
         loss_threshold=LossThreshold(row.loss_access_clients, row.loss_other_percent),
+        rollout=settings_stored(row.rollout),
     )
     return EnvironmentState(
         row.pk, row.key, row.position, policy, str(row.lineage), row.generation, row.built_generation, row.epoch
@@ -92,11 +104,14 @@ def oldest_waiting() -> datetime | None:
 
 
 def change_of_generation(*, environment_id: int, generation: int, using: str = "default") -> UUID | None:
-    """The public id of the change that was written at a generation of an environment; None where no change was, as at
-    the first generation after a new lineage.
+    """The public id of the change that was written at a generation of an environment, or of what a rollout moved at it;
+    None where there was neither, as at the first generation after a new lineage.
     """
-    made = Change.objects.using(using).filter(environment=environment_id, generation=generation)
-    return made.values_list("public_id", flat=True).first()
+    for kind in (Change, SideMove):
+        made = kind.objects.using(using).filter(environment=environment_id, generation=generation)
+        if (found := made.values_list("public_id", flat=True).first()) is not None:
+            return found
+    return None
 
 
 def quarantine_count() -> int:
@@ -313,7 +328,8 @@ def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
 @dataclass(frozen=True, slots=True)
 class RevisionOrigin:
     """Where a version of a resource comes from: the revision's number, the change that wrote it, that change's author,
-    and the id of the HTTP request (empty where none made it). `current`: it is the newest revision.
+    and the id of the HTTP request (empty where none made it). `current`: it is the newest revision, or what the stable
+    side has while the newest is staged.
     """
 
     number: int
@@ -338,7 +354,7 @@ def revision_origin(*, environment_key: str, word: str, name: str, version: str)
     )
     if row is None:
         return None
-    current = row.resource.head_id == row.pk
+    current = row.resource.head_id == row.pk or StagedName.objects.filter(stable=row).exists()
     change = row.change
     return RevisionOrigin(row.number, str(change.public_id), change.author, current, row.at, change.request_id)
 

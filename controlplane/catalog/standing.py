@@ -10,7 +10,8 @@ from typing import Any
 from django.db import models
 from django.db.models.functions import Coalesce
 
-from controlplane.catalog.models import Quarantine, Resource, Revision
+from controlplane.catalog.choices import StagedState
+from controlplane.catalog.models import Quarantine, Resource, Revision, StagedName
 
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
@@ -34,6 +35,8 @@ class HeadRow:
     `acknowledged_at`: when a client first acknowledged it; None: no client has.
     `fallback`: the number of an earlier revision that clients acknowledged; 0 without one.
     `quarantine`: the last quarantine of the revision, open or released; None without one.
+    `staged`: set where the revision is not what the stable side has; `stable`: the number of the revision that it has
+        instead, 0 where that is nothing.
     """
 
     revision: int
@@ -44,6 +47,8 @@ class HeadRow:
     acknowledged_at: datetime | None
     fallback: int
     quarantine: QuarantineRow | None
+    staged: StagedState | None = None
+    stable: int = 0
 
 
 def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, HeadRow]:
@@ -59,6 +64,7 @@ def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Hea
     ).values_list(
         *("type", "name", "counter", "environment__built_generation", "head", "head__version"),
         *("head__change__generation", "head__at", "head__proof__at", "proven", "proven__number"),
+        *("staged__state", "staged__stable__number", "staged__stable__blob"),
     )
     found = {(row[0], row[1]): row[2:] for row in rows if (row[0], row[1]) in wanted}
     quarantines = _quarantines([head for _, _, head, *_ in found.values()])
@@ -72,9 +78,11 @@ def heads_of(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, Hea
             acknowledged_at=acknowledged,
             fallback=proven_number or 0 if proven != head else 0,
             quarantine=quarantines.get(head),
+            staged=StagedState(staged) if staged is not None else None,
+            stable=stable if stable is not None and before is not None else 0,
         )
         for key, (
-            number, built, head, version, generation, at, acknowledged, proven, proven_number
+            number, built, head, version, generation, at, acknowledged, proven, proven_number, staged, stable, before
         ) in found.items()
     }  # fmt: skip
 
@@ -84,6 +92,20 @@ def in_quarantine() -> models.QuerySet[Quarantine]:
     database begin with all of its resources.
     """
     return Quarantine.objects.filter(released_at=None)
+
+
+def on_their_way() -> models.QuerySet[StagedName]:
+    """The names of all environments whose newest revision waits for a rollout, or is in the open one. There are few; a
+    query for one environment alone would make the database begin with all of its resources.
+    """
+    return StagedName.objects.filter(state__in=(StagedState.WAITING.value, StagedState.CANDIDATE.value))
+
+
+def staged_counts() -> Mapping[StagedState, int]:
+    """How many names of all environments are staged, by how far they have come."""
+    rows = StagedName.objects.order_by().values_list("state").annotate(count=models.Count("pk"))
+    counted = dict(rows)
+    return {state: counted.get(state.value, 0) for state in StagedState}
 
 
 def revisions_unbuilt(*, environment_keys: Collection[str]) -> models.QuerySet[Revision]:

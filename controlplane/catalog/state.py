@@ -5,23 +5,25 @@ A reader that knows an earlier generation reads only the rows that were touched 
 the same (`Resource.touched`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from django.db import models
 
-from controlplane.catalog.choices import QuarantineCause
-from controlplane.catalog.heads import CatalogState, Head, Moment
-from controlplane.catalog.models import Environment, Quarantine, Resource
+from controlplane.catalog.choices import QuarantineCause, StagedState
+from controlplane.catalog.heads import CatalogState, Head, Moment, Staged
+from controlplane.catalog.models import CandidateSide, Environment, Quarantine, Reference, Resource, StagedName
 from controlplane.catalog.selectors import change_of_generation
 from controlplane.catalog.withholding import Withholding, marks_of
 from controlplane.database.aliases import READER
 from xdscore.access import Effect
+from xdscore.sides import RolloutTable
 from xdscore.snapshot import Content, EntryKey
 
 # How many deletions are remembered as "was removed" (XDS2102), newest first; older ones read "is not published".
 MAX_REMOVED = 10_000
 
 _CHUNK = 5_000
+_BATCH = 500  # as many variables as a statement of SQLite may surely have
 
 
 def catalog_state_read(*, environment_id: int, known: CatalogState | None = None) -> CatalogState | None:
@@ -30,18 +32,23 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
 
     `known`: an earlier result, of any environment; what did not change since is taken from it, which only saves time.
     """
-    environment = Environment.objects.using(READER).filter(pk=environment_id).first()
+    anything_staged = models.Exists(StagedName.objects.filter(resource__environment=models.OuterRef("pk")))
+    rows = Environment.objects.using(READER).filter(pk=environment_id).select_related("candidate_side")
+    environment = rows.annotate(anything_staged=anything_staged).first()
     if environment is None:
         return None
     if known is not None and not _continues(environment, known):
         known = None
     heads = dict(known.heads) if known is not None else {}
     since = known.at.generation if known is not None else -1
-    references = _references(environment_id, since)
-    for head in _touched(environment_id, since, references, heads):
+    references, withholdings = _references(environment_id, since), _withholdings(environment_id)
+    staged = _staged(environment_id, since, withholdings) if environment.anything_staged else {}
+    still_staged = set(known.staged) if known is not None else set()
+    for head in _touched(environment_id, since, references, withholdings, staged, heads):
         heads[head.key] = head
+        still_staged.discard(head.key)
     complete = known is None or known.removed_complete
-    removed = sum(head.content is None for head in heads.values())
+    removed = sum(head.content is None and head.staged is None for head in heads.values())
     if removed > MAX_REMOVED or not complete:
         complete = _keep_newest_removed(environment_id, heads)
     return CatalogState(
@@ -52,6 +59,8 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
         default_effect=Effect(environment.default_effect),
         removed_complete=complete,
         deep_validation=environment.deep_validation,
+        staged=frozenset(still_staged | staged.keys()),
+        side=_side(environment),
     )
 
 
@@ -78,10 +87,11 @@ def _touched(
     environment_id: int,
     since: int,
     references: Mapping[int, tuple[EntryKey, ...]],
+    withholdings: Mapping[int, Withholding],
+    staged: Mapping[EntryKey, Staged],
     heads: Mapping[EntryKey, Head],
 ) -> Iterator[Head]:
     quarantines = Quarantine.objects.filter(released_at=None)
-    withholdings = _withholdings(environment_id)
     rows = (
         _resources(environment_id, since)
         .annotate(
@@ -108,7 +118,51 @@ def _touched(
             claims=_claims(head[4]),
             proven_claims=_claims(proven[4]),
             withholding=withholdings.get(revision) if quarantined else None,
+            staged=staged.get((word, name)),
         )
+
+
+def _staged(environment_id: int, since: int, withholdings: Mapping[int, Withholding]) -> Mapping[EntryKey, Staged]:
+    """What the stable side has of each name that is staged and whose resource was touched after the generation
+    `since`.
+    """
+    rows = StagedName.objects.using(READER).filter(resource__environment_id=environment_id)
+    if since >= 0:
+        rows = rows.filter(resource__touched__gt=since)
+    quarantines = Quarantine.objects.filter(released_at=None)
+    columns = rows.annotate(
+        quarantined=models.Exists(quarantines.filter(revision=models.OuterRef("stable"))),
+        proven_quarantined=models.Exists(quarantines.filter(revision=models.OuterRef("resource__proven"))),
+    ).values_list(
+        *("resource__type", "resource__name", "state", "stable_id", "quarantined", "proven_quarantined"),
+        *(f"stable__{column}" for column in _COLUMNS),
+        *(f"resource__proven__{column}" for column in _COLUMNS),
+    )
+    found = list(columns)
+    references = _references_of([row[3] for row in found if row[3] is not None])
+    staged: dict[EntryKey, Staged] = {}
+    for word, name, state, revision, quarantined, proven_quarantined, *contents in found:
+        stable, proven = contents[: len(_COLUMNS)], contents[len(_COLUMNS) :]
+        head = Head(
+            key=(word, name),
+            content=_content(*stable[:4]),
+            quarantined=quarantined,
+            proven=_content(*proven[:4]),
+            proven_quarantined=proven_quarantined,
+            revision=revision or 0,
+            references=references.get(revision, ()),
+            claims=_claims(stable[4]),
+            proven_claims=_claims(proven[4]),
+            withholding=withholdings.get(revision) if quarantined else None,
+        )
+        staged[word, name] = Staged(head if revision is not None else None, StagedState(state))
+    return staged
+
+
+def _side(environment: Environment) -> RolloutTable | None:
+    """Who is on the candidate side of an environment; None while no rollout is open."""
+    side: CandidateSide | None = getattr(environment, "candidate_side", None)  # Django raises where there is none
+    return RolloutTable.from_json(side.table) if side is not None else None
 
 
 def _withholdings(environment_id: int) -> Mapping[int, Withholding]:
@@ -137,9 +191,23 @@ def _references(environment_id: int, since: int) -> Mapping[int, tuple[EntryKey,
         .order_by("head_id", "head__references__to_type", "head__references__to_name")
         .values_list("head_id", "head__references__to_type", "head__references__to_name")
     )
+    return _grouped(rows.iterator(chunk_size=_CHUNK))
+
+
+def _references_of(revisions: Collection[int]) -> Mapping[int, tuple[EntryKey, ...]]:
+    """The resources that each of these revisions, given by row id, refers to."""
+    ordered, found = sorted(revisions), dict[int, tuple[EntryKey, ...]]()
+    for start in range(0, len(ordered), _BATCH):
+        rows = Reference.objects.using(READER).filter(revision__in=ordered[start : start + _BATCH])
+        ranked = rows.order_by("revision_id", "to_type", "to_name")
+        found |= _grouped(ranked.values_list("revision_id", "to_type", "to_name"))
+    return found
+
+
+def _grouped(rows: Iterable[tuple[int, str, str]]) -> dict[int, tuple[EntryKey, ...]]:
     known: dict[EntryKey, EntryKey] = {}
     found: dict[int, list[EntryKey]] = {}
-    for revision, word, name in rows.iterator(chunk_size=_CHUNK):
+    for revision, word, name in rows:
         target = (word, name)
         found.setdefault(revision, []).append(known.setdefault(target, target))
     return {revision: tuple(targets) for revision, targets in found.items()}
@@ -152,11 +220,12 @@ def _resources(environment_id: int, since: int) -> models.QuerySet[Resource]:
 
 def _keep_newest_removed(environment_id: int, heads: dict[EntryKey, Head]) -> bool:
     """Drop the oldest deleted names from `heads`, beyond the number that snapshots remember; returns True where none
-    had to be dropped.
+    had to be dropped. A staged deletion stays: the stable side has the name.
     """
-    gone = Resource.objects.using(READER).filter(environment_id=environment_id, deleted=True).order_by("-head_id")
+    gone = Resource.objects.using(READER).filter(environment_id=environment_id, deleted=True, staged=None)
+    gone = gone.order_by("-head_id")
     newest = list(gone.values_list("type", "name", "head_id")[: MAX_REMOVED + 1])
-    for key in [key for key, head in heads.items() if head.content is None]:
+    for key in [key for key, head in heads.items() if head.content is None and head.staged is None]:
         del heads[key]
     for word, name, revision in newest[:MAX_REMOVED]:
         heads[word, name] = Head((word, name), None, revision=revision)

@@ -7,6 +7,7 @@ from enum import Enum
 
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.guarding import DEFAULT_THRESHOLD, NOTHING_LOST, Loss, LossThreshold
+from controlplane.catalog.rollout_settings import ROLLOUT_OFF, RolloutSettings
 from xdscore.access import Effect
 from xdscore.environment_choice import Selector
 from xdscore.findings import Finding, Severity
@@ -145,6 +146,7 @@ class EnvironmentPolicy:
     `deep_validation`: a real Envoy reads what is about to be served.
     `require_if_match`: a write of one resource has to say which revision it was made from (decisions C25).
     `loss_threshold`: how many clients must lose something by a write before it needs consent.
+    `rollout`: whether changes reach all clients at once, or by a rollout.
     """
 
     selectors: tuple[Selector, ...] = ()
@@ -156,6 +158,7 @@ class EnvironmentPolicy:
     deep_validation: bool = False
     require_if_match: bool = False
     loss_threshold: LossThreshold = DEFAULT_THRESHOLD
+    rollout: RolloutSettings = ROLLOUT_OFF
 
 
 @dataclass(frozen=True, slots=True)

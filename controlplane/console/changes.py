@@ -16,7 +16,7 @@ from controlplane.access.selectors import edits_of_change, secret_findings
 from controlplane.accounts.principal import Role
 from controlplane.builder.selectors import ChangeProgress, ChangeState, HeldBackName, change_progress
 from controlplane.catalog.change_log import change_list
-from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.choices import ChangeKind, StagedChangeState
 from controlplane.catalog.contents import contents_of_change
 from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.guarding import loss_from_json
@@ -25,6 +25,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
+from controlplane.catalog.staging import StagedChangeView, staged_change, staged_changes
 from controlplane.catalog.undoing import Way
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.in_use import NotInUse, Unused
@@ -41,6 +42,8 @@ from controlplane.console.states import look_of_change, look_of_resource
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
 from controlplane.incidents.settling import Delivery, change_convergence, change_delivery, change_not_in_use
 from controlplane.incidents.values import IncidentCause
+from controlplane.rollouts.selectors import rollout_get, stops_of_changes
+from controlplane.rollouts.values import ChangeStop, RolloutView
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of, statuses_named
 from controlplane.undo.rights import may_undo, undo_require
@@ -54,6 +57,11 @@ _MAX_UNDONE: Final = 20
 _MAX_STEPS: Final = 100
 _MAX_UNUSED: Final = 5
 # Rules and groups, and the default effect.
+_ROLLING: Final = {
+    StagedChangeState.WAITING: Progress.SAVED,
+    StagedChangeState.CANDIDATE: Progress.CANDIDATE,
+    StagedChangeState.STOPPED: Progress.STOPPED,
+}
 _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
 
 
@@ -161,12 +169,18 @@ class _Live(TypedDict):
     `incidents`: incidents of clients that refuse something of it.
     `lost`: what clients lose by it; None where that is nothing, or ended before there was an incident.
     `denied`: of a change of access, how many connected clients ask for something that they may not read now.
+    `rollout`: the rollout that has something of it, or had it last; None where none did.
+    `waits`: whether something of it waits for a rollout.
+    `stop`: what a rollout took back of it; None where that is nothing.
     """
 
     became: Became
     incidents: tuple[IncidentValue, ...]
     lost: Lost | None
     denied: int
+    rollout: RolloutView | None
+    waits: bool
+    stop: ChangeStop | None
 
 
 class ChangesPage(Page):
@@ -185,9 +199,10 @@ class ChangesPage(Page):
         shown = [str(row.public_id) for row in page.items]
         refused, lost = refused_of_changes(change_ids=shown), lost_of_changes(change_ids=shown)
         undone = undone_by(environment_key=environment_key, changes=page.items)
+        staged = staged_changes(changes=[row.pk for row in page.items])
         statuses = change_statuses(
             environment_key=environment_key,
-            changes={row: Progress.BUILT if row.generation <= built else Progress.SAVED for row in page.items},
+            changes={row: _progress(row, built, staged.get(row.pk)) for row in page.items},
             refused=refused,
             undone=undone,
         )
@@ -352,6 +367,15 @@ def _tree(row: Mapping[str, object] | None) -> Tree:
     return tree
 
 
+def _progress(change: Change, built: int, staged: StagedChangeView | None) -> Progress:
+    """How far a change in the list has come. `built`: the newest generation that a build covers; `staged`: how far it
+    is with rollouts, None where nothing of it was staged.
+    """
+    if staged is not None and staged.state in _ROLLING:
+        return _ROLLING[staged.state]
+    return Progress.BUILT if change.generation <= built else Progress.SAVED
+
+
 def _became(change: Change, progress: ChangeProgress) -> Became:
     public_id, key = str(change.public_id), change.environment.key
     delivery = change_delivery(change=change, progress=progress)
@@ -383,7 +407,21 @@ def _live(change: Change) -> _Live:
         key = change.environment.key
         denied = standing_counts(environment_keys=[key])[key][Standing.DENIED]
     refusals = tuple(each for each in incidents if each.cause is IncidentCause.NACK)
-    return _Live(became=became, incidents=refusals, lost=lost, denied=denied)
+    rollout, waits, stop = _rollout_of(public_id)
+    return _Live(became=became, incidents=refusals, lost=lost, denied=denied, rollout=rollout, waits=waits, stop=stop)
+
+
+def _rollout_of(public_id: str) -> tuple[RolloutView | None, bool, ChangeStop | None]:
+    """The rollout that has, or had, something of a change; whether something of it waits for one; and what was taken
+    back. A change of which nothing was ever staged costs one query.
+    """
+    staged = staged_change(public_id)
+    if staged is None:
+        return None, False, None
+    stop = stops_of_changes(change_ids=[public_id]).get(public_id)
+    last = staged.rollout or (stop.rollout if stop is not None else "")
+    rollout = rollout_get(public_id=last) if last else None
+    return rollout, staged.state is StagedChangeState.WAITING, stop
 
 
 def _lost(change: Change, progress: ChangeProgress, incidents: tuple[IncidentValue, ...]) -> Lost | None:

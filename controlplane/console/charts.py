@@ -13,6 +13,7 @@ from controlplane.history.convergence import Convergence
 from controlplane.history.selectors import counted_series, fleet_series, history_kept, tally_series
 from controlplane.history.series import Series, Sum, Value, Window, WindowInvalid, most, window_of
 from controlplane.history.values import REST, What
+from controlplane.rollouts.values import VerdictView
 
 # What a page shows without being asked: three hours, minute by minute.
 RECENT: Final = timedelta(hours=3)
@@ -51,7 +52,8 @@ class Row:
 class Chart:
     """A picture. `key`: its id on the page. `says`: sentences about what is seen. `measure`: what a number counts.
 
-    `rows`: newest first; empty where the sentences say everything. `clock`: whether `x` is a time of day.
+    `rows`: newest first; empty where the sentences say everything. `clock`: whether `x` is a time of day; else seconds
+        since `since`, in words.
     """
 
     key: str
@@ -61,6 +63,7 @@ class Chart:
     lines: tuple[Line, ...] = ()
     rows: tuple[Row, ...] = ()
     clock: bool = True
+    since: str = "it was published"
 
 
 def recent(length: timedelta = RECENT) -> Window:
@@ -182,6 +185,27 @@ def convergence_chart(found: Convergence) -> Chart:
     steps = found.steps if len(found.steps) > 1 else ()
     rows = tuple(Row(second, _seconds(second), (str(have),)) for second, have in reversed(steps))
     return Chart("convergence", title, says, measure, (Line("took it", "good"),), rows, clock=False)
+
+
+def rollout_chart(verdicts: Sequence[VerdictView]) -> Chart | None:
+    """What the cohort of a rollout said while it went on; None where nothing was looked at yet."""
+    if not verdicts:
+        return None
+    began, last = verdicts[0].at, verdicts[-1]
+    counts = last.counts
+    says = (
+        f"After {_seconds((last.at - began).total_seconds())}: {_clients(counts.exposed)} asked for it.",
+        f"{counts.acked} took it, {counts.refused} refused, {counts.silent} silent.",
+    )
+    lines = (Line("asked", "busy"), Line("took it", "good"), Line("refused", "bad"), Line("silent", "warn"))
+    rows = [
+        Row(second, _seconds(second), tuple(map(str, (count.exposed, count.acked, count.refused, count.silent))))
+        for each in verdicts
+        for second, count in [((each.at - began).total_seconds(), each.counts)]
+    ]
+    # A single point is no picture.
+    drawn = tuple(reversed(rows)) if len(rows) > 1 else ()
+    return Chart("rollout", "What they said", says, "clients", lines, drawn, clock=False, since="it began")
 
 
 def _clients(count: int) -> str:

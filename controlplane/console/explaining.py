@@ -51,6 +51,7 @@ _TITLES: Final = {
     6: "What was it sent?",
     7: "What did it answer?",
     8: "What does it do now?",
+    9: "Which side of the rollout?",
 }
 _TITLES_THEN: Final = {
     3: "Did it ask for this name?",
@@ -61,7 +62,7 @@ _TITLES_THEN: Final = {
     8: "What did it do then?",
 }
 # Which rung a link belongs to.
-_RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "rule": 5, "incident": 7}
+_RUNG_OF: Final = {"client": 1, "history": 4, "change": 4, "snapshot": 4, "rule": 5, "incident": 7, "rollout": 9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +305,7 @@ def _links(links: Iterable[Link], number: int) -> Iterable[PageLink]:
 def _url(parts: tuple[str, ...]) -> str:
     """The URL of the console's page for the parts of a path of the API; empty where there is none."""
     match parts:
-        case ("clients" | "changes" | "incidents" as what, one):
+        case ("clients" | "changes" | "incidents" | "rollouts" as what, one):
             return reverse(what.removesuffix("s"), args=[one])
         case ("environments", environment, "snapshots", epoch):
             return reverse("snapshot", args=[environment, int(epoch)])

@@ -22,6 +22,7 @@ from controlplane.console.states import look_of_environment
 from controlplane.fitness.selectors import Unfit, processes_unfit
 from controlplane.incidents.selectors import incident_open_counts
 from controlplane.incidents.triage import incident_page
+from controlplane.rollouts.selectors import rollouts_open
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
 
@@ -32,13 +33,14 @@ _CHANGES: Final = 10
 @dataclass(frozen=True, slots=True)
 class EnvironmentCard:
     """An environment on the front page. `incidents`: how many are unresolved; `standing`: how many clients stand in
-    each way.
+    each way; `rollout`: the id of the open rollout, empty where none is.
     """
 
     environment: EnvironmentState
     status: EnvironmentStatus
     incidents: int
     standing: Mapping[Standing, int]
+    rollout: str = ""
 
     @property
     def look(self) -> str:
@@ -98,8 +100,16 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
     statuses, open_incidents = environment_statuses(environments=seen), incident_open_counts()
     standing = standing_counts(environment_keys=keys)
     urgent, unresolved = incident_page(environment_keys=keys, limit=_INCIDENTS)
+    rollouts = rollouts_open(environment_keys=keys)
     cards = [
-        EnvironmentCard(each, statuses[each.key], open_incidents.get(each.key, 0), standing[each.key]) for each in seen
+        EnvironmentCard(
+            each,
+            statuses[each.key],
+            open_incidents.get(each.key, 0),
+            standing[each.key],
+            rollouts.get(each.key, ""),
+        )
+        for each in seen
     ]
     return {
         "cards": cards,

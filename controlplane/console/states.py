@@ -6,6 +6,7 @@ Colour is never the only sign: each state has an icon and a word.
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.rollouts.values import ClientState, RolloutState
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.environments import Headline
 from controlplane.status.values import Status
@@ -34,6 +35,29 @@ LOOKS: Final[dict[str, Look]] = {
     "taken_back": Look("quiet", "arrow-back-up", "taken back"),
     "superseded": Look("quiet", "arrow-right", "superseded"),
     "failed": Look("bad", "circle-x", "failed"),
+    "candidate": Look("busy", "route", "on its way"),
+    "stopped": Look("bad", "arrow-back-up", "stopped by its rollout"),
+    # A rollout, its verdicts, and what becomes of its resources
+    "rollout_running": Look("busy", "rocket", "running"),
+    "rollout_waiting": Look("warn", "user", "waits for somebody"),
+    "rollout_paused": Look("warn", "player-pause", "paused"),
+    "rollout_done": Look("good", "circle-check", "done"),
+    "rollout_partly": Look("warn", "circle-check", "done in part"),
+    "rollout_reverted": Look("bad", "arrow-back-up", "taken back"),
+    "rollout_aborted": Look("bad", "ban", "aborted"),
+    "rollout_step_done": Look("good", "circle-check", "passed"),
+    "rollout_step_now": Look("busy", "circle-dot", "now"),
+    "rollout_step_ahead": Look("quiet", "circle-dashed", "ahead"),
+    "rollout_step_never": Look("quiet", "minus", "not reached"),
+    "inconclusive": Look("warn", "question-mark", "inconclusive"),
+    "promoted": Look("good", "circle-check", "everywhere"),
+    "reverted": Look("bad", "arrow-back-up", "taken back"),
+    "returned": Look("quiet", "clock", "waits for the next rollout"),
+    # A client of a rollout
+    "taken": Look("good", "circle-check", "took it"),
+    "awaited": Look("busy", "circle-dot", "has not answered yet"),
+    "lost_stream": Look("bad", "plug", "its stream ended"),
+    "unexposed": Look("quiet", "minus", "asks for none of it"),
     # A build
     "fenced": Look("quiet", "minus", "overtaken by another build"),
     # A resource
@@ -139,6 +163,8 @@ _ENVIRONMENTS: Final = {Headline.PUBLISHED: "served", Headline.WAITING: "unbuilt
 # Of resources. What is served as written is green only where a client has said that it runs it (texts.md 3:
 # published is not running).
 _RESOURCES: Final = {Status.PUBLISHED: "served_unproven", Status.WAITING: "unbuilt"}
+# Of clients of rollouts, where the word means something else elsewhere.
+_ROLLOUT_CLIENTS: Final = {ClientState.WAITING: "awaited", ClientState.LOST: "lost_stream"}
 # Of changes: `waiting` is the same for them as for what they wrote.
 _CHANGES: Final = {Outcome.WAITING: "saved"}
 
@@ -160,6 +186,16 @@ def look_of_resource(status: Status, *, acknowledged: bool = False) -> str:
 def look_of_change(status: Outcome | Progress) -> str:
     """The key in `LOOKS` of the badge for a change with this status."""
     return _CHANGES[status] if isinstance(status, Outcome) and status in _CHANGES else status.value
+
+
+def look_of_rollout(state: RolloutState, *, reverted: int) -> str:
+    """The key in `LOOKS` of the badge for a rollout. `reverted`: how many of its resources were taken back."""
+    return "rollout_partly" if state is RolloutState.DONE and reverted else f"rollout_{state.value}"
+
+
+def look_of_rollout_client(state: ClientState) -> str:
+    """The key in `LOOKS` of the badge for what a client of a rollout said."""
+    return _ROLLOUT_CLIENTS.get(state, state.value)
 
 
 def look_of(state: str) -> Look:

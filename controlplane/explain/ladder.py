@@ -1,9 +1,11 @@
 """Why a client does, or does not, have a resource: facts in, answer and rungs out (texts.md W2). Pure.
 
-The rungs are asked in W2's order; the ninth is `Ladder.next`. What nothing tells is "cannot know", never a guess.
+The rungs are asked in W2's order; what W2 asks last is `Ladder.next`. While a rollout is open, or the name waits for
+one, a rung more says on which side the client is. What nothing tells is "cannot know", never a guess.
 """
 
 from controlplane.explain.reached import answered_rung, headline_of, now_rung, sent_rung
+from controlplane.explain.rollout_rung import rollout_rung, staged_sentence
 from controlplane.explain.subscribed import asking, subscribed_rung
 from controlplane.explain.values import (
     Asked,
@@ -40,6 +42,7 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
         _access(question, name, here),
         *_delivery(question, name, here, asked, away),
     )
+    rollout = rollout_rung(name, here.side if here is not None else None, named=here is not None)
     decisive = _decisive(rungs)
     has = _has(decisive)
     headline = headline_of(name, here) if decisive.number == _ANSWERED else ""
@@ -48,8 +51,8 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
     return Ladder(
         has,
         "" if stranger else _code(name, here, decisive),
-        _as_of(question, sentence),
-        rungs,
+        _as_of(question, f"{headline}. {sentence}" if headline else sentence),
+        (*rungs, rollout) if rollout is not None else rungs,
         () if has is Has.YES or question.time is not None else _next(name, here, decisive),
         _links(question, name, client),
         "" if stranger else name.told or _told(name, here),
@@ -169,6 +172,8 @@ def _missing(question: Question, name: NameFacts, subject: str) -> str:
         return f"{subject} was removed from '{question.environment}' {gone}.{where}"
     if name.written and question.at is not None:
         return f"Snapshot {question.at} does not hold {subject}; its newest revision is {name.written}.{where}"
+    if name.written and name.staged is not None:
+        return f"{subject} is saved ({name.written}) and {staged_sentence(name.staged, name.rollout)}.{where}"
     if name.written and name.waiting:
         return f"{subject} is saved ({name.written}) and waits for a build.{where}"
     if isinstance(name.existence, Missing) and name.existence.removed:
@@ -182,6 +187,10 @@ def _held_back(name: NameFacts) -> str:
     """A sentence that says why a newer revision is held back while an older one is served; empty where none is."""
     if name.written is None or name.served is None or name.written.number == name.served.number:
         return ""
+    if name.staged is not None and not name.deletion:
+        return f" The newer r{name.written.number} {staged_sentence(name.staged, name.rollout)}."
+    if name.staged is not None:
+        return f" Its deletion (r{name.written.number}) {staged_sentence(name.staged, name.rollout)}."
     if name.quarantined:
         return f" The newer r{name.written.number} is in quarantine."
     if name.findings:
@@ -265,6 +274,8 @@ def _links(question: Question, name: NameFacts, client: ClientSide | None) -> tu
         found.append(Link("snapshot", (*environment, "snapshots", str(name.epoch))))
     if name.answer.rule:
         found.append(Link("rule", (*environment, "rules", str(name.answer.rule))))
+    if name.rollout:
+        found.append(Link("rollout", ("rollouts", name.rollout)))
     return (*found, *(Link("incident", ("incidents", each)) for each in name.incidents))
 
 

@@ -17,6 +17,7 @@ from controlplane.catalog.selectors import (
     revision_list,
     revision_origin,
 )
+from controlplane.catalog.staging import candidate_side, staged_names
 from controlplane.clients.clock import database_now
 from controlplane.clients.selectors import client_facts
 from controlplane.common.errors import InputInvalid, NotFound
@@ -24,7 +25,7 @@ from controlplane.config.loading import Config
 from controlplane.explain.answers import Answer, answer_of
 from controlplane.explain.client_side import client_named, client_side
 from controlplane.explain.ladder import ladder_of
-from controlplane.explain.values import Ladder, NameFacts, Origin, Question, clock
+from controlplane.explain.values import Ladder, NameFacts, Origin, Question, Staged, clock
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.snapshots.history import epoch_at, snapshot_of_name_at
 from controlplane.snapshots.selectors import snapshot_of_name
@@ -48,10 +49,11 @@ NOBODY_IN_PARTICULAR = ClientFacts()
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The decision about a name, the snapshot that it was made from (None before the first build), and the answer in
-    words for operators.
+    """The decision about a name for an audience, the snapshot that it was made from (None before the first build), and
+    the answer in words for operators.
     """
 
+    audience: Audience
     snapshot: Snapshot | None
     decision: Decision
     answer: Answer
@@ -114,7 +116,7 @@ def _decided(question: Question, client: ClientFacts) -> _Asked:
         known = resource_names(environment_key=environment, kind=kind, limit=_MAX_COMPARED)
         near = tuple(difflib.get_close_matches(name, known, n=_CLOSEST))
     answer = answer_of(decision, kind=kind, name=name, environment=environment, near=near, rules=rules)
-    return _Asked(snapshot, decision, answer)
+    return _Asked(audience, snapshot, decision, answer)
 
 
 def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Collection[str]) -> NameFacts:
@@ -122,7 +124,7 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
     snapshot = decided.snapshot
     # Where nothing is refused, this is the decision about existence alone.
     bare = replace(snapshot, access=_OPEN) if snapshot is not None else None
-    existence = decide(Audience(environment), kind, name, bare)
+    existence = decide(Audience(environment, side=decided.audience.side), kind, name, bare)
     written, deletion, quarantined = _written(environment, kind, name, question.time)
     held = held_name(environment_key=environment, word=kind.word, name=name) if question.at is None else None
     incidents = incidents_of_name(environment_key=environment, word=kind.word, name=name)
@@ -150,7 +152,24 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
         elsewhere=environments_holding(kind=kind, name=name, keys=others),
         incidents=tuple(each.id for each in incidents),
         told=error.text if error is not None else "",
+        # History is the stable side's (rollouts.md R13).
+        staged=_staged(environment, kind, name) if question.at is None else None,
+        rollout=_open_rollout(environment) if question.at is None else "",
     )
+
+
+def _staged(environment: str, kind: ResourceType, name: str) -> Staged | None:
+    """How far the newest revision of a name is on its way to the stable side; None where that has it."""
+    key = (kind.word, name)
+    found = staged_names(environment_key=environment, keys=[key]).get(key)
+    if found is None:
+        return None
+    return Staged(found.state, found.from_revision, found.revision, found.deleted)
+
+
+def _open_rollout(environment: str) -> str:
+    side = candidate_side(environment)
+    return side.rollout if side is not None else ""
 
 
 def _written(

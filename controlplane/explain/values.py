@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from controlplane.catalog.choices import StagedState
 from controlplane.clients.asks import names_covered
 from controlplane.explain.answers import Answer
 from xdscore.access import Effect
@@ -65,6 +66,27 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """A name whose newest revision, number `newest`, is not what the stable side has: revision `stable`, or nothing
+    (None). `deletion`: the newest revision is one.
+    """
+
+    state: StagedState
+    stable: int | None
+    newest: int
+    deletion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OnSide:
+    """On which side of the open rollout with the id `rollout` a client is, and why, as a sentence (rollouts.md R14)."""
+
+    candidate: bool
+    rollout: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class NameFacts:
     """The facts about a name from which the explanation follows.
 
@@ -74,6 +96,8 @@ class NameFacts:
     `findings`: what a build found against the newest revision. `incidents`: those not resolved.
     `elsewhere`: other environments that have the name.
     `told`: the error text that clients are sent in place of the resource.
+    `staged`: set where the newest revision is not what the stable side has.
+    `rollout`: the id of the environment's open rollout; empty where none is.
     """
 
     decision: Decision
@@ -91,6 +115,8 @@ class NameFacts:
     elsewhere: tuple[str, ...] = ()
     incidents: tuple[str, ...] = ()
     told: str = ""
+    staged: Staged | None = None
+    rollout: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +181,7 @@ class ClientSide:
     `near`: names that it asks for and that are similar to the name in the question.
     `held`: what it has of the name in the question; None where its streams did not say yet.
     `unknown`: the reason, as a sentence, why nobody knows what it had at the time in question; empty where it is known.
+    `side`: on which side of the open rollout it is; None where none is open.
     """
 
     id: str
@@ -171,6 +198,7 @@ class ClientSide:
     refusal: Refusal | None = None
     held: Held | None = None
     unknown: str = ""
+    side: OnSide | None = None
 
 
 @dataclass(frozen=True, slots=True)

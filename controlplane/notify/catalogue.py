@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from urllib.parse import quote, urlencode
 
+from controlplane.notify.rollout_words import rollout_words
 from xdscore.resource_types import by_word
 
 
@@ -71,6 +72,12 @@ KINDS: Mapping[str, Kind] = {
         Kind("fleet.dropped", _MINUTES_15, Severity.PAGE),
         Kind("channel.paused", _AT_ONCE, Severity.NORMAL),
         Kind("messages.held", _AT_ONCE, Severity.NORMAL),
+        Kind("rollout.opened", _AT_ONCE, Severity.QUIET),
+        Kind("rollout.waiting", _MINUTES_15, Severity.NORMAL),
+        Kind("rollout.paused", _AT_ONCE, Severity.NORMAL),
+        Kind("rollout.took_back", _AT_ONCE, Severity.NORMAL),
+        Kind("rollout.done", _AT_ONCE, Severity.QUIET),
+        Kind("rollout.aborted", _AT_ONCE, Severity.NORMAL),
     )
 }
 
@@ -108,12 +115,15 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
                 "change is built with all types again."
             )
         return Wording(kind.severity, title, text, f"{public_url}{_environment_page(environment)}/builds")
-    title, text = _WORDS[kind.name](environment, said)
+    about_rollout = kind.name.startswith("rollout.")
+    title, text = rollout_words(kind.name, environment, said) if about_rollout else _WORDS[kind.name](environment, said)
     if kind.name == "certificate.expiring":
         return Wording(kind.severity, title, text, _resource_page(environment, said, public_url))
     if kind.name == "token.expiring":
         return Wording(kind.severity, title, text, _tokens_page(said, public_url))
     page = _PAGES.get(kind.name, "").format(environment=_environment_page(environment))
+    if about_rollout:
+        page = f"/rollouts/{said.get('rollout', '')}"
     return Wording(kind.severity, title, text, public_url + page)
 
 

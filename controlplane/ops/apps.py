@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 
-from controlplane.broker.hints import builds_asked_by
+from controlplane.broker.hints import builds_asked_by, rollouts_asked_by
 
 
 class OpsConfig(AppConfig):
@@ -20,6 +20,7 @@ class OpsConfig(AppConfig):
         import controlplane.ops.checks  # noqa: F401, PLC0415
 
         builds_asked_by(_build_ask)
+        rollouts_asked_by(_rollout_ask)
 
 
 def _build_ask(environment_id: int) -> None:
@@ -27,3 +28,9 @@ def _build_ask(environment_id: int) -> None:
     from controlplane.ops.celery_app import build_ask  # noqa: PLC0415
 
     build_ask(environment_id)
+
+
+def _rollout_ask(environment_id: int) -> None:
+    from controlplane.ops.celery_app import rollout_ask  # noqa: PLC0415 - as above
+
+    rollout_ask(environment_id)

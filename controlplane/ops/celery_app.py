@@ -12,6 +12,7 @@ from celery.signals import setup_logging
 from controlplane.ops.starting import settings_ready
 
 BUILD_TASK: Final = "controlplane.builder.tasks.build"
+ROLLOUT_TASK: Final = "controlplane.rollouts.tasks.advance"
 
 settings_ready()  # Celery would show a traceback
 
@@ -30,6 +31,13 @@ def build_ask(environment_id: int) -> None:
     raises.
     """
     app.send_task(BUILD_TASK, args=[environment_id], retry=False)
+
+
+def rollout_ask(environment_id: int) -> None:
+    """Ask the workers, over the broker, to look at the rollout of this environment. Tried once; raises what the
+    broker's client raises.
+    """
+    app.send_task(ROLLOUT_TASK, args=[environment_id], retry=False)
 
 
 @setup_logging.connect

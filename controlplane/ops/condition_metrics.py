@@ -20,11 +20,13 @@ from prometheus_client.registry import Collector
 from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.selectors import environments_failing, held_count
 from controlplane.catalog.selectors import environment_list, environments_due, oldest_waiting, quarantine_count
+from controlplane.catalog.standing import staged_counts
 from controlplane.clients.selectors import connected_counts, replica_list, subscription_counts
 from controlplane.incidents.triage import incident_state_counts
 from controlplane.incidents.values import UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.selectors import oldest_event_waiting
 from controlplane.notify.selectors import channels_paused, oldest_delivery_due, told_counts
+from controlplane.rollouts.selectors import rollouts_open_counted
 from controlplane.status.environments import Headline
 from controlplane.status.selectors import environment_statuses
 from controlplane.status.values import Status
@@ -97,6 +99,7 @@ def _of_database(now: datetime) -> Iterable[Metric]:
     yield _each(
         "parley_losses", "Changes by which clients lost something, with an incident not resolved.", "state", losses
     )
+    yield from _of_rollouts(now)
     yield _one("parley_clients", "Clients with an open stream.", sum(connected_counts().values()))
     subscribed = {state.value: count for state, count in subscription_counts().items()}
     yield _each("parley_subscriptions", "Types that clients follow, by their last word.", "state", subscribed)
@@ -115,6 +118,20 @@ def _of_database(now: datetime) -> Iterable[Metric]:
 
 def _unresolved(states: Mapping[IncidentState, int]) -> Mapping[str, int]:
     return {state.value: states[state] for state in UNRESOLVED}
+
+
+def _of_rollouts(now: datetime) -> Iterable[Metric]:
+    open_rollouts, oldest = rollouts_open_counted()
+    states = {state.value: count for state, count in open_rollouts.items()}
+    yield _each("parley_rollouts", "Open rollouts; one that waits does so for a person.", "state", states)
+    yield _one("parley_rollout_age_seconds", "Age of the oldest open rollout.", _age_s(oldest, now))
+    yield _each(
+        "parley_names_staged",
+        "Names whose newest revision not all clients may have: it waits for a rollout, is in the open one, or was "
+        "taken back.",
+        "state",
+        {state.value: count for state, count in staged_counts().items()},
+    )
 
 
 def _of_replicas(now: datetime) -> Iterable[Metric]:

@@ -17,6 +17,7 @@ from controlplane.ops.worker_status import Watched
 
 if TYPE_CHECKING:
     from controlplane.builder.sweeper import Sweeper
+    from controlplane.rollouts.listening import JudgeListener
 
 READY_FILE_VARIABLE: Final = "PARLEY_READY_FILE"
 
@@ -32,6 +33,7 @@ class SweeperStep(bootsteps.StartStopStep):
     def __init__(self, parent: object, **options: object) -> None:
         super().__init__(parent, **options)
         self._sweepers: tuple[Sweeper, ...] = ()
+        self._listener: JudgeListener | None = None
 
     def start(self, parent: object) -> None:  # noqa: ARG002 - Celery's signature
         # Not at the top: the rooms' models exist only once Django is set up, which is after Celery imported this.
@@ -42,6 +44,8 @@ class SweeperStep(bootsteps.StartStopStep):
         from controlplane.fitness.watch import PERIOD_S, Watch  # noqa: PLC0415
         from controlplane.incidents.services import digest  # noqa: PLC0415
         from controlplane.notify.services import deliveries_send, notifications_make  # noqa: PLC0415
+        from controlplane.rollouts.listening import JudgeListener  # noqa: PLC0415
+        from controlplane.rollouts.services import rollouts_tick  # noqa: PLC0415
 
         unknown_variables_tell()
         config = config_ready()
@@ -57,16 +61,20 @@ class SweeperStep(bootsteps.StartStopStep):
         # A target that does not answer must hold up neither builds nor what others are told.
         self._sweepers = (
             Sweeper((alive.touch, look, digest, Sampling(), Upkeep(sent_before)), interval_s),
+            # A rollout waits for a quiet moment before it opens, and builds do not wait for that.
+            Sweeper((rollouts_tick,), interval_s),
             Sweeper((notifications_make,), interval_s),
             Sweeper((deliveries_send,), interval_s),
             Sweeper((watch.look,), PERIOD_S),
         )
-        for sweeper in self._sweepers:
-            sweeper.start()
+        self._listener = JudgeListener()
+        for thread in (*self._sweepers, self._listener):
+            thread.start()
 
     def stop(self, parent: object) -> None:  # noqa: ARG002 - Celery's signature
-        for sweeper in self._sweepers:
-            sweeper.stop()
+        for thread in (*self._sweepers, self._listener):
+            if thread is not None:
+                thread.stop()
 
 
 app.steps["worker"].add(SweeperStep)

@@ -35,4 +35,5 @@ def _lost(environment_id: int, held: SnapshotHead) -> bool:
     newest = SnapshotRow.objects.filter(environment_id=environment_id, lineage=held.lineage).order_by("-epoch").first()
     if newest is None or newest.epoch < held.epoch:
         return True
-    return newest.epoch == held.epoch and (newest.root_id, newest.access_id) != (held.root, held.access)
+    stored = newest.root_id, newest.access_id, newest.rollout_id or ""
+    return newest.epoch == held.epoch and not held.is_of(stored)

@@ -6,7 +6,11 @@ from django.utils import timezone
 
 class SnapshotRow(models.Model):
     """A snapshot: what one environment serves at one epoch. It holds the hashes of its chunks and of its access table,
-    is signed, and never changes, but for its signature when keys are replaced.
+    is signed, and never changes, but for its signatures when keys are replaced.
+
+    `rollout`: the candidate side of the rollout that was open, None where none was. `rollout_mac` signs it together
+    with everything else; `mac` leaves it out, so that a process of the version before verifies the rest and serves the
+    stable side (rollouts.md R2).
     """
 
     environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="snapshots")
@@ -17,6 +21,8 @@ class SnapshotRow(models.Model):
     access = models.ForeignKey("catalog.Blob", on_delete=models.RESTRICT, related_name="+")
     counts = models.JSONField(default=dict)
     mac = models.CharField(max_length=96)
+    rollout = models.ForeignKey("catalog.Blob", null=True, on_delete=models.RESTRICT, related_name="+")
+    rollout_mac = models.CharField(max_length=96, default="", db_default="")
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -22,6 +22,8 @@ from xdscore.chunks import ChunkError, decode_root
 _BATCH = 200
 # Replicas and workers date by clocks of their own.
 _CLOCKS = timedelta(minutes=1)
+# Where a snapshot has its parts beside its root; the last one only while a rollout was open.
+_OTHERS = ("access_id", "rollout_id")
 
 StillRun = Callable[[datetime], Mapping[int, Collection[datetime]]]
 """A function that says when connected clients were sent what they run, by environment id, as far as that was before the
@@ -44,23 +46,23 @@ def snapshots_prune(*, still_run: StillRun) -> int:
         gone = list(islice(_unused(sent), _BATCH))
         kept = SnapshotRow.objects.exclude(pk__in=[row for row, _, _ in gone])
         roots = {root for _, root, _ in gone}
-        parts = roots | {access for _, _, access in gone}
-        needed = {address for pair in kept.values_list("root_id", "access_id") for address in pair}
+        parts = roots.union(*(others for _, _, others in gone))
+        needed = {address for row in kept.values_list("root_id", *_OTHERS) for address in row if address}
         garbage = _chunks(roots - needed) - _chunks(needed & set(kept.values_list("root_id", flat=True)))
         SnapshotRow.objects.filter(pk__in=[row for row, _, _ in gone]).delete()
         blobs_delete(addresses=(parts - needed) | garbage)
     return len(gone)
 
 
-def _unused(sent: Mapping[int, Collection[datetime]]) -> Iterator[tuple[int, str, str]]:
-    """The row id, root hash and access table hash of each snapshot that is due for deletion and that no client still
-    runs.
+def _unused(sent: Mapping[int, Collection[datetime]]) -> Iterator[tuple[int, str, frozenset[str]]]:
+    """The row id, root hash and other hashes (access table, candidate side) of each snapshot that is due for deletion
+    and that no client still runs.
     `sent`: the times, by environment id, at which clients were sent what they run.
     """
-    columns = ("environment_id", "at", "next_at", "pk", "root_id", "access_id")
-    for environment, at, next_at, *row in _expired().values_list(*columns):
+    columns = ("environment_id", "at", "next_at", "pk", "root_id", *_OTHERS)
+    for environment, at, next_at, row, root, *others in _expired().values_list(*columns):
         if not any(at - _CLOCKS <= moment < next_at + _CLOCKS for moment in sent.get(environment, ())):
-            yield row[0], row[1], row[2]
+            yield row, root, frozenset(filter(None, others))
 
 
 def _age() -> timedelta:

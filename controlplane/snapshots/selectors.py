@@ -1,9 +1,11 @@
 """The read side of snapshots: what ADS processes, the API and the pages load."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from django.db import models
@@ -15,7 +17,9 @@ from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.services import signed_part
 from xdscore.chunks import ChunkError, chunk_number, decode_access, decode_chunk, decode_root
 from xdscore.resource_types import ResourceType
-from xdscore.snapshot import Entry, EntryKey, Snapshot, snapshot_from_entries
+from xdscore.rollout_part import CandidatePart, decode_rollout
+from xdscore.sides import RolloutTable
+from xdscore.snapshot import Entry, EntryKey, Snapshot, snapshot_from_entries, with_candidate
 
 # The names that pages ask for, of some environments; one takes about a kilobyte.
 _MAX_ENTRIES: Final = 20_000
@@ -25,13 +29,18 @@ _Held = tuple[str, EntryKey]
 _entries_held: Final = Remembered[_Held, Entry | None](_MAX_ENTRIES)
 # Roots and access tables of some environments, by their addresses; one takes tens of kilobytes.
 _parts_held: Final = Remembered[str, bytes](100)
+# Candidate sides of some environments, by their addresses; one holds what its rollout changes.
+_candidates_held: Final = Remembered[str, CandidatePart](8)
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotHead:
-    """The newest snapshot of an environment, as hashes of what it holds (`root`, `access`).
+    """The newest snapshot of an environment, as hashes of what it holds (`root`, `access`, `rollout`).
 
-    `mac`: its signature; `genuine`: whether that verifies, so that the hashes can be trusted.
+    `mac`: its signature; `genuine`: whether that verifies, so that the hashes of the stable side can be trusted.
+    `rollout`: the hash of the candidate side; empty while no rollout is open. `rollout_mac` is the signature that
+        covers it, too; `rollout_genuine`: whether that verifies. If not, the stable side alone is served (rollouts.md
+        R2).
     `generation`: the generation of the catalogue it was built from, for people only, because it is not signed; None
         where the snapshot was read from an ADS process's disk.
     """
@@ -44,6 +53,20 @@ class SnapshotHead:
     mac: str
     genuine: bool
     generation: int | None = field(default=None, compare=False)
+    rollout: str = ""
+    rollout_mac: str = ""
+    rollout_genuine: bool = False
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The hashes of all that the snapshot holds."""
+        return self.root, self.access, self.rollout
+
+    def is_of(self, parts: tuple[str, str, str]) -> bool:
+        """Whether these are the hashes of what this snapshot holds. Its candidate side may be unknown: what a process
+        of the version before kept on disk is without.
+        """
+        return (self.root, self.access) == parts[:2] and self.rollout in {"", parts[2]}
 
 
 def snapshot_heads() -> tuple[SnapshotHead, ...]:
@@ -66,12 +89,33 @@ def published_at(*, environment_key: str) -> datetime | None:
     return snapshot_list(environment_key=environment_key).values_list("at", flat=True).first()
 
 
-def snapshot_head(*, environment: str, lineage: str, epoch: int, root: str, access: str, mac: str) -> SnapshotHead:
-    """A SnapshotHead for a snapshot that was read from elsewhere than the database. Its signature `mac` is verified
-    here, and the result says whether it is genuine.
+def snapshot_head(
+    *,
+    environment: str,
+    lineage: str,
+    epoch: int,
+    root: str,
+    access: str,
+    mac: str,
+    rollout: str = "",
+    rollout_mac: str = "",
+) -> SnapshotHead:
+    """A SnapshotHead for a snapshot that was read from elsewhere than the database. Its signatures `mac` and
+    `rollout_mac` are verified here, and the result says whether they hold.
     """
-    signed = signed_part(environment_key=environment, lineage=lineage, epoch=epoch, root=root, access=access)
-    return SnapshotHead(environment, lineage, epoch, root, access, mac, genuine=key_ring().verifies(signed, mac))
+    signed = partial(signed_part, environment_key=environment, lineage=lineage, epoch=epoch, root=root, access=access)
+    return SnapshotHead(
+        environment,
+        lineage,
+        epoch,
+        root,
+        access,
+        mac,
+        genuine=key_ring().verifies(signed(), mac),
+        rollout=rollout,
+        rollout_mac=rollout_mac,
+        rollout_genuine=bool(rollout) and key_ring().verifies(signed(rollout=rollout), rollout_mac),
+    )
 
 
 def _head(row: SnapshotRow) -> SnapshotHead:
@@ -82,12 +126,15 @@ def _head(row: SnapshotRow) -> SnapshotHead:
         root=row.root_id,
         access=row.access_id,
         mac=row.mac,
+        rollout=row.rollout_id or "",
+        rollout_mac=row.rollout_mac,
     )
     return replace(head, generation=row.generation)
 
 
 def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> Snapshot | None:
-    """The newest snapshot, reduced to the whole access table and the chunk that holds one name.
+    """The newest snapshot, reduced to the whole access table and the chunk that holds one name; with its candidate
+    side, reduced alike, while a rollout is open.
 
     None when nothing was published yet, or the newest snapshot is not genuine. Raises ChunkError when a part of it is
     missing or damaged.
@@ -97,7 +144,8 @@ def snapshot_of_name(*, environment_key: str, kind: ResourceType, name: str) -> 
 
 
 def snapshot_of_names(*, environment_key: str, keys: Collection[EntryKey]) -> Snapshot | None:
-    """The newest snapshot, reduced to the whole access table and what it holds of these names.
+    """The newest snapshot, reduced to the whole access table and what it holds of these names; with its candidate side,
+    reduced alike, while a rollout is open.
 
     None when nothing was published yet, or the newest snapshot is not genuine. Raises ChunkError when a part of it is
     missing or damaged.
@@ -107,7 +155,8 @@ def snapshot_of_names(*, environment_key: str, keys: Collection[EntryKey]) -> Sn
 
 def snapshots_of_names(*, keys: Mapping[str, Collection[EntryKey]]) -> Mapping[str, Snapshot]:
     """The newest snapshots of many environments, by environment key, each with the whole access table and what it holds
-    of the names given for the environment. An environment without a genuine snapshot is left out. As many queries as
+    of the names given for the environment, and with its candidate side, reduced alike, while a rollout is open. An
+    environment without a genuine snapshot is left out. As many queries as
     for one environment. Raises ChunkError when a part is missing or damaged.
     """
     heads = [head for head in snapshot_heads() if head.environment in keys and head.genuine]
@@ -116,13 +165,15 @@ def snapshots_of_names(*, keys: Mapping[str, Collection[EntryKey]]) -> Mapping[s
 
 def snapshots_of_heads(*, keys: Mapping[SnapshotHead, Collection[EntryKey]]) -> Mapping[str, Snapshot]:
     """The snapshots of these heads, by environment key, each with the whole access table and what it holds of the names
-    given for the head. Two queries at most. Raises ChunkError when a part is missing or damaged.
+    given for the head, and with its candidate side, reduced alike, while a rollout is open. Two queries at most; one
+    more for candidate sides. Raises ChunkError when a part of a stable side is missing or damaged.
     """
     blobs = _parts_held.those_of({address for head in keys for address in (head.root, head.access)}, _blobs)
     held = {head: _chunks_of(blobs[head.root], wanted) for head, wanted in keys.items()}
     entries = _entries_held.those_of([each for some in held.values() for each in some], _entries_read)
-    return {
-        head.environment: snapshot_from_entries(
+    candidates = _candidates(keys)
+    stable = {
+        head: snapshot_from_entries(
             environment=head.environment,
             lineage=head.lineage,
             epoch=head.epoch,
@@ -131,6 +182,57 @@ def snapshots_of_heads(*, keys: Mapping[SnapshotHead, Collection[EntryKey]]) -> 
         )
         for head, some in held.items()
     }
+    return {
+        head.environment: _with_sides(snapshot, candidates.get(head), keys[head]) for head, snapshot in stable.items()
+    }
+
+
+def candidate_diff(*, environment_key: str) -> Mapping[EntryKey, Entry | None]:
+    """The entries in which the candidate side of an environment differs from its stable side, in the newest snapshot;
+    None for a name of which the candidate side knows nothing. Empty while no rollout is open, and where no process
+    serves a candidate side because its part is forged or damaged.
+    """
+    part = _candidate_now(environment_key)
+    return part.diff if part is not None else {}
+
+
+def rollout_table(*, environment_key: str) -> RolloutTable | None:
+    """Who is on the candidate side of an environment by its newest snapshot; None while no rollout is open, and where
+    no process serves a candidate side because its part is forged or damaged.
+    """
+    part = _candidate_now(environment_key)
+    return part.table if part is not None else None
+
+
+def _candidate_now(environment_key: str) -> CandidatePart | None:
+    head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
+    return _candidates([head]).get(head) if head is not None and head.genuine else None
+
+
+def _candidates(heads: Iterable[SnapshotHead]) -> Mapping[SnapshotHead, CandidatePart]:
+    """The candidate sides of these heads, without those that are forged or damaged: their stable side is served to
+    everybody (rollouts.md R2).
+    """
+    wanted = {head: head.rollout for head in heads if head.rollout_genuine}
+    found = _candidates_held.those_of(set(wanted.values()), _candidates_read) if wanted else {}
+    return {head: found[address] for head, address in wanted.items() if address in found}
+
+
+def _candidates_read(addresses: Collection[str]) -> Mapping[str, CandidatePart]:
+    found: dict[str, CandidatePart] = {}
+    for address, _, data in blobs_read(addresses=addresses):
+        with suppress(ChunkError):
+            found[address] = decode_rollout(data)
+    return found
+
+
+def _with_sides(stable: Snapshot, part: CandidatePart | None, keys: Collection[EntryKey]) -> Snapshot:
+    """The snapshot with its candidate side, which differs in what `part` has of these names; without one where `part`
+    is None.
+    """
+    if part is None:
+        return stable
+    return with_candidate(stable, part.table, {key: part.diff[key] for key in keys if key in part.diff})
 
 
 def _chunks_of(root: bytes, keys: Collection[EntryKey]) -> list[_Held]:
@@ -155,8 +257,8 @@ def _entries_read(held: Collection[_Held]) -> Mapping[_Held, Entry | None]:
 
 
 def entries_published(*, environment_key: str) -> Mapping[EntryKey, Entry]:
-    """What the newest snapshot of an environment holds of each name; empty when there is no snapshot. Raises ChunkError
-    when it is damaged.
+    """What the stable side of an environment's newest snapshot holds of each name (rollouts.md R13); empty when there
+    is no snapshot. Raises ChunkError when it is damaged.
     """
     head = next((head for head in snapshot_heads() if head.environment == environment_key), None)
     if head is None:
@@ -167,19 +269,20 @@ def entries_published(*, environment_key: str) -> Mapping[EntryKey, Entry]:
 
 
 def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snapshot:
-    """The snapshot of `head`, reduced to the whole access table and the chunk that holds one name. Raises ChunkError
-    when a part of it is missing or damaged.
+    """The snapshot of `head`, reduced to the whole access table and the chunk that holds one name, with its candidate
+    side, reduced alike, if the head has one. Raises ChunkError when a part of the stable side is missing or damaged.
     """
     addresses = decode_root(_blob(head.root))
     key = (kind.word, name)
     chunk = decode_chunk(_blob(addresses[chunk_number(key)].hex()))
-    return snapshot_from_entries(
+    stable = snapshot_from_entries(
         environment=head.environment,
         lineage=head.lineage,
         epoch=head.epoch,
         access=decode_access(_blob(head.access)),
         entries=[(found, entry) for found, entry in chunk if found == key],
     )
+    return _with_sides(stable, _candidates([head]).get(head), [key])
 
 
 def _entries(chunks: Collection[str]) -> Iterator[tuple[EntryKey, Entry]]:

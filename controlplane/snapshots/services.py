@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from django.db import transaction
 
@@ -17,6 +18,7 @@ from controlplane.database.failpoints import failpoint
 from controlplane.snapshots.models import SnapshotRow
 from xdscore.access import AccessTable
 from xdscore.chunks import encode_access, encode_root
+from xdscore.rollout_part import CandidatePart, encode_rollout
 from xdscore.snapshot import content_hash
 
 
@@ -38,11 +40,15 @@ class Published:
     epoch: int
 
 
-def signed_part(*, environment_key: str, lineage: str, epoch: int, root: str, access: str) -> bytes:
+def signed_part(*, environment_key: str, lineage: str, epoch: int, root: str, access: str, rollout: str = "") -> bytes:
     """The bytes over which a snapshot's signature (MAC) is made. They contain the hashes of all that the snapshot
     holds, so the signature covers that, too (reliability P10).
+
+    `rollout`: the hash of the candidate side, for the signature that covers it, too; a process of the version before
+    verifies the one that leaves it out (rollouts.md R2).
     """
-    return "\0".join((environment_key, lineage, str(epoch), root, access)).encode()
+    held = (root, access, rollout) if rollout else (root, access)
+    return "\0".join((environment_key, lineage, str(epoch), *held)).encode()
 
 
 def snapshot_publish(
@@ -54,10 +60,14 @@ def snapshot_publish(
     access: AccessTable,
     counts: Mapping[str, int],
     record: Callable[[Published], None],
+    candidate: CandidatePart | None = None,
 ) -> Published:
     """Publish the chunks `parts` and the rules `access` as the environment's newest snapshot. Nothing is published, and
     the outcome is "fenced", when a snapshot of a later generation is published already, or the database was put back
     behind `built_from` (decisions D6 and D5b).
+
+    `candidate`: the candidate side while a rollout is open. Another table alone is a difference, too, because other
+    clients are on that side (rollouts.md R2).
 
     `record` is called within the same transaction to store what the build found, but not when the build is fenced.
     Raises KeysForeign when this process has not the keys by which others verify signatures.
@@ -66,6 +76,8 @@ def snapshot_publish(
     root = encode_root(content_hash(part) for part in parts)
     table = encode_access(access)
     root_address, access_address = content_hash(root).hex(), content_hash(table).hex()
+    rollouts = {} if candidate is None else _stored(candidate)
+    rollout_address = next(iter(rollouts), None)
     with transaction.atomic(durable=True):
         environment = environment_publish_lock(environment_id=environment_id)
         if environment is None:
@@ -79,7 +91,8 @@ def snapshot_publish(
             .order_by("-epoch")
             .first()
         )
-        same = last is not None and (last.root_id, last.access_id) == (root_address, access_address)
+        addresses = root_address, access_address, rollout_address
+        same = last is not None and (last.root_id, last.access_id, last.rollout_id) == addresses
         if not environment_publish_fence(
             environment_id=environment_id, generation=built_from.generation, new_epoch=not same
         ):
@@ -91,15 +104,19 @@ def snapshot_publish(
             blobs_write(kind=BlobKind.CHUNK, blobs=chunks)
             blobs_write(kind=BlobKind.ROOT, blobs={root_address: root})
             blobs_write(kind=BlobKind.ACCESS, blobs={access_address: table})
+            if rollouts:
+                blobs_write(kind=BlobKind.ROLLOUT, blobs=rollouts)
             failpoint("publish.blobs_written")
             keys_permit()
-            signed = signed_part(
+            signed = partial(
+                signed_part,
                 environment_key=environment_key,
                 lineage=environment.lineage,
                 epoch=published.epoch,
                 root=root_address,
                 access=access_address,
             )
+            ring = key_ring()
             SnapshotRow.objects.create(
                 environment_id=environment_id,
                 lineage=environment.lineage,
@@ -108,7 +125,9 @@ def snapshot_publish(
                 root_id=root_address,
                 access_id=access_address,
                 counts=dict(counts),
-                mac=key_ring().sign(signed),
+                mac=ring.sign(signed()),
+                rollout_id=rollout_address,
+                rollout_mac=ring.sign(signed(rollout=rollout_address)) if rollout_address else "",
             )
             failpoint("publish.snapshot_written")
             transaction.on_commit(lambda: failpoint("publish.committed"))
@@ -116,3 +135,9 @@ def snapshot_publish(
         record(published)
         failpoint("publish.recorded")
     return published
+
+
+def _stored(candidate: CandidatePart) -> dict[str, bytes]:
+    """The bytes in which a candidate side is stored, under their address."""
+    data = encode_rollout(candidate)
+    return {content_hash(data).hex(): data}

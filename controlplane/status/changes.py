@@ -15,12 +15,14 @@ class Progress(StrEnum):
     """How far a change has come on its way to clients (interfaces.md section 4)."""
 
     SAVED = "saved"
+    CANDIDATE = "candidate"  # an open rollout has it
     BUILT = "built"  # for whoever does not ask what the build made of it
     PUBLISHED = "published"
     SETTLED = "settled"
     UNCHANGED = "unchanged"  # built, and no client sees a difference
     SUPERSEDED = "superseded"  # everything it wrote was written again before a build saw it
     FAILED = "failed"
+    STOPPED = "stopped"  # a rollout took it back, wholly or in part
 
 
 class Outcome(StrEnum):
@@ -64,6 +66,7 @@ def change_status(facts: ChangeFacts) -> Outcome | Progress:
         Outcome.QUARANTINED: Status.QUARANTINED in facts.statuses,
         Outcome.STALLED: Status.STALLED in facts.statuses,
         Outcome.TAKEN_BACK: facts.undone,
-        Outcome.WAITING: waits and facts.progress is not Progress.FAILED,
+        # What a rollout has says so itself.
+        Outcome.WAITING: waits and facts.progress not in {Progress.FAILED, Progress.CANDIDATE, Progress.STOPPED},
     }
     return next((each for each in Outcome if true[each]), facts.progress)

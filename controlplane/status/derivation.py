@@ -3,11 +3,14 @@
 The only place that decides it; `selectors.status_filter` asks the same of the database for lists that are filtered.
 """
 
+from datetime import datetime
+
 from controlplane.status.values import (
     Condition,
     ConditionType,
     Facts,
     Marks,
+    OnItsWay,
     Reason,
     Refusal,
     ResourceStatus,
@@ -28,7 +31,9 @@ def word_of(marks: Marks) -> Status:
         return Status.REFUSED
     if marks.unbuilt or marks.quarantined != marks.rejected:
         return Status.WAITING
-    return Status.STALLED if marks.held else Status.PUBLISHED
+    if marks.held:
+        return Status.STALLED
+    return Status.WAITING if marks.on_its_way else Status.PUBLISHED
 
 
 def status_of(facts: Facts) -> ResourceStatus:
@@ -52,6 +57,7 @@ def _marks(facts: Facts) -> Marks:
         rejected=held is not None and held.rejected,
         served=held is not None and held.rejected and held.served and everywhere,
         refused=facts.refusal is not None,
+        on_its_way=facts.staged is not None,
     )
 
 
@@ -104,8 +110,24 @@ def _published(facts: Facts) -> Condition:
         instead = "Clients get an older revision." if held.served else "Clients get nothing under this name."
         message = f"{held.reason[:1].upper()}{held.reason[1:]}. {instead}"
         return Condition(kind, Truth.FALSE, Reason.STALLED, message, max(held.since, written_at), number)
-    since = max(facts.covered_at, facts.released_at or facts.covered_at)
+    return _served(facts, facts.covered_at)
+
+
+def _served(facts: Facts, covered_at: datetime) -> Condition:
+    """The condition `Published` of a revision with which nothing is wrong: whether all clients may have it already."""
+    kind, number = ConditionType.PUBLISHED, facts.revision
+    if facts.staged is not None:
+        message = _on_its_way(facts.staged, number)
+        return Condition(kind, Truth.FALSE, Reason.WAITING, message, facts.written_at, number)
+    since = max(covered_at, facts.released_at or covered_at)
     return Condition(kind, Truth.TRUE, Reason.PUBLISHED, f"r{number} is served as written.", since, number)
+
+
+def _on_its_way(staged: OnItsWay, number: int) -> str:
+    before = f"get r{staged.stable}" if staged.stable else "get nothing under this name"
+    if staged.rolling:
+        return f"r{number} is on its way: the clients that the open rollout asks have it, the others {before}."
+    return f"r{number} waits for the next rollout; clients {before}."
 
 
 def _out_of_service(facts: Facts, *, served: bool, kinds: tuple[str, ...]) -> tuple[Reason, str]:

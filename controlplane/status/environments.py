@@ -35,6 +35,7 @@ class EnvironmentFacts:
     `hold`: why it is on hold; empty where it is not.
     `unbuilt`: whether something was written that no build has covered: a resource, a deletion, an access rule or a
         policy.
+    `staged`: how many names, deleted ones among them, wait for a rollout or are in the open one.
     """
 
     counts: Mapping[Status, int] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class EnvironmentFacts:
     unnamed: int = 0
     hold: str = ""
     unbuilt: bool = False
+    staged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def environment_status(facts: EnvironmentFacts) -> EnvironmentStatus:
         Headline.QUARANTINED: counts[Status.QUARANTINED] > 0,
         Headline.STALLED: counts[Status.STALLED] > 0,
         Headline.HELD: bool(facts.hold),
-        Headline.WAITING: counts[Status.WAITING] > 0 or facts.unbuilt,
+        Headline.WAITING: counts[Status.WAITING] > 0 or facts.unbuilt or facts.staged > 0,
         Headline.EMPTY: total == 0,
         Headline.PUBLISHED: True,
     }
@@ -96,7 +98,9 @@ def _reason(facts: EnvironmentFacts, counts: Mapping[Status, int], total: int) -
         _of(counts[Status.QUARANTINED], total, "quarantined"),
         _of(counts[Status.STALLED], total, "stalled"),
         f"On hold: {facts.hold.rstrip('.')}." if facts.hold else "",
-        _waiting(counts[Status.WAITING], total, unbuilt=facts.unbuilt),
+        _staged(facts.staged),
+        # What waits for a rollout and stands in the way of nothing else is counted as waiting, too.
+        _waiting(max(0, counts[Status.WAITING] - facts.staged), total, unbuilt=facts.unbuilt),
     ]
     whole = " ".join(each for each in told if each)
     if whole or total == 0:
@@ -115,6 +119,12 @@ def _unnamed(count: int) -> str:
         return ""
     return (
         f"Clients refuse a response, and nobody knows for which resource: {count} incident{'s' if count > 1 else ''}."
+    )
+
+
+def _staged(count: int) -> str:
+    return (
+        f"{count} name{'s' if count > 1 else ''} {_is(count)} on the way to all clients by a rollout." if count else ""
     )
 
 

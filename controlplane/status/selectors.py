@@ -14,6 +14,7 @@ from typing import Any, Final
 from django.db.models import BooleanField, Count, Exists, ExpressionWrapper, F, OuterRef, Q, QuerySet
 
 from controlplane.builder.selectors import ChangeProgress, HeldBackName, covered_at, held_names, held_rows
+from controlplane.catalog.choices import StagedState
 from controlplane.catalog.models import Change, Resource
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.standing import (
@@ -22,6 +23,7 @@ from controlplane.catalog.standing import (
     QuarantineRow,
     heads_of,
     in_quarantine,
+    on_their_way,
     revisions_unbuilt,
     rows_named_like,
 )
@@ -39,7 +41,7 @@ from controlplane.incidents.settling import Delivery
 from controlplane.status.changes import ChangeFacts, Outcome, Progress, change_status
 from controlplane.status.derivation import status_of, word_of
 from controlplane.status.environments import EnvironmentFacts, EnvironmentStatus, environment_status
-from controlplane.status.values import Facts, HeldBack, Marks, Quarantine, Refusal, ResourceStatus, Status
+from controlplane.status.values import Facts, HeldBack, Marks, OnItsWay, Quarantine, Refusal, ResourceStatus, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +139,13 @@ def statuses_written(*, environment_key: str, generations: Collection[int]) -> M
 
 
 def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mapping[str, EnvironmentStatus]:
-    """The status of each of these environments, by key. Three queries, whatever the environments hold."""
+    """The status of each of these environments, by key. Four queries, whatever the environments hold."""
     keys = [each.key for each in environments]
     if not keys:
         return {}
     counts, incidents = status_counts(environment_keys=keys), open_counts(environment_keys=keys)
+    rows = on_their_way().filter(resource__environment__key__in=keys).values_list("resource__environment__key")
+    staged = dict(rows.annotate(count=Count("pk")))
     return {
         each.key: environment_status(
             EnvironmentFacts(
@@ -150,6 +154,7 @@ def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mappi
                 unnamed=open_here.unnamed,
                 hold=each.policy.hold,
                 unbuilt=each.generation > each.built_generation,
+                staged=staged.get(each.key, 0),
             )
         )
         for each in environments
@@ -202,14 +207,16 @@ def _where(environment_key: str) -> Mapping[Status, Q]:
     unbuilt = Q(head__in=revisions_unbuilt(environment_keys=keys).values("pk"))
     refused = Q(pk__in=rows_named_like(incidents_open_named(environment_keys=keys), version="version"))
     held, rejected = _held(keys), _held(keys, rejected=True)
+    staged = Q(pk__in=on_their_way().values("pk"))
     out_of_service = quarantined & rejected & ~unbuilt
     return {
         Status.QUARANTINED: out_of_service & _held(keys, rejected=True, served=True),
         Status.WITHHELD: out_of_service & _held(keys, rejected=True, served=False),
         Status.REFUSED: refused & ~out_of_service,
-        Status.WAITING: ~refused & (unbuilt | (quarantined & ~rejected) | (rejected & ~quarantined)),
+        Status.WAITING: ~refused
+        & (unbuilt | (quarantined & ~rejected) | (rejected & ~quarantined) | (staged & ~quarantined & ~held)),
         Status.STALLED: ~refused & ~unbuilt & ~quarantined & _held(keys, rejected=False),
-        Status.PUBLISHED: ~refused & ~unbuilt & ~quarantined & ~held,
+        Status.PUBLISHED: ~refused & ~unbuilt & ~quarantined & ~held & ~staged,
     }
 
 
@@ -227,6 +234,7 @@ def _troubled(environment_keys: Collection[str]) -> QuerySet[Any]:
         .values_list("resource")
         .union(
             in_quarantine().values_list("revision__resource"),
+            on_their_way().values_list("pk"),
             rows_named_like(incidents_open_named(environment_keys=keys)),
             rows_named_like(held_rows(environment_keys=keys)),
             all=True,
@@ -250,6 +258,7 @@ def _marked(rows: QuerySet[Resource]) -> QuerySet[Resource]:
         rejected=Exists(rejected),
         served=Exists(rejected.filter(served=True)),
         refused=Exists(refusing),
+        on_its_way=Exists(on_their_way().filter(pk=OuterRef("pk"))),
     )
 
 
@@ -263,14 +272,21 @@ def _facts(head: HeadRow, covered: datetime | None, held: HeldBackName | None, r
         written_at=head.written_at,
         covered_at=(covered or head.written_at) if head.covered else None,
         acknowledged_at=head.acknowledged_at,
-        fallback=head.fallback,
+        fallback=head.stable or head.fallback,
         quarantine=_quarantine(quarantine, held) if quarantine is not None and quarantine.released_at is None else None,
         released_at=quarantine.released_at if quarantine is not None else None,
         held=HeldBack(held.reason, held.served, held.rejected, held.since or head.written_at) if held else None,
         refusal=_refusal(refusals.current),
         earlier=_refusal(refusals.earlier),
         suspicion=_refusal(refusals.suspicion),
+        staged=_on_its_way(head),
     )
+
+
+def _on_its_way(head: HeadRow) -> OnItsWay | None:
+    if head.staged in {None, StagedState.STOPPED}:
+        return None
+    return OnItsWay(head.staged is StagedState.CANDIDATE, head.stable)
 
 
 def _quarantine(row: QuarantineRow, held: HeldBackName | None) -> Quarantine:

@@ -9,7 +9,7 @@ class Status(StrEnum):
     """The status of the newest revision of a resource, in one word (interfaces.md section 8)."""
 
     PUBLISHED = "published"  # served as written
-    WAITING = "waiting"  # saved; no build has covered it yet
+    WAITING = "waiting"  # saved; no build has covered it yet, or a rollout has not brought it to everybody
     STALLED = "stalled"  # a reference, a conflict or a check keeps it from being served
     REFUSED = "refused"  # clients refuse it: an incident is open, whoever is connected
     QUARANTINED = "quarantined"  # out of service; an earlier revision that clients acknowledged is served
@@ -84,6 +84,17 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
+class OnItsWay:
+    """The newest revision of a resource, while the stable side does not have it (rollouts.md, "Words"). `rolling`:
+    whether the open rollout has it; else it waits for the next one. `stable`: the number of the revision that the
+    stable side has instead, 0 where that is nothing.
+    """
+
+    rolling: bool
+    stable: int
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The facts about the newest revision of a resource from which its status is derived.
 
@@ -94,6 +105,7 @@ class Facts:
     `quarantine`: set while it is quarantined; `released_at`: when its quarantine ended.
     `refusal`: the open incident about this content; `earlier`: that about the content of an earlier revision.
     `suspicion`: the open incident about a response in which it was one of several suspects.
+    `staged`: set while it waits for a rollout, or only a rollout's cohort has it.
     """
 
     revision: int
@@ -107,6 +119,7 @@ class Facts:
     refusal: Refusal | None = None
     earlier: Refusal | None = None
     suspicion: Refusal | None = None
+    staged: OnItsWay | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +132,7 @@ class Marks:
     `rejected`: it is held back for its quarantine.
     `served`: it is held back for its quarantine from all clients, and an older revision is served instead.
     `refused`: an open incident is about its content.
+    `on_its_way`: it waits for a rollout, or only a rollout's cohort has it.
     """
 
     unbuilt: bool = False
@@ -127,6 +141,7 @@ class Marks:
     rejected: bool = False
     served: bool = False
     refused: bool = False
+    on_its_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)

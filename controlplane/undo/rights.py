@@ -12,6 +12,7 @@ _BY_KIND = {
     ChangeKind.RESOURCES.value: (Role.EDITOR, Role.OPERATOR),
     ChangeKind.ACCESS.value: (Role.ACCESS_EDITOR,),
     ChangeKind.QUARANTINE.value: (Role.OPERATOR,),
+    ChangeKind.ROLLBACK.value: (Role.OPERATOR,),
 }
 
 

@@ -123,6 +123,11 @@ def _never(change: Change) -> Conflict:
             f"Change {name} made environment '{key}'. Without it the environment and its history would be gone: delete "
             "the environment if that is meant. Nothing was changed."
         )
+    if change.kind == ChangeKind.ROLLBACK.value:
+        return Conflict(
+            f"Change {name} is what a rollout took back, because clients refused it. Release the quarantine of what a "
+            "later rollout is to try again, or write it anew. Nothing was changed."
+        )
     if change.kind == ChangeKind.QUARANTINE.value:
         return Conflict(
             f"Change {name} does not say what it found: it follows from what clients answered, or is older than such "

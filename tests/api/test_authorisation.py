@@ -75,6 +75,7 @@ def rows() -> Iterator[Row]:
         "environments/<part:environment_key>/apply", "POST", "environments/prod/apply", EDITORS, {"resources": []}
     )
     yield row("environments/<part:environment_key>/series", "GET", "environments/prod/series", EVERYBODY)
+    yield row("environments/<part:environment_key>/rollouts", "GET", "environments/prod/rollouts", EVERYBODY)
     yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)
     yield row("environments/<part:environment_key>/diff", "GET", "environments/prod/diff?from=live", EVERYBODY)
     yield from access_rows(row)
@@ -138,6 +139,12 @@ ELSEWHERE = {
     ("incidents/<slug:incident_id>", "PATCH"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>/quarantine", "POST"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>/release", "POST"): "tests/api/test_facts.py",
+    ("rollouts/<uuid:rollout_id>", "GET"): "tests/api/test_rollouts.py",
+    ("rollouts/<uuid:rollout_id>/clients", "GET"): "tests/api/test_rollouts.py",
+    **{
+        (f"rollouts/<uuid:rollout_id>/{act}", "POST"): "tests/api/test_rollouts.py"
+        for act in ("advance", "pause", "resume", "approve", "reject", "abort")
+    },
     ("channels", "GET"): "tests/api/test_notifications.py",
     ("channels", "POST"): "tests/api/test_notifications.py",
     ("channels/<uuid:channel_id>", "GET"): "tests/api/test_notifications.py",
@@ -168,6 +175,7 @@ def sample_path(route: str) -> str:
         "name": "pay",
         "change_id": str(NOT_THERE),
         "channel_id": str(NOT_THERE),
+        "rollout_id": str(NOT_THERE),
         "family": "envoy",
         "code": "XDS1000",
     }

@@ -224,6 +224,8 @@ LOSING: Final[dict[str, tuple[Made, ...]]] = {
 _STAYS: Final = "what it puts is there afterwards"
 _NO_RULE: Final = "no rule speaks of the group"
 _NOT_SERVED: Final = "nothing of it is served to data planes"
+_WRITTEN: Final = "what it lets go on was accepted when it was written"
+_GOES_BACK: Final = "the stable side keeps what it has, and the cohort gets that back"
 NOTHING_LOST: Final = {
     "access_case_create": _NOT_SERVED,
     "access_case_delete": _NOT_SERVED,
@@ -241,6 +243,9 @@ NOTHING_LOST: Final = {
     "incident_release": _STAYS,
     "incident_update": _NOT_SERVED,
     "resource_put": _STAYS,
+    # What goes on was accepted when it was written; what goes back was only the cohort's, for a moment.
+    **{f"rollout_{act}": _WRITTEN for act in ("advance", "approve", "pause", "resume")},
+    **{f"rollout_{act}": _GOES_BACK for act in ("abort", "reject")},
     "revision_restore": _STAYS,
     "token_create": _NOT_SERVED,
     "token_revoke": _NOT_SERVED,
@@ -261,6 +266,8 @@ CONSOLE_LOSING: Final = {
     "environments",
 }
 CONSOLE_NOTHING_LOST: Final = {
+    "rollout": f"{_WRITTEN}, or {_GOES_BACK}",
+    "rollout-settings": "it is about the next rollout; what waits was accepted when it was written",
     "account": _NOT_SERVED,
     "inbox": _NOT_SERVED,
     "login": _NOT_SERVED,
@@ -280,6 +287,7 @@ SERVICES_NOTHING_LOST: Final = {
     "group_create": _NO_RULE,
     "group_delete": _NO_RULE,
     "lineage_renew": _STAYS,
+    "names_take_back": _GOES_BACK,
     "lineages_renew": _STAYS,
     "quarantine_release": _STAYS,
     "secrets_read_record": "it writes nothing",

@@ -42,6 +42,7 @@ from xdsctl.app import app
 
 pytestmark = [pytest.mark.xdist_group("xdsctl"), pytest.mark.timeout(240)]
 
+NOWHERE = "00000000-0000-0000-0000-000000000000"
 # What each command is run with, by the exit status it ends with. Braces stand for members of the world below, and
 # VARIABLE=value may go before a command. 2 is wrong usage and 3 a server that is away, for all of them alike.
 ROWS: Mapping[str, Mapping[int, str]] = {
@@ -146,6 +147,21 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         LOSS: "--to {before} --reason again",
     },
     "rollout release": {DONE: "", NO: "-e nowhere"},
+    "rollouts abort": {DONE: "{rollout_abort} --reason why", NO: f"{NOWHERE} --reason why"},
+    "rollouts list": {DONE: "", NO: "-e nowhere"},
+    "rollouts status": {
+        DONE: "{rollout_pause}",
+        NO: NOWHERE,
+        UNDECIDED: "{rollout_pause} --wait --timeout 0ms",
+    },
+    **{
+        f"rollouts {act}": {
+            DONE: f"{{rollout_{act}}} --reason why",
+            NO: f"{NOWHERE} --reason why",
+            CONFLICT: "{rollout_over} --reason why",
+        }
+        for act in ("advance", "approve", "pause", "reject", "resume")
+    },
     "snapshot export": {DONE: "{epoch}", NO: "999999"},
     "tail": {DONE: "--timeout 1s", NO: "--timeout 1s -e nowhere"},
     "undo": {
@@ -236,7 +252,7 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             "token": parley.token,
             **files,
         }
-        yield World(xdsctl, {**members, **_governed(parley)}, reader)
+        yield World(xdsctl, {**members, **_governed(parley), **_rolling(parley)}, reader)
         _ungoverned(parley)
 
 
@@ -259,6 +275,27 @@ def _governed(parley: Parley) -> dict[str, str]:
         "token_id": made("/tokens", {"name": "m-taken", "scopes": [{"role": "viewer", "environment": "default"}]}),
         "client_token": made("/client-tokens", {"subject": "m-reader", "environment": "default"}),
     }
+
+
+def _rolling(parley: Parley) -> dict[str, str]:
+    """An open rollout that waits for a person for each command that acts on one, in an environment of its own, and one
+    that is over.
+    """
+    settings = {"mode": "steps", "steps": [{"clients": 1, "approve": True}, {"percent": 100}]}
+    acts = ("abort", "advance", "approve", "over", "pause", "reject", "resume")
+    for act in acts:
+        made = parley.call("POST", "/environments", {"key": f"m-{act}", "rollout": settings})
+        assert made.status == 201, made
+        assert parley.call("PUT", f"/environments/m-{act}/resources/cluster/m", cluster("m")).status == 202
+
+    def opened(act: str) -> str:
+        path = f"/environments/m-{act}/rollouts?state=waiting"
+        [row] = eventually(lambda: parley.call("GET", path).body["results"], within_s=START_S)
+        return str(row["id"])
+
+    found = {f"rollout_{act}": opened(act) for act in acts}
+    assert parley.call("POST", f"/rollouts/{found['rollout_over']}/abort", {"reason": "a drill"}).status == 200
+    return found
 
 
 def _ungoverned(parley: Parley) -> None:

@@ -27,6 +27,7 @@ from xdscore.access import AccessTable
 from xdscore.auth_modes import AuthMode
 from xdscore.environment_choice import EnvironmentChoice
 from xdscore.resource_types import ResourceType, by_url
+from xdscore.sides import RolloutTable
 from xdscore.snapshot import (
     Content,
     Served,
@@ -35,6 +36,7 @@ from xdscore.snapshot import (
     WithheldName,
     content_hash,
     snapshot_from_entries,
+    with_candidate,
 )
 
 
@@ -80,6 +82,7 @@ class MemoryFacts:
     learnt_facts: list[tuple[StreamInfo, Fact]] = field(default_factory=list)
     holdings: dict[tuple[str, str], Holdings] = field(default_factory=dict)
     closed_streams: list[tuple[StreamInfo, str]] = field(default_factory=list)
+    awaited_streams: list[StreamInfo] = field(default_factory=list)
 
     def opened(self, stream: StreamInfo) -> None:
         self.opened_streams.append(stream)
@@ -95,6 +98,9 @@ class MemoryFacts:
 
     def closed(self, stream: StreamInfo, cause: str) -> None:
         self.closed_streams.append((stream, cause))
+
+    def awaited(self, stream: StreamInfo) -> None:
+        self.awaited_streams.append(stream)
 
 
 class Catalogue:
@@ -132,6 +138,14 @@ class Catalogue:
             access=access or EVERYTHING_FOR_ALL,
             entries=[*entries, *held, *unread],
         )
+        return self.directory()
+
+    def roll(self, table: RolloutTable, *messages: Message) -> Directory:
+        """Open a rollout of these resources in the default environment, or go on with it; the directory then."""
+        self._epoch += 1
+        staged = {name_of(message): Served(self.contents.add(message)) for message in messages}
+        stable = replace(self._snapshots["default"], epoch=self._epoch, rollout=None, candidate=None)
+        self._snapshots["default"] = with_candidate(stable, table, staged)
         return self.directory()
 
     def directory(self) -> Directory:

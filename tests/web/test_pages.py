@@ -50,6 +50,9 @@ NEEDS: dict[str, Role | None] = {
     "resource-edit": Role.EDITOR,
     "import": Role.EDITOR,
     "export": Role.VIEWER,
+    "rollouts": Role.VIEWER,
+    "rollout": None,
+    "rollout-settings": Role.VIEWER,
     "changes": Role.VIEWER,
     "change": None,
     "change-undo": None,
@@ -70,6 +73,7 @@ def _path(route: str, *, environment: str = "default", change: str = "") -> str:
     for part, value in (
         ("<str:environment_key>", environment),
         ("<uuid:change_id>", change or "00000000-0000-4000-8000-000000000000"),
+        ("<uuid:rollout_id>", "00000000-0000-4000-8000-000000000000"),
         ("<int:epoch>", "1"),
         ("<str:incident_id>", "00000000-0000-4000-8000-000000000000"),
         ("<str:client_id>", "absent"),

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
-from controlplane.api.shapes.common import EditOut, FindingOut, LossOut
+from controlplane.api.shapes.common import EditOut, FindingOut, LossOut, ResourceRefOut
 from controlplane.builder.selectors import ChangeState
 from controlplane.catalog.choices import ChangeKind
 from controlplane.incidents.attribution import Confidence
@@ -41,6 +41,12 @@ class HeldBackThenOut(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="`XDSnnnn`")
     reason = serializers.CharField()
     served = serializers.BooleanField(help_text="Whether an older revision was served instead.")
+
+
+class RevertedOut(ResourceRefOut):
+    """A resource that a rollout took back."""
+
+    incident = serializers.CharField(allow_null=True, help_text="The incident that tells why.")
 
 
 class ImpactOut(serializers.Serializer[Any]):
@@ -140,7 +146,13 @@ class ChangeOut(serializers.Serializer[Any]):
         allow_null=True,
         help_text="What connected clients lose by it once it is published; null where they lose nothing.",
     )
-    incidents = IncidentOut(many=True, help_text="Those of which this change is the suspect.")
+    incidents = IncidentOut(
+        many=True, help_text="Those of which this change is the suspect, or because of which a rollout took it back."
+    )
+    rollout = serializers.CharField(
+        allow_null=True, help_text="The rollout that has something of it, or had it last; null: none did."
+    )
+    reverted = RevertedOut(many=True, help_text="What a rollout took back of it.")
     undoes = serializers.UUIDField(allow_null=True, help_text="The change that it took back, of an undo.")
     undone_by = serializers.UUIDField(
         allow_null=True, help_text="The undo or rollback because of which it is not in force any more."

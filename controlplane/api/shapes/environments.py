@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
+from controlplane.api.shapes.rollout_settings import ROLLOUT_HELP, RolloutSettingsField, RolloutSettingsOut
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.guarding import MAX_ACCESS_CLIENTS, MAX_OTHER_PERCENT
 from controlplane.catalog.models import DEFAULT_EFFECTS, ENVIRONMENT_KEY_PATTERN
@@ -158,6 +159,7 @@ class EnvironmentPatchIn(StrictSerializer):
     deep_validation = Flag(required=False, help_text=_DEEP_HELP)
     require_if_match = Flag(required=False, help_text=_IF_MATCH_HELP)
     loss_threshold = LossThresholdIn(required=False)
+    rollout = RolloutSettingsField(required=False, help_text=ROLLOUT_HELP)
 
 
 class EnvironmentIn(EnvironmentPatchIn):
@@ -192,6 +194,7 @@ class EnvironmentOut(serializers.Serializer[Any]):
     deep_validation = serializers.BooleanField(help_text=_DEEP_HELP)
     require_if_match = serializers.BooleanField(help_text=_IF_MATCH_HELP)
     loss_threshold = LossThresholdOut()
+    rollout = RolloutSettingsOut(help_text=ROLLOUT_HELP)
     epoch = serializers.IntegerField(help_text="The snapshot that is served; 0 before the first.")
     generation = serializers.IntegerField(help_text="How many changes were written.")
     built_generation = serializers.IntegerField(help_text="The last one that a build covered.")

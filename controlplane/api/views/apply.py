@@ -27,6 +27,7 @@ from controlplane.api.schema import APPLY_PARAMETERS, PLAIN, described, manifest
 from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut, NotAppliedOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer
+from controlplane.api.views.guarding import rollout_asked
 from controlplane.builder.selectors import generation_of_epoch
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import environment_get
@@ -43,7 +44,7 @@ from xdscore.schema.containers import RESPONSE_KEYS
 from xdscore.schema.positions import Path
 from xdscore.schema.text import Document
 
-PARAMETERS = ("accept_loss", "dry_run", "message", "owner", "prune", "strict", "text")
+PARAMETERS = ("accept_loss", "dry_run", "message", "owner", "prune", "reason", "rollout", "strict", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,14 @@ class ApplyView(ApiView):
         text = query.flag("text")
         strict = query.flag("strict")
         consent = query.consent()
+        now = rollout_asked(query)
         wanted = _wanted(documents_of(request), query)
         query.done()
+        now.require(request, environment_key)
         read = parsed_all(wanted.manifests, environment_key=environment_key)
         edits: list[Edit] = [*puts_of(read), *wanted.deletions]
         base = _generation(environment_key, wanted.base_epoch)
-        terms = Terms(wanted.owner, wanted.prune, base, strict=strict)
+        terms = now.terms(Terms(wanted.owner, wanted.prune, base, strict=strict))
         if dry_run:
             with placed(wanted.manifests, read):
                 planned = change_plan(environment_key=environment_key, edits=edits, terms=terms)

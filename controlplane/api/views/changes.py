@@ -28,11 +28,19 @@ from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
+from controlplane.catalog.staging import staged_change
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.common.errors import NotFound
 from controlplane.history.convergence import convergence
-from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_of_changes
+from controlplane.incidents.selectors import (
+    IncidentValue,
+    incident_get,
+    incidents_of_change,
+    refused_of_changes,
+)
 from controlplane.incidents.settling import change_convergence, change_delivery, change_not_in_use
+from controlplane.rollouts.selectors import stops_of_changes
+from controlplane.rollouts.values import ChangeStop, RolloutResource
 from controlplane.status.selectors import change_statuses, progress_of
 from controlplane.undo.rights import undo_require
 from controlplane.undo.services import change_undo
@@ -160,6 +168,11 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     said = change_findings(change=change, limit=MAX_EDITS)
     closed = secret_findings(environment_key=key, edits=edits)
     held_back = [held_back_json(each) for each in progress.held]
+    rollout, stop = _rollout_of(public_id)
+    incidents = {each.id: each for each in incidents_of_change(change_id=public_id)}
+    for incident in stop.incidents if stop is not None else ():
+        if incident not in incidents:
+            incidents[incident] = incident_get(public_id=incident).incident
     statuses = change_statuses(
         environment_key=key,
         changes={change: state},
@@ -198,11 +211,29 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "held": held_back,
         "findings": [finding_json(finding) for finding in islice((*said, *closed), MAX_EDITS)],
         "loss": change.loss,
-        "incidents": [incident_json(each) for each in incidents_of_change(change_id=public_id)],
+        "incidents": [incident_json(each) for each in incidents.values()],
+        "rollout": rollout,
+        "reverted": [reverted_json(each) for each in stop.reverted] if stop is not None else [],
         "undoes": change.undoes or None,
         "undone_by": str(back.public_id) if back is not None else None,
         "detail": progress.detail,
     }
+
+
+def _rollout_of(public_id: str) -> tuple[str | None, ChangeStop | None]:
+    """The id of the rollout that has, or had, something of a change, and what it took back; None where there is none.
+    A change of which nothing was ever staged costs one query.
+    """
+    staged = staged_change(public_id)
+    if staged is None:
+        return None, None
+    stop = stops_of_changes(change_ids=[public_id]).get(public_id)
+    return staged.rollout or (stop.rollout if stop is not None else None), stop
+
+
+def reverted_json(resource: RolloutResource) -> dict[str, object]:
+    """A resource that a rollout took back, as a JSON object."""
+    return {"type": resource.type, "name": resource.name, "incident": resource.incident or None}
 
 
 def held_back_json(held: HeldBackName) -> dict[str, object]:

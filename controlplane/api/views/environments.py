@@ -8,10 +8,11 @@ from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from controlplane.access.selectors import group_list
 from controlplane.access.services import default_effect_check
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer
-from controlplane.api.bodies import document_of, values_of
+from controlplane.api.bodies import document_of, located_in, values_of
 from controlplane.api.pages import plain_page
 from controlplane.api.paths import ENVIRONMENT_PATH, path_to
 from controlplane.api.query import Query
@@ -27,6 +28,7 @@ from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.views.guarding import dry_run_answer, guarded
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.rights import POLICY_ROLES, require
+from controlplane.catalog.rollout_settings import RolloutSettings, settings_from_json
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
 from controlplane.catalog.services import environment_create, environment_delete, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
@@ -36,6 +38,8 @@ from controlplane.status.selectors import environment_statuses
 from xdscore.access import Effect
 from xdscore.environment_choice import Selector
 from xdscore.schema.content_policy import policy_of, stances_of
+from xdscore.schema.positions import path_of
+from xdscore.schema.text import Document
 
 
 class EnvironmentListView(ApiView):
@@ -66,8 +70,11 @@ class EnvironmentListView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Create an environment, which is empty at first."""
         asked = guarded(request)
-        values = values_of(document_of(request), EnvironmentIn)
+        document = document_of(request)
+        values = values_of(document, EnvironmentIn)
         key = values.pop("key")
+        if "rollout" in values:
+            values["rollout"] = _rollout(document, groups=frozenset())
         policy = _policy(EnvironmentPolicy(quarantine=quarantine_default()), values)
         made = environment_create(
             key=key,
@@ -103,7 +110,7 @@ class EnvironmentView(ApiView):
         summary="Change policies of an environment",
         description=(
             "Needs the role admin for `selectors`, `node_ids`, `content`, `deep_validation`, "
-            "`require_if_match` and `loss_threshold`, "
+            "`require_if_match`, `loss_threshold` and `rollout`, "
             "access-editor for `default_effect`, and operator for `quarantine` and `hold`."
         ),
         request=body_of_shape(EnvironmentPatchIn),
@@ -116,13 +123,17 @@ class EnvironmentView(ApiView):
         principal = principal_of(request)
         if not any(principal.may(role, environment_key) for role in POLICY_ROLES.values()):
             require(principal, Role.OPERATOR, environment_key)
-        values = values_of(document_of(request), EnvironmentPatchIn)
+        document = document_of(request)
+        values = values_of(document, EnvironmentPatchIn)
         if not values:
             raise InputInvalid(
                 f"The body names nothing to change. Fields are {', '.join(POLICY_ROLES)}. Nothing was changed."
             )
         for field in values:
             require(principal, POLICY_ROLES[field], environment_key)
+        if "rollout" in values:
+            groups = frozenset(group_list(environment_key=environment_key).values_list("key", flat=True))
+            values["rollout"] = _rollout(document, groups=groups)
         before = environment_get(key=environment_key).policy
         policy = _policy(before, values)
         if policy.default_effect is not before.default_effect:
@@ -178,6 +189,7 @@ def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict
         "deep_validation": state.policy.deep_validation,
         "require_if_match": state.policy.require_if_match,
         "loss_threshold": state.policy.loss_threshold.as_json(),
+        "rollout": state.policy.rollout.as_json(),
         "epoch": state.epoch,
         "generation": state.generation,
         "built_generation": state.built_generation,
@@ -205,8 +217,20 @@ def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPol
         changed["content"] = policy_of(stances_of(before.content) | values["content"])
     if "loss_threshold" in values:
         changed["loss_threshold"] = replace(before.loss_threshold, **values["loss_threshold"])
-    changed |= {field: values[field] for field in ("deep_validation", "require_if_match") if field in values}
+    changed |= {field: values[field] for field in ("deep_validation", "require_if_match", "rollout") if field in values}
     return replace(before, **changed)
+
+
+def _rollout(document: Document, *, groups: frozenset[str]) -> RolloutSettings:
+    """The settings of rollouts in the body. `groups`: the keys of the client groups that there are. Raises InputInvalid
+    with every problem, each at its place in the body.
+    """
+    tree = document.tree
+    try:
+        return settings_from_json(tree["rollout"] if isinstance(tree, dict) else None, groups=groups)
+    except InputInvalid as error:
+        located = tuple(located_in(document, path_of(each.pointer, tree), each) for each in error.findings)
+        raise InputInvalid(error.detail, findings=located) from None
 
 
 def _written(made: ChangeMade, *, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:

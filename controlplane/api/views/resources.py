@@ -29,6 +29,7 @@ from controlplane.api.schema import (
     PAGE,
     PRECONDITIONS,
     RESOURCE_FILTERS,
+    ROLLOUT_NOW,
     WITH_STATUS,
     described,
     page_of,
@@ -37,6 +38,7 @@ from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
 from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer, held_back_json
+from controlplane.api.views.guarding import rollout_asked
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
@@ -136,7 +138,7 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_put",
         summary="Create or replace a resource",
-        parameters=[MESSAGE, ACCEPT_LOSS, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_LOSS, *ROLLOUT_NOW, *PRECONDITIONS],
         request={"application/json": MANIFEST, "application/yaml": MANIFEST},
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
@@ -144,10 +146,12 @@ class ResourceView(ApiView):
     )
     def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Store the manifest as the resource's next revision."""
-        query = Query(request, ("accept_loss", "message"))
+        query = Query(request, ("accept_loss", "message", "reason", "rollout"))
         message = query.message()
         consent = query.consent()
+        now = rollout_asked(query)
         query.done()
+        now.require(request, environment_key)
         kind = kind_in_path(type)
         expected = Expected(kind.word, name_in_path(kind, name))
         expect = expectation_of(request, environment_key)
@@ -157,6 +161,7 @@ class ResourceView(ApiView):
             edits=puts_of(read, expect=expect),
             actor=principal_of(request),
             message=message,
+            terms=now.terms(),
             request_id=request_id(),
             consent=consent,
         )
@@ -165,21 +170,24 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_delete",
         summary="Delete a resource",
-        parameters=[MESSAGE, ACCEPT_LOSS, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_LOSS, *ROLLOUT_NOW, *PRECONDITIONS],
         responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503),
     )
     def delete(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Delete the resource from the environment."""
-        query = Query(request, ("accept_loss", "message"))
+        query = Query(request, ("accept_loss", "message", "reason", "rollout"))
         message = query.message()
         consent = query.consent()
+        now = rollout_asked(query)
         query.done()
+        now.require(request, environment_key)
         kind = kind_in_path(type)
         made = change_apply(
             environment_key=environment_key,
             edits=[Delete(kind, name_in_path(kind, name), expectation_of(request, environment_key))],
             actor=principal_of(request),
             message=message,
+            terms=now.terms(),
             request_id=request_id(),
             consent=consent,
         )

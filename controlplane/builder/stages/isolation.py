@@ -5,7 +5,7 @@ one type that it cannot work with; architecture.md law 1 holds for that, too.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from controlplane.builder.stages.fallback import Cause, HeldBack, Resolution, resolve
 from controlplane.builder.stages.wording import findings_of_held, other_findings
@@ -24,12 +24,14 @@ class Isolation:
 
     `failed`: those types, each with the name of its error; empty: all can be built.
     `written`: the heads of all names.
-    `published`: what is served of each name now.
+    `published`: what is served of each name now, on the stable side.
+    `candidate`: in which entries the candidate side of the open rollout differs from that now.
     """
 
     failed: Mapping[str, str]
     written: Heads
     published: Entries
+    candidate: Mapping[EntryKey, Entry | None] = field(default_factory=dict)
 
     @property
     def heads(self) -> Heads:
@@ -68,6 +70,11 @@ class Isolation:
             references=references,
             broken=self.failed,
         )
+
+    def keep_diff(self, differing: Mapping[EntryKey, Entry | None]) -> Mapping[EntryKey, Entry | None]:
+        """In what the candidate side differs: `differing`, and in every name of a failing type what is published."""
+        kept = {key: entry for key, entry in self.candidate.items() if key[0] in self.failed}
+        return {**differing, **kept}
 
     def _keys(self) -> list[EntryKey]:
         return [key for key in self.written.keys() | self.published.keys() if key[0] in self.failed]

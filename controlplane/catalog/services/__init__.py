@@ -28,6 +28,7 @@ from controlplane.catalog.services.quarantines import (
 from controlplane.catalog.services.restoring import resource_restore
 from controlplane.catalog.services.rotation import Resealed, secrets_foreign, secrets_reseal
 from controlplane.catalog.services.secrets import secrets_read_record
+from controlplane.catalog.services.staging import names_promote, names_take_back, side_close, side_open, side_step
 from controlplane.catalog.services.undoing import (
     resources_undo,
     resources_undo_way,
@@ -57,6 +58,8 @@ __all__ = [
     "lineage_renew",
     "lineages_renew",
     "loss_accept",
+    "names_promote",
+    "names_take_back",
     "proofs_record",
     "quarantine_default",
     "quarantine_open",
@@ -72,4 +75,7 @@ __all__ = [
     "settings_before",
     "settings_undo",
     "settings_undo_way",
+    "side_close",
+    "side_open",
+    "side_step",
 ]

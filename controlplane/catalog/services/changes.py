@@ -4,7 +4,7 @@ Parsing and validation happened before (decisions D30): the transaction only com
 one writer is never held while somebody's YAML is read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from django.db import transaction
 
@@ -18,6 +18,7 @@ from controlplane.catalog.services.blobs import blobs_write
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.planning import BATCH, NO_TERMS, Key, Plan, Prepared, Terms, plan, prepare
+from controlplane.catalog.services.staged_writes import Staging, staging_of, staging_store
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import GOES_ON, Columns, GoesBack, owners_as_json
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
@@ -51,8 +52,9 @@ def change_apply(
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
         planned = plan(environment, prepared, terms)
+        staging = staging_of(environment, planned, [edit.key for edit in prepared], terms)
         held, held_after = environment.hold_reason, _hold_after(environment, back)
-        if not planned.effective and held == held_after:
+        if not planned.effective and not staging.promoted and held == held_after:
             return ChangeMade(environment_key, "", environment.generation)
         loss = loss_accept(planned.prospect(environment_key), consent)
         undo = owners_as_json(planned.owners_moved(terms.owner))
@@ -74,7 +76,7 @@ def change_apply(
             loss=loss,
         )
         edited = planned.outcomes
-        _write(environment, change, planned, terms.owner)
+        _write(environment, change, planned, staging, terms.owner)
         audit_record(
             actor=actor,
             verb="change.saved",
@@ -83,6 +85,15 @@ def change_apply(
             request_id=request_id,
             detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": back.hold},
         )
+        if terms.because:
+            audit_record(
+                actor=actor,
+                verb="rollout.skipped",
+                subject=str(change.public_id),
+                environment=environment_key,
+                request_id=request_id,
+                detail={"reason": terms.because},
+            )
     return ChangeMade(environment_key, str(change.public_id), change.generation, edited, planned.findings, loss)
 
 
@@ -107,20 +118,22 @@ def _hold_after(environment: Environment, back: GoesBack) -> str:
     return back.hold or held
 
 
-def _write(environment: Environment, change: Change, planned: Plan, owner: str | None) -> None:
-    """Store the contents, resources, revisions and references of the planned edits."""
+def _write(environment: Environment, change: Change, planned: Plan, staging: Staging, owner: str | None) -> None:
+    """Store the contents, resources, revisions and references of the planned edits, and what of them is staged."""
     edits = planned.effective
     _contents_write(edits)
     resources = planned.current | _resources_create(environment, planned)
+    heads_before = {key: resource.head_id for key, resource in planned.current.items()}
     for edit in edits:
-        _move_on(resources[edit.key], change, edit, owner)
+        _move_on(resources[edit.key], change, edit, owner, is_staged=edit.key in staging.staged)
     revisions = [_revision(resources[edit.key], change, edit) for edit in edits]
     Revision.objects.bulk_create(revisions, batch_size=BATCH)
     pairs = zip(revisions, edits, strict=True)
     references = (row for revision, edit in pairs for row in _references(revision, edit))
     Reference.objects.bulk_create(references, batch_size=BATCH)
-    _heads_set(revisions)
+    _heads_set(revisions, staging.staged)
     _resources_update([revision.resource for revision in revisions])
+    staging_store(staging, change, planned, resources, heads_before)
 
 
 def _contents_write(edits: Sequence[Prepared]) -> None:
@@ -137,27 +150,32 @@ def _resources_create(environment: Environment, planned: Plan) -> dict[Key, Reso
     return {(row.type, row.name): row for row in Resource.objects.bulk_create(rows, batch_size=BATCH)}
 
 
-def _move_on(resource: Resource, change: Change, edit: Prepared, owner: str | None) -> None:
-    """Set the fields of a resource as the edit says, except those that point to the new revision; saves nothing."""
+def _move_on(resource: Resource, change: Change, edit: Prepared, owner: str | None, *, is_staged: bool) -> None:
+    """Set the fields of a resource as the edit says, except those that point to the new revision; saves nothing.
+    `is_staged`: the stable side keeps what it has, and what that falls back to (rollouts.md R6).
+    """
     resource.counter += 1
     resource.deleted = edit.parsed is None
     resource.touched = change.generation
     if resource.deleted:
-        resource.proven = None  # what was deleted does not come back as a fallback
+        if not is_staged:
+            resource.proven = None  # what was deleted does not come back as a fallback
     elif (becomes := edit.owner(owner)) is not None:
         resource.owner = becomes
 
 
-def _heads_set(revisions: Sequence[Revision]) -> None:
+def _heads_set(revisions: Sequence[Revision], staged: Collection[Key]) -> None:
     """Make each revision the newest of its resource, and the proven one too where a client acknowledged the same
-    content before. Stores the proofs; does not save the resources.
+    content before. Stores the proofs; does not save the resources. `staged`: the names whose revision becomes what is
+    fallen back to only once it is promoted (rollouts.md R6).
     """
     known_good = _proven_contents(revisions)
+    proven = [revision for revision in revisions if (revision.resource_id, revision.blob_id) in known_good]
     for revision in revisions:
         revision.resource.head = revision
-        if (revision.resource_id, revision.blob_id) in known_good:
+    for revision in proven:
+        if (revision.resource.type, revision.resource.name) not in staged:
             revision.resource.proven = revision
-    proven = (revision for revision in revisions if revision.resource.proven_id == revision.pk)
     RevisionProof.objects.bulk_create((RevisionProof(revision=revision) for revision in proven), batch_size=BATCH)
 
 

@@ -10,9 +10,11 @@ from controlplane.accounts.services import environment_forget
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, Prospect
 from controlplane.catalog.models import Environment
+from controlplane.catalog.rollout_settings import settings_to_store
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
+from controlplane.catalog.services.staging import waiting_promote
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import CREATED, Columns, Undoes
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
@@ -95,6 +97,8 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
     for column, value in changed.items():
         setattr(environment, column, value)
     environment.save(update_fields=list(changed))
+    if current.rollout.stages and not policy.rollout.stages:
+        waiting_promote(environment, environment.generation + 1)  # that of the change, which comes next
     return _policy_change(
         environment,
         "environment.updated",
@@ -293,4 +297,5 @@ def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
         "require_if_match": policy.require_if_match,
         "loss_access_clients": policy.loss_threshold.access_clients,
         "loss_other_percent": policy.loss_threshold.other_percent,
+        "rollout": settings_to_store(policy.rollout),
     }

@@ -131,6 +131,9 @@ class Terms:
     `base_generation`: the generation that the writer looked at; Conflict where resources were written since then.
     `strict`: refuse references to resources that do not exist (`strictness`).
     `overrides_hold`: write although the environment is on hold; only for rollbacks and undos (decisions U5).
+    `staged`: where the environment has rollouts, what is written waits for one. False, for rollbacks (rollouts.md R13)
+        and `rollout=now`: it reaches both sides at once, and so does what waited of the names that are edited.
+    `because`: why `rollout=now` was asked for; empty otherwise. It stands in the audit log.
     """
 
     owner: str | None = None
@@ -138,6 +141,8 @@ class Terms:
     base_generation: int | None = None
     strict: bool = False
     overrides_hold: bool = False
+    staged: bool = True
+    because: str = ""
 
 
 NO_TERMS: Final = Terms()

@@ -9,8 +9,10 @@ from django.utils import timezone
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.catalog.choices import ChangeKind, QuarantineCause
 from controlplane.catalog.guarding import NO_CONSENT, Consent, Prospect
-from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof
+from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof, StagedName
 from controlplane.catalog.services.guarding import loss_accept
+from controlplane.catalog.services.staged_rows import UNPROMOTED
+from controlplane.catalog.services.staging import staged_stop, stopped_release
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import QuarantineMoved, Undoes
 from controlplane.catalog.values import ChangeMade, ProvenContent
@@ -19,6 +21,10 @@ from controlplane.common.errors import Conflict, NotFound
 from controlplane.journal.services import audit_record, event_append
 
 NOBODY: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+# Of a quarantine: its revision is the newest, or what the stable side has while the newest is staged.
+_CURRENT = models.Q(revision__resource__head=models.F("revision")) | models.Q(
+    revision__resource__staged__stable=models.F("revision")
+)
 _BATCH = 500
 _NAME_CHARS = 300
 
@@ -40,16 +46,17 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     undoes: Undoes | None = None,
 ) -> ChangeMade:
     """Put this revision into quarantine: the last proven one is served instead. Where there is none, nothing is served
-    to the kinds of clients that refuse it or, if no client ever acknowledged it, to anybody.
+    to the kinds of clients that refuse it or, if no client ever acknowledged it, to anybody. Of a revision that is
+    staged, both sides have what the stable side has, until somebody releases it (rollouts.md R7).
 
     `refused_by`: by kind of client, the hashes (`client_mark`) of those that refused it. `undoes`: the change that this
     write takes back. For a revision in quarantine already, only `refused_by` is added to. Raises NotFound, Conflict
-    when a newer revision took its place meanwhile, and LossRefused where connected clients would have nothing of it any
-    more.
+    when a newer revision took its place meanwhile (on the stable side, where a newer one is staged), and LossRefused
+    where connected clients would have nothing of it any more.
     """
     environment = environment_lock(key=environment_key)
     row = _revision(environment_key, word, name, revision)
-    if row.resource.head_id != row.pk:
+    if not _is_current(row):
         raise Conflict(
             f"r{revision} of the {word} '{name}' is not current any more: r{row.resource.counter} is. Nothing changed."
         )
@@ -67,6 +74,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         refused_by=with_marks({}, refused_by),
     )
     _choose_fallback(row.resource)
+    staged_stop(row, environment.generation + 1)  # that of the change, which comes next
     loss = loss_accept(_prospect(quarantine, row, environment), consent)
     change = change_start(
         environment=environment,
@@ -92,8 +100,11 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
 
 def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -> Prospect:
     """What clients could lose by this quarantine: the name, where no older revision can be served instead and some
-    client acknowledged this one. A revision that no client acknowledged takes nothing from anybody.
+    client acknowledged this one. A revision that no client acknowledged takes nothing from anybody, nor does one that
+    the stable side does not have.
     """
+    if StagedName.objects.filter(resource__head=row).exists():
+        return Prospect(environment.key)
     stands_in = Resource.objects.filter(pk=row.resource_id, proven__isnull=False).exists()
     if stands_in or not RevisionProof.objects.filter(revision=row).exists():
         return Prospect(environment.key)
@@ -140,7 +151,7 @@ def _add_refusers(
         return False
     quarantine.refused_by = refused
     quarantine.save(update_fields=["refused_by"])
-    if row.resource.proven_id is None:
+    if row.resource.proven_id is None and not StagedName.objects.filter(resource__head=row).exists():
         # Otherwise an older revision is served to everybody, whoever refuses this one.
         what = f"{row.resource.type} '{row.resource.name}' r{row.number}"
         _rebuild(row, environment, f"quarantine of {what}: refused by {', '.join(sorted(refused))}")
@@ -159,13 +170,14 @@ def quarantine_probed(*, environment_key: str, word: str, name: str, version: st
     quarantine = (
         Quarantine.objects.select_related("revision__resource")
         .filter(
+            _CURRENT,
             released_at=None,
             revision__resource__environment=environment,
             revision__resource__type=word,
             revision__resource__name=name,
             revision__version=version,
-            revision__resource__head=models.F("revision"),
         )
+        .exclude(cause=QuarantineCause.ROLLOUT.value)
         .first()
     )
     if quarantine is None:
@@ -230,6 +242,7 @@ def _release(
         undoes=undoes,
         request_id=request_id,
     )
+    stopped_release(environment, row, change.generation)
     audit_record(
         actor=actor,
         verb="quarantine.released",
@@ -289,7 +302,11 @@ def _advance_fallback(proven: list[Revision], environment: Environment) -> None:
     quarantined = set(
         Quarantine.objects.filter(revision__in=proven, released_at=None).values_list("revision_id", flat=True)
     )
+    promoted = Revision.objects.filter(pk__in=[row.pk for row in proven]).exclude(UNPROMOTED)
+    fallbacks = set(promoted.values_list("pk", flat=True)) if proven else set()
     for row in proven:
+        if row.pk not in fallbacks:
+            continue
         if row.pk in quarantined:
             if row.resource.head_id == row.pk and row.resource.proven_id is None:
                 # Withheld from everybody until now, it is withheld from the kinds that refuse it alone (F18a).
@@ -309,13 +326,18 @@ def _choose_fallback(resource: Resource) -> None:
     """Let the resource fall back to its newest proven revision that is in no quarantine.
 
     Some clients may have acknowledged what others refuse: while that is in quarantine, the proven revision before it
-    counts. A revision from before a deletion never does.
+    counts. A revision from before a deletion never does, nor does one that no rollout promoted (rollouts.md R6).
     """
-    revisions = Revision.objects.filter(resource=resource)
+    revisions = Revision.objects.filter(resource=resource).exclude(UNPROMOTED)
     deletion = revisions.filter(blob=None).order_by("-number").values_list("number", flat=True).first() or 0
     open_quarantines = Quarantine.objects.filter(revision=models.OuterRef("pk"), released_at=None)
     usable = revisions.filter(~models.Exists(open_quarantines), proof__isnull=False, number__gt=deletion)
     Resource.objects.filter(pk=resource.pk).update(proven=usable.order_by("-number").first())
+
+
+def _is_current(row: Revision) -> bool:
+    """Whether the revision is the newest of its resource, or what the stable side has while the newest is staged."""
+    return row.resource.head_id == row.pk or StagedName.objects.filter(resource=row.resource, stable=row).exists()
 
 
 def _touch(row: Revision, environment: Environment) -> None:

@@ -15,6 +15,7 @@ from controlplane.catalog.choices import QuarantineCause, QuarantinePolicy
 from controlplane.catalog.guarding import OF_ITSELF
 from controlplane.catalog.selectors import change_get, environment_get, is_quarantined, revision_list, revision_origin
 from controlplane.catalog.services import quarantine_open, quarantine_refused
+from controlplane.catalog.staging import is_staged
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import Conflict, NotFound
@@ -95,7 +96,7 @@ def _judge(incident: Incident, reach: Reach) -> None:
             judged_at=now,
             verdict=verdict.outcome.value,
             verdict_reason=verdict.reason,
-            verdict_asks=verdict.asks,
+            verdict_asks=verdict.asks and not _is_staged(incident),
             **told,
         )
         if escalating and incident.told_nacked:
@@ -116,10 +117,12 @@ def _nacked(incident: Incident) -> dict[str, ClientKey]:
 
 def _may_act(incident: Incident) -> bool:
     """Whether the environment's policy lets clients' answers quarantine the incident's revision. Always False for
-    endpoints, for a revision that was released from quarantine, and where no culprit is known.
+    endpoints, for a revision that was released from quarantine, for one that is staged, about which its rollout decides
+    (rollouts.md R7), and where no culprit is known.
     """
     return (
         incident.environment.quarantine == QuarantinePolicy.AUTOMATIC.value
+        and not _is_staged(incident)
         and by_word[incident.type].automatic_quarantine
         and incident.revision not in (0, incident.quarantined_revision)
         and not _is_released(incident)
@@ -143,6 +146,12 @@ def _is_quarantined(incident: Incident) -> bool:
         kind=by_word[incident.type],
         name=incident.name,
         number=incident.revision,
+    )
+
+
+def _is_staged(incident: Incident) -> bool:
+    return is_staged(
+        environment_key=incident.environment.key, word=incident.type, name=incident.name, revision=incident.revision
     )
 
 
@@ -232,6 +241,10 @@ def _moved_on(incident: Incident, built_generation: int) -> Resolution | None:
     head = history.first()
     if head is None or head.number <= incident.revision or head.change.generation > built_generation:
         return None
+    if is_staged(
+        environment_key=incident.environment.key, word=incident.type, name=incident.name, revision=head.number
+    ):
+        return None  # most clients still have what the stable side has
     by = (str(head.change.public_id), head.change.author)
     if head.blob_id is None:
         return Resolution("it was deleted, and that is published", *by)

@@ -69,7 +69,7 @@ def _ended(change: Change, age: timedelta, *, first: bool) -> bool:
     delivery = change_delivery(change=change, progress=progress)
     if not (delivery.settled if progress.state is ChangeState.PUBLISHED else progress.state.final):
         return False
-    bad = delivery.nacked or progress.state is ChangeState.FAILED
+    bad = delivery.nacked or progress.state in {ChangeState.FAILED, ChangeState.STOPPED}
     log.log(
         logging.WARNING if bad else logging.INFO,
         "change.settled",

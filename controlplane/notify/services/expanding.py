@@ -22,6 +22,7 @@ from controlplane.clients.foreign_text import one_line
 from controlplane.journal.services import Event, events_prune, events_take, events_waiting
 from controlplane.notify.catalogue import KINDS, LINK_CHARS, Kind, Severity, wording_of
 from controlplane.notify.models import Channel, Delivery, Notification, Sending, ToldCount
+from controlplane.notify.rollout_words import is_news
 from controlplane.notify.services.summing import SUMMARY
 from xdscore.shares import ACCOUNTABLE_CHARS, SEVERAL
 
@@ -64,6 +65,8 @@ def _tell(event: Event) -> bool:
         return False
     # Whoever wrote it: a reason, a name or a text of a client must drive no terminal and turn no line of any channel.
     said = {name: one_line(str(value), max_chars=_SAID_CHARS) for name, value in event.payload.items()}
+    if not is_news(event.kind, said):
+        return False
     words = wording_of(kind, environment=event.environment, payload=said, public_url=settings.PARLEY.public_url)
     caused_by, beyond = _share(event)
     if _told_lately(event, kind, words.severity, beyond=beyond):

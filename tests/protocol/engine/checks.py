@@ -30,6 +30,7 @@ from xdscore.decision import (
 from xdscore.environment_choice import ClientFacts
 from xdscore.errors import StatusCode, error_of
 from xdscore.resource_types import CLUSTER, ENDPOINT, DeltaMissing, ResourceType
+from xdscore.snapshot import Snapshot
 from xdscore.xdstp import Glob, glob_of
 
 
@@ -127,13 +128,18 @@ class Checker:
         return decide(self.audience, kind, name, self.world.published)
 
     @property
+    def published(self) -> Snapshot:
+        """The side of what is published that the client is on."""
+        return self.world.published.seen_by(self.audience)
+
+    @property
     def audience(self) -> Audience:
         """Whom the client counts as; what it was let probe is the session's choice (F18a)."""
         return replace(self.world.published.audience(self.client), probes=self.session.audience.probes)
 
     def served(self, half: Half) -> Iterable[tuple[str, Serve]]:
         """What this half covers and may have, by the published world."""
-        state = self.world.published.type_state(half.kind)
+        state = self.published.type_state(half.kind)
         for name in sorted({*state.served, *state.partly}):
             decision = self.decision(half.kind, name)
             if half.covers(name) and isinstance(decision, Serve):
@@ -446,7 +452,7 @@ class Checker:
 
     def _check_converged(self, half: Half) -> None:
         self._check_members_left(half)
-        state = self.world.published.type_state(half.kind)
+        state = self.published.type_state(half.kind)
         for name in sorted(state.served.keys() | state.partly.keys() | half.names | half.held.keys()):
             if not half.covers(name):
                 assert name not in half.held

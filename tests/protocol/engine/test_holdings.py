@@ -203,3 +203,16 @@ def test_with_unanswered__content__is_sent_unless_it_is_no_news(
     response = Respond(CLUSTER, "1", "w", (NamedContent("a", content(version)),))
 
     assert with_unanswered({"a": before}, response, tells=True).get("a") == after
+
+
+def test_holdings__a_collection_is_left_for_a_wildcard__nothing_is_said_of_its_name() -> None:
+    wire = Wire(World(), Variant.DELTA)
+    glob = "xdstp://x/t/d/*"
+    (told,) = wire.delta(CLUSTER, glob)
+    assert [error.name for error in told.errors] == [glob]
+
+    wire.delta(CLUSTER, "*", unsubscribe=(glob,))
+
+    said = wire.session.holdings(CLUSTER)
+    assert said is not None
+    assert glob not in {**dict(said.ground.everything()), **said.apart}

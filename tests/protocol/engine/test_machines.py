@@ -1,7 +1,8 @@
 """Streams under random worlds, subscriptions, delays, rejections and reconnects.
 
 The client checks every response as it is written and, whenever the stream comes to rest, that it holds what `decide`
-says: the invariants I1 to I10, T1 to T10 and N2, N3, N5.
+says: the invariants I1 to I10, T1 to T10 and N2, N3, N5. Rollouts open, go on and end meanwhile, so that it changes
+sides (rollouts.md R3).
 """
 
 from collections.abc import Callable
@@ -91,6 +92,24 @@ class Stream(RuleBasedStateMachine):
     @rule(word=words, name=names, effect=st.sampled_from(Effect))
     def permit(self, word: str, name: str, effect: Effect) -> None:
         self.world.rule(by_word[word], name, effect)
+
+    @rule(word=words, name=names, version=versions, removed=st.booleans())
+    def stage(self, word: str, name: str, version: str, removed: bool) -> None:
+        if removed:
+            self.world.stage_removal(by_word[word], name)
+        else:
+            self.world.stage(by_word[word], name, f"{word}-{name}-{version}")
+
+    @rule(there=st.booleans())
+    def roll(self, there: bool) -> None:
+        self.world.roll(permille=1000 if there else 0)
+
+    @rule(promoted=st.booleans())
+    def end_rollout(self, promoted: bool) -> None:
+        if promoted:
+            self.world.promote()
+        else:
+            self.world.take_back()
 
     @rule()
     def publish(self) -> None:

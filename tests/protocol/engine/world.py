@@ -14,6 +14,7 @@ from xdscore.access import AccessTable, Audience, Effect, Rule
 from xdscore.client_kinds import ClientFamily, ClientKind
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import CLUSTER, ResourceType
+from xdscore.sides import RolloutTable, client_digest
 from xdscore.snapshot import (
     Content,
     Entry,
@@ -24,6 +25,7 @@ from xdscore.snapshot import (
     WithheldName,
     client_mark,
     snapshot_from_entries,
+    with_candidate,
 )
 
 AUDIENCE = Audience("default")
@@ -55,6 +57,9 @@ class World:
     effects: dict[tuple[str, str], Effect] = field(default_factory=dict)
     epoch: int = 0
     publication: Publication | None = None
+    # The open rollout, and what its candidate side has in place of the entries.
+    rollout: RolloutTable | None = None
+    diff: dict[tuple[str, str], Entry | None] = field(default_factory=dict)
 
     def serve(
         self,
@@ -92,6 +97,35 @@ class World:
     def rule(self, kind: ResourceType, name: str, effect: Effect) -> None:
         self.effects[kind.word, name] = effect
 
+    def stage(self, kind: ResourceType, name: str, version: str) -> None:
+        """Serve this on the candidate side alone, where the stable side's content is what a client falls back on."""
+        stable = self.entries.get((kind.word, name))
+        proven = stable.content if isinstance(stable, Served) else None
+        self.diff[kind.word, name] = Served(content(version, eds_name=name if kind is CLUSTER else ""), proven)
+
+    def stage_removal(self, kind: ResourceType, name: str) -> None:
+        self.diff[kind.word, name] = RemovedName()
+
+    def roll(self, *picks: ClientFacts, permille: int = 0) -> None:
+        """Let these clients, and so many of a thousand, be on the candidate side from the next publication on."""
+        digests = frozenset(client_digest("default", client) for client in picks)
+        step = 0 if self.rollout is None else self.rollout.step + 1
+        self.rollout = RolloutTable("rollout-1", step, digests, (), permille, "seed")
+
+    def promote(self) -> None:
+        """Give the stable side what the candidate side has, with which the rollout ends. Nothing of it is proven."""
+        for key, entry in self.diff.items():
+            if entry is None:
+                self.entries.pop(key, None)
+            else:
+                self.entries[key] = entry
+        self.take_back()
+
+    def take_back(self) -> None:
+        """End the rollout; nothing of what was staged stays."""
+        self.rollout = None
+        self.diff.clear()
+
     @property
     def published(self) -> Snapshot:
         return (self.publication or self.publish()).snapshot
@@ -99,9 +133,10 @@ class World:
     @property
     def snapshot(self) -> Snapshot:
         access = name_rules(self.effects)
-        return snapshot_from_entries(
+        stable = snapshot_from_entries(
             environment="default", lineage="one", epoch=self.epoch, access=access, entries=self.entries.items()
         )
+        return stable if self.rollout is None else with_candidate(stable, self.rollout, self.diff)
 
     def publish(self) -> Publication:
         self.epoch += 1

@@ -37,6 +37,7 @@ from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.holdings import HoldingState
 from xdscore.resource_types import CLUSTER, ENDPOINT, SECRET, ResourceType
+from xdscore.sides import RolloutTable, client_digest
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
 
@@ -358,6 +359,27 @@ def test_clients__closed_streams__are_not_connected(quick: World) -> None:
         "envoy",
         "1.40.0",
     )
+
+
+def test_status__rollout_open__each_client_is_held_against_its_own_side(quick: World) -> None:
+    quick.publish(cluster("a", 1), cluster("b", 1))
+    picked, other = quick.client(1), quick.client(2)
+    for each in (picked, other):
+        each.ask(CLUSTER, "a", "b").answer()
+    digest = client_digest("default", ClientFacts(node_id=picked.info.node_id))
+    directory = quick.catalogue.roll(RolloutTable("r1", 0, frozenset({digest}), (), 0, "seed"), cluster("a", 2))
+    quick.publication = Publication(directory.snapshots["default"], quick.publication)
+    quick.fleet.observe(directory)
+
+    behind = quick.status(picked.info)["a"]
+    picked.offer(quick.publication)
+    picked.answer()
+    has, stable = quick.status(picked.info)["a"], quick.status(other.info)["a"]
+
+    candidate = quick.contents.add(cluster("a", 2)).version
+    assert behind.version != candidate
+    assert (has.state, has.version, has.details) == (SyncState.SYNCED, candidate, "")
+    assert (stable.state, stable.version) == (SyncState.SYNCED, behind.version)
 
 
 @pytest.fixture

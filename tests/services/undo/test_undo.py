@@ -37,6 +37,7 @@ from tests.services.undo.hands import (
 )
 from tests.support.manifests import Tree, cluster, parsed, tls_secret
 from tests.support.principals import somebody
+from tests.support.sides import PILOT, opened, rollouts, taken_back, write
 from xdscore.access import Effect
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import SECRET
@@ -257,6 +258,17 @@ def test_undo__of_an_environment_s_making_or_of_what_kept_nothing__says_what_to_
         undo(made)
     with pytest.raises(Conflict, match="older than such notes"):
         undo(str(change.public_id))
+
+
+def test_undo__of_what_a_rollout_took_back__says_what_to_do_instead() -> None:
+    write(cluster("pay"))
+    rollouts(PILOT)
+    write(cluster("pay", connect_timeout="2s"))
+    opened()
+    made = taken_back(("cluster", "pay"))
+
+    with pytest.raises(Conflict, match="Release the quarantine"):
+        undo(made.change_id)
 
 
 def test_undo__of_what_left_nothing_different__says_so() -> None:

@@ -35,3 +35,18 @@ def test_wait_for_quiet__writes_stop__returns_one_quiet_time_later() -> None:
 
 def test_wait_for_quiet__writes_never_stop__returns_at_the_bound() -> None:
     assert waited(lambda now: int(now * 1000)) == pytest.approx(2.0)
+
+
+def test_wait_for_quiet__news_that_nobody_waits_for__ends_the_wait_at_once() -> None:
+    clock, asked = Clock(), iter([False, False, True])
+
+    wait_for_quiet(
+        generation=lambda: int(clock.now * 1000),
+        hurried=lambda: next(asked),
+        quiet_s=0.1,
+        at_most_s=2.0,
+        clock=lambda: clock.now,
+        sleep=clock.sleep,
+    )
+
+    assert clock.now == pytest.approx(0.2)

@@ -108,7 +108,8 @@ def test_change__anything__is_as_far_as_it_has_come_only_where_nothing_came_of_i
     if isinstance(found, Progress):
         assert found is progress
         assert not any((lost, refused, undone))
-        assert statuses <= ({Status.PUBLISHED, Status.WAITING} if found is Progress.FAILED else {Status.PUBLISHED})
+        says_that_it_waits = found in {Progress.FAILED, Progress.CANDIDATE, Progress.STOPPED}
+        assert statuses <= ({Status.PUBLISHED, Status.WAITING} if says_that_it_waits else {Status.PUBLISHED})
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,9 @@ def test_change__anything__is_as_far_as_it_has_come_only_where_nothing_came_of_i
         (ChangeFacts(Progress.SAVED), Outcome.WAITING),
         (ChangeFacts(Progress.FAILED, {Status.WAITING}), Progress.FAILED),
         (ChangeFacts(Progress.SUPERSEDED), Progress.SUPERSEDED),
+        (ChangeFacts(Progress.CANDIDATE, {Status.WAITING}), Progress.CANDIDATE),
+        (ChangeFacts(Progress.STOPPED, {Status.WAITING}), Progress.STOPPED),
+        (ChangeFacts(Progress.STOPPED, {Status.QUARANTINED}), Outcome.QUARANTINED),
     ],
 )
 def test_change__of_several_things_that_are_true__the_worst_is_said(

@@ -1,0 +1,355 @@
+"""Rollouts: what is on its way to the fleet, who has it, what they say, and what somebody decides about it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypedDict
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import path
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.differences import ResourceDifference, revisions_differ
+from controlplane.catalog.json_reading import duration_text
+from controlplane.catalog.rights import environment_visible, require
+from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.console.charts import Chart, rollout_chart
+from controlplane.console.live import shared
+from controlplane.console.pages import Page
+from controlplane.console.places import Place, Section
+from controlplane.console.posted import MAX_REASON_CHARS, reason_of
+from controlplane.console.resources import resource_url
+from controlplane.console.states import look_of_rollout, look_of_rollout_client
+from controlplane.incidents.selectors import incident_get, incidents_of_name
+from controlplane.rollouts.selectors import (
+    rollout_clients,
+    rollout_environment,
+    rollout_get,
+    rollout_verdicts,
+    rollouts_of,
+)
+from controlplane.rollouts.services import (
+    rollout_abort,
+    rollout_advance,
+    rollout_approve,
+    rollout_pause,
+    rollout_reject,
+    rollout_resume,
+)
+from controlplane.rollouts.values import (
+    ClientState,
+    Counts,
+    KindCounts,
+    RolloutClient,
+    RolloutLine,
+    RolloutResource,
+    RolloutView,
+    StepView,
+)
+from xdscore.sides import Side
+
+_CLIENTS: Final = 50
+_REFUSING: Final = 10
+_DIFFS: Final = 20
+_MAX_CURSOR_CHARS: Final = 4_096
+# What somebody may do, by the word in the form: the service, and the sentence that says that it is done.
+_ACTIONS: Final[Mapping[str, tuple[Callable[..., bool], str]]] = {
+    "advance": (rollout_advance, "The rollout goes on."),
+    "pause": (rollout_pause, "The rollout is paused: nothing of it goes on or back by itself."),
+    "resume": (rollout_resume, "The rollout goes on where it was paused."),
+    "approve": (rollout_approve, "The step is approved."),
+    "reject": (rollout_reject, "The step is refused: everything is taken back."),
+    "abort": (rollout_abort, "The rollout is aborted: what the fleet does not have yet is taken back."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A rollout in the list. `look`: the key in `states.LOOKS` of its badge."""
+
+    row: RolloutLine
+
+    @property
+    def look(self) -> str:
+        """The key in `states.LOOKS` of the badge that shows how the rollout stands."""
+        return look_of_rollout(self.row.state, reverted=self.row.reverted)
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A step of a rollout, and the key in `states.LOOKS` of its badge. `current`: the rollout is at this step now."""
+
+    step: StepView
+    look: str
+    current: bool
+
+    @property
+    def bake(self) -> str:
+        """How long it goes on at least, such as `5m`; empty where that is not at all."""
+        return duration_text(self.step.bake_s) if self.step.bake_s else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What clients of a rollout said, counted."""
+
+    counts: Counts
+
+    @property
+    def awaited(self) -> int:
+        """How many of those that ask for something that differs have not answered yet."""
+        counts = self.counts
+        return max(0, counts.exposed - counts.acked - counts.refused - counts.silent - counts.lost)
+
+    @property
+    def shares(self) -> list[tuple[str, float, float]]:
+        """The coloured parts of a bar: (tone, start, width), where start and width are percent of the bar."""
+        counts, found, start = self.counts, [], 0.0
+        total = counts.exposed or 1
+        parts = (("good", counts.acked), ("bad", counts.refused + counts.lost), ("warn", counts.silent))
+        for tone, count in parts:
+            width = 100 * count / total
+            found.append((tone, round(start, 2), round(width, 2)))
+            start += width
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class KindLine(Answers):
+    """What clients of one kind said."""
+
+    kind: KindCounts
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLine:
+    """A client of a rollout. `look`: the key in `states.LOOKS` of its badge."""
+
+    row: RolloutClient
+
+    @property
+    def look(self) -> str:
+        """The key in `states.LOOKS` of the badge that shows what the client said."""
+        return look_of_rollout_client(self.row.state)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What was refused, in a client's words. `client`: who said it; None once the rollout is over, when only the
+    incident tells. `impact`: how many refused it, in words; `incident`: the incident's id, empty while there is none.
+    """
+
+    type: str
+    name: str
+    url: str
+    message: str
+    incident: str
+    client: RolloutClient | None = None
+    impact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLine:
+    """A resource of a rollout, with the two sides compared: `difference` is None beyond the first of them."""
+
+    resource: RolloutResource
+    url: str
+    difference: ResourceDifference | None
+
+
+class RolloutsPage(Page):
+    """The page with the rollouts of an environment, newest first."""
+
+    template = "rollouts/list.html"
+
+    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """One page of rollouts; at most one of them is open."""
+        after = request.GET.get("after", "")[:_MAX_CURSOR_CHARS]
+        page = rollouts_of(environment_key=environment_key, after=after, limit=_CLIENTS)
+        context = {
+            "lines": [Line(each) for each in page.rows],
+            "next": page.after,
+            "later": bool(after),
+            "settings": self.here.policy.rollout,
+        }
+        return self.page(context)
+
+
+class RolloutPage(Page):
+    """The page of one rollout: where it is, who has it and why, what they say, what it waits for, and buttons for what
+    somebody decides.
+    """
+
+    template = "rollouts/detail.html"
+    needs = {"GET": None, "POST": None}
+
+    def get(self, request: HttpRequest, rollout_id: UUID, error: ControlPlaneError | None = None) -> HttpResponse:
+        """The page; with `?part=now`, `clients` or `chart` only that part, which is refreshed while the page is open.
+        With `error`, what went wrong when a form was sent.
+        """
+        self._enter(rollout_id)
+        part, key = request.GET.get("part", ""), self.here.key
+        if part == "now" and error is None:
+            live = shared(f"rollout/{rollout_id}", lambda: _now(rollout_id))
+            return self.part("rollouts/now.html", {**live, "environment": self.here})
+        if part == "clients" and error is None:
+            return self.part("rollouts/clients.html", {**self._clients(rollout_id), "environment": self.here})
+        if part == "chart" and error is None:
+            chart = shared(f"rollout-chart/{rollout_id}", lambda: _chart(rollout_id))
+            return self.part("console/parts/chart.html", {"chart": chart})
+        now = _now(rollout_id)
+        view = now["rollout"]
+        context = {
+            **now,
+            **self._clients(rollout_id),
+            "chart": _chart(rollout_id),
+            "resources": _resources(view, key),
+            "asks_approval": any(each.approve for each in view.steps if each.number >= view.step),
+            "reason": request.POST.get("reason", "") if error is not None else "",
+            "max_reason": MAX_REASON_CHARS,
+            "permalink": request.build_absolute_uri(request.path),
+            "error": error,
+        }
+        return self.page(context, status=error.status if error is not None else 200)
+
+    def post(self, request: HttpRequest, rollout_id: UUID) -> HttpResponse:
+        """Do what the button says, then redirect to the page."""
+        self._enter(rollout_id)
+        require(self.principal, Role.OPERATOR, self.here.key)
+        try:
+            found = _ACTIONS.get(request.POST.get("action", ""))
+            if found is None:
+                raise InputInvalid("There is no such action. Nothing was changed.")
+            act, done = found
+            changed = act(
+                public_id=str(rollout_id),
+                reason=reason_of(request),
+                actor=self.principal,
+                request_id=self.request_id,
+            )
+        except ControlPlaneError as error:
+            return self.get(request, rollout_id, error)
+        messages.success(request, done if changed else "It was so already.")
+        return redirect("rollout", rollout_id)
+
+    def _enter(self, rollout_id: UUID) -> None:
+        """Set the page's environment to the rollout's. Raises NotFound, with one text, where there is no such rollout
+        and where the user may not see it.
+        """
+        try:
+            key = rollout_environment(public_id=str(rollout_id))
+            self.environment = environment_visible(self.principal, key)
+        except NotFound:
+            raise NotFound(f"There is no rollout '{rollout_id}'.") from None
+
+    def _clients(self, rollout_id: UUID) -> dict[str, object]:
+        """The template values of the table of clients, on the side and in the state that the URL asks for."""
+        given = self.request.GET
+        side = Side.STABLE if given.get("side") == Side.STABLE.value else Side.CANDIDATE
+        states = {each.value: each for each in ClientState}
+        state, after = states.get(given.get("state", "")), given.get("after", "")[:_MAX_CURSOR_CHARS]
+        page = rollout_clients(public_id=str(rollout_id), side=side, state=state, after=after, limit=_CLIENTS)
+        return {
+            "lines": [ClientLine(each) for each in page.rows],
+            "side": side.value,
+            "state": state.value if state is not None else "",
+            "states": [(each.value, look_of_rollout_client(each)) for each in ClientState],
+            "next": page.after,
+            "later": bool(after),
+            "rollout_id": str(rollout_id),
+        }
+
+
+class _Now(TypedDict):
+    """The template values of what may change while the page is open."""
+
+    rollout: RolloutView
+    look: str
+    steps: list[StepLine]
+    answers: Answers
+    kinds: list[KindLine]
+    refusals: list[Refusal]
+    more_refusing: int
+
+
+def _now(rollout_id: UUID) -> _Now:
+    view = rollout_get(public_id=str(rollout_id))
+    over = view.state.ended
+    return _Now(
+        rollout=view,
+        look=look_of_rollout(view.state, reverted=len(view.reverted)),
+        steps=[_step(view, each) for each in view.steps],
+        answers=Answers(view.counts),
+        kinds=[KindLine(each.counts, each) for each in view.kinds],
+        refusals=_kept_refusals(view) if over else _refusals(view) if view.counts.refused else [],
+        more_refusing=0 if over else max(0, view.counts.refused - _REFUSING),
+    )
+
+
+def _step(view: RolloutView, step: StepView) -> StepLine:
+    current = step.number == view.step and not view.state.ended
+    if current:
+        return StepLine(step, "rollout_step_now", current=True)
+    if step.outcome is not None:
+        passed = step.outcome.value == "pass"
+        return StepLine(step, "rollout_step_done" if passed else step.outcome.value, current=False)
+    if step.ended_at is not None:
+        return StepLine(step, "rollout_step_done", current=False)
+    return StepLine(step, "rollout_step_never" if view.state.ended else "rollout_step_ahead", current=False)
+
+
+def _refusals(view: RolloutView) -> list[Refusal]:
+    """What the first clients that refuse something say, each with the way to its incident."""
+    page = rollout_clients(public_id=view.id, state=ClientState.REFUSED, limit=_REFUSING)
+    told = [
+        (client, answer) for client in page.rows for answer in client.answers if answer.state is ClientState.REFUSED
+    ][:_REFUSING]
+    known = {(each.type, each.name): each.incident for each in view.resources if each.incident}
+    for word, name in {(answer.type, answer.name) for _, answer in told} - known.keys():
+        open_ones = incidents_of_name(environment_key=view.environment, word=word, name=name)
+        known[word, name] = open_ones[0].id if open_ones else ""
+    return [
+        Refusal(
+            answer.type,
+            answer.name,
+            resource_url(view.environment, answer.type, answer.name),
+            answer.message,
+            known.get((answer.type, answer.name), ""),
+            client,
+        )
+        for client, answer in told
+    ]
+
+
+def _kept_refusals(view: RolloutView) -> list[Refusal]:
+    """Of a rollout that is over, what the incidents tell about the first resources that it took back."""
+    found = []
+    for each in [each for each in view.reverted if each.incident][:_REFUSING]:
+        incident = incident_get(public_id=each.incident).incident
+        impact = f"{incident.clients.nacked} of {incident.clients.sent}"
+        url = resource_url(view.environment, each.type, each.name)
+        found.append(Refusal(each.type, each.name, url, incident.message, each.incident, impact=impact))
+    return found
+
+
+def _resources(view: RolloutView, environment_key: str) -> list[ResourceLine]:
+    """The resources of the rollout, with what differs between the sides."""
+    pairs = {(each.type, each.name): (each.from_revision, each.to_revision) for each in view.resources[:_DIFFS]}
+    found = {each.key: each for each in revisions_differ(environment_key=environment_key, revisions=pairs)}
+    return [
+        ResourceLine(each, resource_url(environment_key, each.type, each.name), found.get((each.type, each.name)))
+        for each in view.resources
+    ]
+
+
+def _chart(rollout_id: UUID) -> Chart | None:
+    return rollout_chart(rollout_verdicts(public_id=str(rollout_id)))
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/rollouts", RolloutsPage.as_view(), name="rollouts"),
+    path("rollouts/<uuid:rollout_id>", RolloutPage.as_view(), name="rollout"),
+]
+PLACES = (Place(Section.CONFIGURATION, 35, "Rollouts", "rocket", "rollouts", also=("rollout", "rollout-settings")),)

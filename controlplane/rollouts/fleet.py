@@ -1,0 +1,115 @@
+"""Reads the connected clients as rollouts see them: what each asks for of what differs, and may read."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from controlplane.access.selectors import access_table, group_list, group_state
+from controlplane.clients.fleet import Fleet
+from controlplane.clients.fleet import Member as Connected
+from controlplane.clients.fleet_reading import fleet_read
+from controlplane.rollouts.cohort import Member, kind_word, kinds_told_apart
+from controlplane.rollouts.values import Key
+from xdscore.access import AccessTable, Audience, Effect
+from xdscore.client_groups import ClientGroup
+from xdscore.client_kinds import ClientKind, kind_of
+from xdscore.environment_choice import ClientFacts
+from xdscore.resource_types import by_word
+from xdscore.sides import client_digest
+
+Names = Mapping[str, frozenset[str]]
+"""Names by the word of their type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A client with what is known of it. `certain`: whether it is known to be connected."""
+
+    member: Member
+    facts: ClientFacts
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFleet:
+    """The connected clients, by id, and the kinds that are told apart among them."""
+
+    clients: Mapping[str, Known]
+    apart: frozenset[ClientKind]
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The clients that are known to be connected: only they can be asked."""
+        return tuple(known.member for known in self.clients.values() if known.certain)
+
+
+def groups_read(*, environment_key: str, keys: Collection[str]) -> tuple[ClientGroup, ...]:
+    """The client groups of an environment with these keys, as they are now."""
+    rows = group_list(environment_key=environment_key).filter(key__in=list(keys))
+    return tuple(group_state(row).draft.group for row in rows)
+
+
+def members_read(*, environment_key: str, names: Collection[Key], groups: Iterable[ClientGroup]) -> ReadFleet:
+    """The clients that are connected to an environment, with what they ask for of `names` and may read, and to which of
+    these groups they belong.
+
+    A client's metadata is not kept, so that a group whose matchers look at it has nobody here.
+    """
+    fleet = fleet_read(environment_key=environment_key)
+    asks = _Asks(environment_key, fleet, names)
+    kinds = {each.client: kind_of(*each.agent) for each in fleet.members}
+    apart = kinds_told_apart((kinds[each.client], each.identity) for each in fleet.members)
+    chosen = tuple(groups)
+    clients = {}
+    for each in fleet.members:
+        facts = each.facts
+        of_names, wildcards = asks.of(each)
+        member = Member(
+            client=each.client,
+            node_id=each.node_id,
+            digest=client_digest(environment_key, facts),
+            identity=each.identity,
+            kind=kind_word(kinds[each.client], apart),
+            asks=of_names,
+            wildcards=wildcards,
+            groups=frozenset(group.key for group in chosen if group.has(facts)),
+        )
+        clients[each.client] = Known(member, facts, each.certain)
+    return ReadFleet(clients, apart)
+
+
+_Found = tuple[frozenset[Key], frozenset[tuple[str, str]]]
+
+
+class _Asks:
+    """What clients ask for of some names, and may read. Computed once for all that ask for the same and are alike to
+    the access rules.
+    """
+
+    def __init__(self, environment_key: str, fleet: Fleet, names: Collection[Key]) -> None:
+        self._environment = environment_key
+        self._fleet = fleet
+        self._table: AccessTable = access_table(environment_key=environment_key)
+        self._names: dict[str, frozenset[str]] = {
+            word: frozenset(name for each, name in names if each == word) for word in {word for word, _ in names}
+        }
+        self._known: dict[tuple[str, Audience], _Found] = {}
+
+    def of(self, client: Connected) -> _Found:
+        """The names, and the (type word, audience) of the wildcards that hold any of them."""
+        audience = self._table.audience(self._environment, client.facts)
+        place = (client.asks, audience)
+        if place not in self._known:
+            self._known[place] = self._read(client.asks, audience)
+        return self._known[place]
+
+    def _read(self, text: str, audience: Audience) -> _Found:
+        keys: set[Key] = set()
+        wildcards: set[tuple[str, str]] = set()
+        for ask in self._fleet.asks(text):
+            names = ask.of(self._names.get(ask.word, frozenset()))
+            may = self._table.permissions(audience, by_word[ask.word])
+            readable = {(ask.word, name) for name in names if may.ruling(name).effect is Effect.ALLOW}
+            keys |= readable
+            if ask.wildcard and readable:
+                wildcards.add((ask.word, ",".join(sorted(audience.groups))))
+        return frozenset(keys), frozenset(wildcards)

@@ -1,0 +1,22 @@
+"""The writes of this room: rollouts open, go on and end by themselves, and people act on them."""
+
+from controlplane.rollouts.services.acting import (
+    rollout_abort,
+    rollout_advance,
+    rollout_approve,
+    rollout_pause,
+    rollout_reject,
+    rollout_resume,
+)
+from controlplane.rollouts.services.ticking import rollout_tick, rollouts_tick
+
+__all__ = [
+    "rollout_abort",
+    "rollout_advance",
+    "rollout_approve",
+    "rollout_pause",
+    "rollout_reject",
+    "rollout_resume",
+    "rollout_tick",
+    "rollouts_tick",
+]

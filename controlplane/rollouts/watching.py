@@ -1,0 +1,209 @@
+"""Shows a rollout as it is at this moment: who is on which side, what each said, and how many of each kind
+(rollouts.md R14).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from controlplane.catalog.selectors import environment_get
+from controlplane.catalog.staging import candidate_side, names_candidate
+from controlplane.clients.clock import database_now
+from controlplane.clients.holdings import client_holding
+from controlplane.common.errors import NotFound
+from controlplane.rollouts.cohort import Member
+from controlplane.rollouts.facts import Answer, Asked, Rules
+from controlplane.rollouts.judge import state_of
+from controlplane.rollouts.models import Rollout, RolloutPick
+from controlplane.rollouts.people import NOT_YET, why_of
+from controlplane.rollouts.reading import Reading, facts_read
+from controlplane.rollouts.stored import rules_of, settings_of
+from controlplane.rollouts.values import (
+    ClientState,
+    Counts,
+    KindCounts,
+    NameAnswer,
+    RolloutClient,
+    RolloutClientPage,
+    RolloutState,
+    Why,
+)
+from xdscore.environment_choice import ClientFacts
+from xdscore.sides import Side
+
+_MAX_ANSWERS: Final = 50
+_MAX_TOLD: Final = 5
+_STATES: Final[Mapping[Answer, ClientState]] = {
+    Answer.TAKEN: ClientState.TAKEN,
+    Answer.REFUSED: ClientState.REFUSED,
+    Answer.UNSURE: ClientState.REFUSED,
+    Answer.ERROR: ClientState.TAKEN,
+    Answer.SENT: ClientState.WAITING,
+    Answer.UNSENT: ClientState.WAITING,
+}
+_WORST_FIRST: Final = (ClientState.REFUSED, ClientState.WAITING, ClientState.TAKEN)
+
+
+def now_of(row: Rollout) -> Reading | None:
+    """What is known of an open rollout at this moment; None where it is over."""
+    if RolloutState(row.state).ended:
+        return None
+    side = candidate_side(row.environment.key)
+    if side is None or side.rollout != str(row.public_id):
+        return None
+    environment = environment_get(key=row.environment.key)
+    return facts_read(environment, row, side, names_candidate(environment.key), now=database_now())
+
+
+def kinds_counted(row: Rollout) -> tuple[KindCounts, ...]:
+    """How many clients of each kind there are, and what they said; of a rollout that is over, of those that were
+    chosen.
+    """
+    reading = now_of(row)
+    if reading is None:
+        by_kind: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for kind, state in RolloutPick.objects.filter(rollout=row).values_list("kind", "state"):
+            by_kind[kind][state] += 1
+        return tuple(
+            KindCounts(kind, 0, _counts(states), covered=kind not in row.uncovered)
+            for kind, states in sorted(by_kind.items())
+        )
+    rules = rules_of(settings_of(row), row.step)
+    connected = Counter(known.member.kind for known in reading.fleet.clients.values() if known.certain)
+    states: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for asked in reading.cohort:
+        states[asked.kind][state_of(asked, rules).value] += 1
+    return tuple(
+        KindCounts(kind, connected[kind], _counts(states[kind]), covered=kind not in row.uncovered)
+        for kind in sorted({*connected, *states})
+    )
+
+
+def _counts(states: Counter[str]) -> Counts:
+    cohort = states.total()
+    return Counts(
+        cohort=cohort,
+        exposed=cohort - states[ClientState.UNEXPOSED.value] - states[ClientState.GONE.value] - states[""],
+        acked=states[ClientState.TAKEN.value],
+        refused=states[ClientState.REFUSED.value],
+        silent=states[ClientState.SILENT.value],
+        lost=states[ClientState.LOST.value],
+    )
+
+
+def clients_page(row: Rollout, *, side: Side, state: ClientState | None, after: str, limit: int) -> RolloutClientPage:
+    """A page of the clients on one side of a rollout."""
+    reading = now_of(row)
+    picks = {pick.client: pick for pick in RolloutPick.objects.filter(rollout=row)}
+    if reading is None:
+        rows = [_ended(pick) for pick in picks.values()] if side is Side.CANDIDATE else []
+    elif side is Side.CANDIDATE:
+        rows = list(_inside(row, reading, picks))
+    else:
+        rows = [
+            _outside(known.member)
+            for known in reading.fleet.clients.values()
+            if known.certain and known.member.digest not in reading.inside
+        ]
+    wanted = sorted(
+        (each for each in rows if (state is None or each.state is state) and _cursor(each) > after), key=_cursor
+    )
+    page = wanted[:limit]
+    shown = tuple(map(_in_its_words, page)) if reading is not None else tuple(page)
+    return RolloutClientPage(shown, _cursor(page[-1]) if len(wanted) > limit else "")
+
+
+def _inside(row: Rollout, reading: Reading, picks: Mapping[str, RolloutPick]) -> Iterable[RolloutClient]:
+    rules = rules_of(settings_of(row), row.step)
+    for asked in reading.cohort:
+        known = reading.fleet.clients.get(asked.client)
+        pick = picks.get(asked.client)
+        facts = known.facts if known is not None else ClientFacts(asked.identity, pick.node_id if pick else "")
+        digest = known.member.digest if known is not None else ""
+        why, because = why_of(row, pick, digest, facts) if pick or known else (Why.SHARE, "it was drawn by chance")
+        yield RolloutClient(
+            client=asked.client,
+            node_id=facts.node_id,
+            identity=asked.identity,
+            kind=asked.kind,
+            side=Side.CANDIDATE,
+            why=why,
+            because=because,
+            step=(pick.step if pick is not None else row.step) + 1,
+            state=state_of(asked, rules),
+            answers=_answers(asked, rules),
+        )
+
+
+def _outside(member: Member) -> RolloutClient:
+    return RolloutClient(
+        client=member.client,
+        node_id=member.node_id,
+        identity=member.identity,
+        kind=member.kind,
+        side=Side.STABLE,
+        why=None,
+        because=NOT_YET,
+        step=0,
+        state=ClientState.WAITING if member.asks else ClientState.UNEXPOSED,
+    )
+
+
+def _ended(pick: RolloutPick) -> RolloutClient:
+    return RolloutClient(
+        client=pick.client,
+        node_id=pick.node_id,
+        identity=pick.identity,
+        kind=pick.kind,
+        side=Side.CANDIDATE,
+        why=Why(pick.why),
+        because=pick.because,
+        step=pick.step + 1,
+        state=ClientState(pick.state) if pick.state else ClientState.GONE,
+    )
+
+
+def _answers(asked: Asked, rules: Rules) -> tuple[NameAnswer, ...]:
+    late = asked.asked_s is not None and asked.asked_s >= rules.answer_within_s
+    found = []
+    for (word, name), answer in sorted(asked.answers.items()):
+        state = _STATES[answer]
+        if not answer.final and answer is not Answer.UNSURE:
+            state = ClientState.LOST if asked.losses else ClientState.SILENT if late else state
+        found.append(NameAnswer(word, name, state))
+    order = {state: place for place, state in enumerate(_WORST_FIRST)}
+    return tuple(sorted(found, key=lambda each: order.get(each.state, 0)))[:_MAX_ANSWERS]
+
+
+def _in_its_words(row: RolloutClient) -> RolloutClient:
+    """The client with what it said of the first names that it refused."""
+    refused = [each for each in row.answers if each.state is ClientState.REFUSED][:_MAX_TOLD]
+    words: dict[tuple[str, str], str] = {}
+    for each in refused:
+        try:
+            held = client_holding(public_id=row.client, word=each.type, name=each.name)
+        except NotFound:
+            break
+        if held is not None:
+            words[each.type, each.name] = held.message
+    if not words:
+        return row
+    answers = tuple(
+        NameAnswer(each.type, each.name, each.state, words.get((each.type, each.name), "")) for each in row.answers
+    )
+    return RolloutClient(
+        row.client,
+        row.node_id,
+        row.identity,
+        row.kind,
+        row.side,
+        row.why,
+        row.because,
+        row.step,
+        row.state,
+        answers,
+    )
+
+
+def _cursor(row: RolloutClient) -> str:
+    return f"{row.node_id}\0{row.client}"

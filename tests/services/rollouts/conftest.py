@@ -1,0 +1,21 @@
+"""A fleet of clients in miniature, in either database."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from tests.services.rollouts.clients import Fleet
+
+
+@pytest.fixture(autouse=True)
+def _no_quiet_time(settings: Settings) -> None:
+    """Nobody else writes here."""
+    settings.PARLEY = replace(settings.PARLEY, debounce_ms=1)
+
+
+@pytest.fixture
+def fleet(database: str, tmp_path: Path) -> Fleet:
+    """An ADS process in miniature, without clients."""
+    return Fleet(tmp_path)
