@@ -301,9 +301,12 @@ def _told(read: _Read) -> tuple[str, ...]:
     unwanted = sorted(key for key in read.facts.names if not read.facts.wanted.get(key))
     if unwanted and read.results:
         told.append(f"no connected client asks for {_names(unwanted)}")
-    cohort, control = read.facts.cohort_streams.clients, read.facts.control_streams.clients
-    if read.rules.lost_percent is not None and min(cohort, control) < MIN_COMPARED:
-        told.append(f"lost streams are not compared: that takes {MIN_COMPARED} clients on either side")
+    cohort, control = read.facts.cohort_streams, read.facts.control_streams
+    if read.rules.lost_percent is not None and cohort.lost and min(cohort.clients, control.clients) < MIN_COMPARED:
+        told.append(
+            f"{cohort.lost} of {_clients(cohort.clients)} lost a stream, and it takes {MIN_COMPARED} on either side to "
+            "compare that"
+        )
     return tuple(told)
 
 

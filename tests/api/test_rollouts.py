@@ -11,7 +11,7 @@ from controlplane.database.aliases import READER
 from controlplane.journal.models import AuditEvent
 from controlplane.rollouts.selectors import rollout_open
 from tests.api.conftest import Caller, assert_problem, caller
-from tests.services.rollouts.people import ENVOY, GO, Fleet, go_on
+from tests.services.rollouts.clients import ENVOY, GO, Fleet, go_on
 from tests.support.manifests import cluster
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])

@@ -55,8 +55,8 @@ def write(*trees: Tree, delete: tuple[str, ...] = ()) -> str:
 
 @dataclass
 class Member:
-    """A client with one stream. `refuses`: the names that it refuses in any version but those in `likes`; `answers`:
-    whether it answers at all.
+    """A client with one stream. `refuses`: the names of which it refuses every content but those that it took before;
+    `answers`: whether it answers at all.
     """
 
     info: StreamInfo
@@ -65,6 +65,7 @@ class Member:
     refuses: frozenset[str] = frozenset()
     answers: bool = True
     has: dict[str, str] = field(default_factory=dict)
+    took: set[tuple[str, str]] = field(default_factory=set)
     seen: set[tuple[str, str]] = field(default_factory=set)
     unanswered: list[Respond] = field(default_factory=list)
 
@@ -155,13 +156,15 @@ class Fleet:
         return {node_id for node_id, member in self.members.items() if (name, version) in member.seen}
 
     def _answer(self, member: Member, response: Respond) -> None:
-        bad = [each.name for each in response.resources if each.name in member.refuses]
+        sent = {each.name: each.content.version for each in response.resources}
+        bad = sorted(name for name in sent.keys() & member.refuses if (name, sent[name]) not in member.took)
         if bad:
             said = "; ".join(f"[resource index {place}: {name}: INVALID]" for place, name in enumerate(bad))
             nack = Nack(3, f"xDS response validation errors: {said}")
             self._request(member, DeltaRequest(member.kind, nonce=response.nonce, nack=nack))
             return
-        member.has |= {each.name: each.content.version for each in response.resources}
+        member.has |= sent
+        member.took |= set(sent.items())
         for name in response.removed:
             member.has.pop(name, None)
         self._request(member, DeltaRequest(member.kind, nonce=response.nonce))
