@@ -191,8 +191,9 @@ def holding_states(*, environment_key: str, word: str, names: Collection[str]) -
     sets = StoredSets()
     streams = _standings(Subscription.objects.filter(stream__closed_at=None), environment_key, word)
     sets.read({each.held for each in streams})
+    unsaid = _unsaid(names, streams)
     return {
-        name: {client: found.holding for client, found in _of_name(streams, name, sets, _unsaid(name, streams)).items()}
+        name: {client: found.holding for client, found in _of_name(streams, name, sets, unsaid[name]).items()}
         for name in names
     }
 
@@ -267,18 +268,23 @@ def _found_of_all(environment_key: str, word: str, name: str, sets: StoredSets) 
     """What each connected client that asks for a name has of it, by client id."""
     streams = _standings(Subscription.objects.filter(stream__closed_at=None), environment_key, word)
     sets.read({each.held for each in streams})
-    return _of_name(streams, name, sets, _unsaid(name, streams))
+    return _of_name(streams, name, sets, _unsaid([name], streams)[name])
 
 
-def _unsaid(name: str, streams: Iterable[Standing]) -> Collection[str]:
-    """The ids of the streams among `streams` that ask for the name and do not say what they have."""
+def _unsaid(names: Collection[str], streams: Iterable[Standing]) -> Mapping[str, Collection[str]]:
+    """For each name, the ids of the streams among `streams` that ask for it and do not say what they have. At most two
+    queries.
+    """
     silent = [each for each in streams if each.held is None]
     if not silent:
-        return ()
+        return dict.fromkeys(names, ())
     rows = Subscription.objects.filter(stream__in=[each.stream for each in silent], type=silent[0].type)
-    sets = NameSet.objects.filter(pk__in=rows.values("name_set").distinct()).values_list("pk", "names")
-    asking = [pk for pk, packed in sets if name in unpack_names(bytes(packed))]
-    return set(rows.filter(Q(wildcard=True) | Q(name_set__in=asking)).values_list("stream_id", flat=True))
+    asked = list(rows.values_list("stream_id", "wildcard", "name_set"))
+    sets = NameSet.objects.filter(pk__in={pk for _, _, pk in asked}).values_list("pk", "names")
+    unpacked = {pk: frozenset(unpack_names(bytes(packed))) for pk, packed in sets}
+    return {
+        name: {stream for stream, wildcard, pk in asked if wildcard or name in unpacked.get(pk, ())} for name in names
+    }
 
 
 def _of_name(streams: Iterable[Standing], name: str, sets: StoredSets, unsaid: Collection[str]) -> dict[str, _Found]:
