@@ -145,7 +145,8 @@ def rollout_begin(*, resources: int) -> None:
     if before is not None:
         rollout_abort(public_id=before.id, reason="another one is wanted", actor=SYSTEM)
     state = environment_get(key=ENVIRONMENT)
-    rollout = settings_from_json({"mode": "steps", "steps": [{"percent": 50, "approve": True}]})
+    # Of all, so that what a page costs does not depend on who is drawn.
+    rollout = settings_from_json({"mode": "steps", "steps": [{"percent": 100, "approve": True}]})
     environment_update(key=ENVIRONMENT, policy=replace(state.policy, rollout=rollout), actor=SYSTEM, consent=OF_ITSELF)
     put([cluster(number, timeout_s=60 + state.generation % 100) for number in range(resources)])
     rollout_tick(environment_id=state.id)
