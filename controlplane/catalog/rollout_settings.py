@@ -214,7 +214,7 @@ def settings_from_json(
     return settings
 
 
-def settings_stored(data: Mapping[str, object] | None) -> RolloutSettings:
+def settings_stored(data: object) -> RolloutSettings:
     """The settings that a column of the database holds; None there: rollouts are off."""
     return ROLLOUT_OFF if data is None else settings_from_json(data)
 

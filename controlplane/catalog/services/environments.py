@@ -10,7 +10,7 @@ from controlplane.accounts.services import environment_forget
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, Prospect
 from controlplane.catalog.models import Environment
-from controlplane.catalog.rollout_settings import settings_to_store
+from controlplane.catalog.rollout_settings import settings_stored, settings_to_store
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
@@ -215,6 +215,9 @@ def _words(column: str, before: object, after: object) -> str:
     name = column.replace("_", " ")
     if column == "hold_reason":
         return f"on hold: {after}" if after else "hold released"
+    if column == "rollout":
+        modes = [settings_stored(value).mode.value for value in (before, after)]
+        return f"rollouts: {' → '.join(modes)}" if modes[0] != modes[1] else "settings of rollouts changed"
     if isinstance(after, bool):
         return f"{name} turned {'on' if after else 'off'}"
     return f"{name}: {before} → {after}" if isinstance(after, str) else f"{name} changed"

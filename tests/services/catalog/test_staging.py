@@ -291,6 +291,7 @@ def test_rollouts_turned_off__what_waits_is_promoted_and_what_was_taken_back_is_
 
     rollouts(ROLLOUT_OFF)
     built()
+    assert Change.objects.latest("pk").message == "rollouts: pilot → off"
 
     assert staged() == {PAY: "stopped"}
     assert (stable(*PAY), stable("cluster", "new")) == (version(OLD), version(cluster("new")))
