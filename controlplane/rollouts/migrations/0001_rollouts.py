@@ -7,7 +7,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -21,7 +20,20 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("public_id", models.UUIDField(default=uuid.uuid4, unique=True)),
                 ("mode", models.CharField(max_length=16)),
-                ("state", models.CharField(choices=[("running", "running"), ("waiting", "waiting"), ("paused", "paused"), ("done", "done"), ("reverted", "reverted"), ("aborted", "aborted")], max_length=16)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("running", "running"),
+                            ("waiting", "waiting"),
+                            ("paused", "paused"),
+                            ("done", "done"),
+                            ("reverted", "reverted"),
+                            ("aborted", "aborted"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
                 ("settings", models.JSONField()),
                 ("groups", models.JSONField(default=list)),
                 ("steps", models.JSONField()),
@@ -33,7 +45,15 @@ class Migration(migrations.Migration):
                 ("evidence_at", models.DateTimeField(null=True)),
                 ("moved_at", models.DateTimeField()),
                 ("lineage", models.UUIDField()),
-                ("outcome", models.CharField(blank=True, choices=[("pass", "pass"), ("fail", "fail"), ("inconclusive", "inconclusive")], default="", max_length=16)),
+                (
+                    "outcome",
+                    models.CharField(
+                        blank=True,
+                        choices=[("pass", "pass"), ("fail", "fail"), ("inconclusive", "inconclusive")],
+                        default="",
+                        max_length=16,
+                    ),
+                ),
                 ("reasons", models.JSONField(default=list)),
                 ("waits_for", models.CharField(blank=True, default="", max_length=500)),
                 ("until", models.DateTimeField(null=True)),
@@ -46,7 +66,12 @@ class Migration(migrations.Migration):
                 ("ended_because", models.CharField(blank=True, default="", max_length=500)),
                 ("started_at", models.DateTimeField()),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("environment", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="catalog.environment")),
+                (
+                    "environment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="catalog.environment"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -59,7 +84,15 @@ class Migration(migrations.Migration):
                 ("reason", models.CharField(blank=True, max_length=500)),
                 ("at", models.DateTimeField()),
                 ("void", models.BooleanField(default=False)),
-                ("rollout", models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="approvals", to="rollouts.rollout")),
+                (
+                    "rollout",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="approvals",
+                        to="rollouts.rollout",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -67,7 +100,15 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("change", models.CharField(db_index=True, max_length=36)),
-                ("rollout", models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="changes", to="rollouts.rollout")),
+                (
+                    "rollout",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="changes",
+                        to="rollouts.rollout",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -79,12 +120,33 @@ class Migration(migrations.Migration):
                 ("identity", models.CharField(blank=True, max_length=2048)),
                 ("node_id", models.CharField(max_length=1024)),
                 ("kind", models.CharField(max_length=32)),
-                ("why", models.CharField(choices=[("pilot", "pilot"), ("kind", "kind"), ("second", "second"), ("group", "group"), ("share", "share"), ("step", "step")], max_length=16)),
+                (
+                    "why",
+                    models.CharField(
+                        choices=[
+                            ("pilot", "pilot"),
+                            ("kind", "kind"),
+                            ("second", "second"),
+                            ("group", "group"),
+                            ("share", "share"),
+                            ("step", "step"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
                 ("because", models.CharField(max_length=300)),
                 ("step", models.PositiveSmallIntegerField()),
                 ("asked_at", models.DateTimeField(null=True)),
                 ("state", models.CharField(blank=True, default="", max_length=16)),
-                ("rollout", models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="picks", to="rollouts.rollout")),
+                (
+                    "rollout",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="picks",
+                        to="rollouts.rollout",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -96,12 +158,31 @@ class Migration(migrations.Migration):
                 ("from_revision", models.PositiveIntegerField(null=True)),
                 ("to_revision", models.PositiveIntegerField(null=True)),
                 ("revision", models.PositiveIntegerField()),
-                ("outcome", models.CharField(choices=[("candidate", "candidate"), ("promoted", "promoted"), ("reverted", "reverted"), ("returned", "returned")], max_length=16)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("candidate", "candidate"),
+                            ("promoted", "promoted"),
+                            ("reverted", "reverted"),
+                            ("returned", "returned"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
                 ("change", models.CharField(max_length=36)),
                 ("author", models.CharField(max_length=150)),
                 ("incident", models.CharField(blank=True, default="", max_length=36)),
                 ("because", models.CharField(blank=True, default="", max_length=500)),
-                ("rollout", models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="resources", to="rollouts.rollout")),
+                (
+                    "rollout",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="resources",
+                        to="rollouts.rollout",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -110,11 +191,26 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("step", models.PositiveSmallIntegerField()),
                 ("at", models.DateTimeField()),
-                ("outcome", models.CharField(blank=True, choices=[("pass", "pass"), ("fail", "fail"), ("inconclusive", "inconclusive")], max_length=16)),
+                (
+                    "outcome",
+                    models.CharField(
+                        blank=True,
+                        choices=[("pass", "pass"), ("fail", "fail"), ("inconclusive", "inconclusive")],
+                        max_length=16,
+                    ),
+                ),
                 ("reasons", models.JSONField()),
                 ("counts", models.JSONField()),
                 ("facts", models.BinaryField()),
-                ("rollout", models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="verdicts", to="rollouts.rollout")),
+                (
+                    "rollout",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="verdicts",
+                        to="rollouts.rollout",
+                    ),
+                ),
             ],
         ),
         migrations.AddIndex(
@@ -123,15 +219,24 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="rollout",
-            constraint=models.UniqueConstraint(condition=models.Q(("state__in", ["running", "waiting", "paused"])), fields=("environment",), name="one_open_rollout"),
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["running", "waiting", "paused"])),
+                fields=("environment",),
+                name="one_open_rollout",
+            ),
         ),
         migrations.AddConstraint(
             model_name="rollout",
-            constraint=models.CheckConstraint(condition=models.Q(("state__in", ["running", "waiting", "paused", "done", "reverted", "aborted"])), name="rollout_state_known"),
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["running", "waiting", "paused", "done", "reverted", "aborted"])),
+                name="rollout_state_known",
+            ),
         ),
         migrations.AddConstraint(
             model_name="rollout",
-            constraint=models.CheckConstraint(condition=models.Q(("outcome__in", ["", "pass", "fail", "inconclusive"])), name="rollout_outcome_known"),
+            constraint=models.CheckConstraint(
+                condition=models.Q(("outcome__in", ["", "pass", "fail", "inconclusive"])), name="rollout_outcome_known"
+            ),
         ),
         migrations.AddIndex(
             model_name="rolloutapproval",
@@ -151,7 +256,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="rolloutresource",
-            index=models.Index(condition=models.Q(("incident", ""), ("outcome", "reverted")), fields=["rollout"], name="rollout_without_incident"),
+            index=models.Index(
+                condition=models.Q(("incident", ""), ("outcome", "reverted")),
+                fields=["rollout"],
+                name="rollout_without_incident",
+            ),
         ),
         migrations.AddConstraint(
             model_name="rolloutresource",
@@ -159,7 +268,25 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="rolloutresource",
-            constraint=models.CheckConstraint(condition=models.Q(("type__in", ("secret", "cluster", "endpoint", "extension", "listener", "scoped_route", "route", "virtual_host", "runtime"))), name="rollout_type_known"),
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "type__in",
+                        (
+                            "secret",
+                            "cluster",
+                            "endpoint",
+                            "extension",
+                            "listener",
+                            "scoped_route",
+                            "route",
+                            "virtual_host",
+                            "runtime",
+                        ),
+                    )
+                ),
+                name="rollout_type_known",
+            ),
         ),
         migrations.AddIndex(
             model_name="rolloutverdict",

@@ -52,7 +52,8 @@ def environment_id() -> int:
 
 def write(*trees: Tree, delete: tuple[str, ...] = ()) -> str:
     """Write resources; the id of the change."""
-    edits = [*(Put(parsed(tree)) for tree in trees), *(Delete(CLUSTER, name) for name in delete)]
+    edits: list[Put | Delete] = [Put(parsed(tree)) for tree in trees]
+    edits.extend(Delete(CLUSTER, name) for name in delete)
     return change_apply(environment_key="default", edits=edits, actor=DANA, message="why").change_id
 
 
