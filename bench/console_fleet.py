@@ -6,7 +6,7 @@ room. For scenarios, and for the test that counts the queries of every page. Loa
 
 import string
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final, TypeVar
 
@@ -19,7 +19,10 @@ from controlplane.accounts.people import person_create, role_give
 from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.builder.services import build
+from controlplane.catalog.guarding import OF_ITSELF
+from controlplane.catalog.rollout_settings import ROLLOUT_OFF, settings_from_json
 from controlplane.catalog.selectors import environment_get, resource_list
+from controlplane.catalog.services import environment_update
 from controlplane.clients.facts import (
     HASH_CHARS,
     MAX_BATCH_KEYS,
@@ -41,6 +44,8 @@ from controlplane.clients.held_sets import HeldRow, pack_held
 from controlplane.clients.identity import client_id
 from controlplane.clients.services import facts_write
 from controlplane.incidents.services import digest
+from controlplane.rollouts.selectors import rollout_open
+from controlplane.rollouts.services import rollout_abort, rollout_tick
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.client_kinds import ClientFamily
@@ -138,6 +143,34 @@ def people_act(*, count: int, first: int = 0) -> None:
             user_id=person.id, role=Role.VIEWER, environment="", actor=SYSTEM, by_superuser=True, reason="looks around"
         )
     _build()
+
+
+def rollout_begin(*, resources: int) -> None:
+    """Let a rollout in steps begin, of changes to `resources` clusters, which then waits for a person. One that is open
+    is aborted, and what was taken back is written again.
+    """
+    before = rollout_open(environment_key=ENVIRONMENT)
+    if before is not None:
+        rollout_abort(public_id=before.id, reason="another one is wanted", actor=SYSTEM)
+    state = environment_get(key=ENVIRONMENT)
+    # Of all, so that what a page costs does not depend on who is drawn.
+    rollout = settings_from_json({"mode": "steps", "steps": [{"percent": 100, "approve": True}]})
+    environment_update(key=ENVIRONMENT, policy=replace(state.policy, rollout=rollout), actor=SYSTEM, consent=OF_ITSELF)
+    put([cluster(number, timeout_s=60 + state.generation % 100) for number in range(resources)])
+    rollout_tick(environment_id=state.id)
+    _build()
+    heartbeat()
+    rollout_tick(environment_id=state.id)
+
+
+def rollouts_end() -> None:
+    """Abort the open rollout, and let changes reach everybody at once again."""
+    found = rollout_open(environment_key=ENVIRONMENT)
+    if found is not None:
+        rollout_abort(public_id=found.id, reason="it has been looked at", actor=SYSTEM)
+    state = environment_get(key=ENVIRONMENT)
+    policy = replace(state.policy, rollout=ROLLOUT_OFF)
+    environment_update(key=ENVIRONMENT, policy=policy, actor=SYSTEM, consent=OF_ITSELF)
 
 
 def heartbeat() -> None:

@@ -16,6 +16,7 @@ from controlplane.catalog.change_log import change_list
 from controlplane.catalog.selectors import environment_get
 from controlplane.console.urls import urlpatterns
 from controlplane.incidents.models import Incident
+from controlplane.rollouts.selectors import rollouts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Subject:
     client: str
     name: str
     user: int
+    rollout: str
 
 
 # They show no data.
@@ -76,6 +78,11 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "export": ("/e/{env}/export?type=cluster&name={name}",),
     "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),
     "change": ("/changes/{change}", "/changes/{change}?part=progress"),
+    "rollout": (
+        "/rollouts/{rollout}",
+        "/rollouts/{rollout}?part=now",
+        "/rollouts/{rollout}?part=clients&side=stable",
+    ),
     "compare": ("/e/{env}/compare?from=1&to=live", "/e/{env}/compare?from=1&to={epoch}"),
     "rollback": ("/e/{env}/rollback?to=1",),
 }
@@ -84,6 +91,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 _PARTS: Final = {
     "<str:environment_key>": "{env}",
     "<uuid:change_id>": "{change}",
+    "<uuid:rollout_id>": "{rollout}",
     "<str:incident_id>": "{incident}",
     "<str:client_id>": "{client}",
     "<int:epoch>": "{epoch}",
@@ -115,7 +123,10 @@ def subject_now() -> Subject:
     change = change_list(environment_key=ENVIRONMENT)[0]
     user = User.objects.order_by("pk").values_list("pk", flat=True)[0]
     epoch = environment_get(key=ENVIRONMENT).epoch
-    return Subject(ENVIRONMENT, epoch, str(change.public_id), str(incident), client_of(1), cluster_name(0), user)
+    rollout = rollouts_of(environment_key=ENVIRONMENT).rows[0].id
+    return Subject(
+        ENVIRONMENT, epoch, str(change.public_id), str(incident), client_of(1), cluster_name(0), user, rollout
+    )
 
 
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:

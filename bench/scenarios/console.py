@@ -11,6 +11,7 @@ from bench.registry import Measurement, Parameters, scenario
 
 _AT_MOST_MS = 300
 _PEOPLE = 60
+_ROLLED_OUT = 20  # resources of the open rollout
 
 
 @scenario(
@@ -70,3 +71,4 @@ def _fleet(parameters: Parameters) -> None:
     console_fleet.clients_report(clients=parameters["clients"], resources=parameters["resources"])
     console_fleet.incidents_make(incidents=parameters["incidents"], clients=parameters["clients"])
     console_fleet.people_act(count=_PEOPLE)
+    console_fleet.rollout_begin(resources=_ROLLED_OUT)

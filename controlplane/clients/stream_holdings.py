@@ -106,7 +106,8 @@ def of_everybody(
     )
     streams = [Standing(*values) for values in rows.values_list(*_COLUMNS)[:_MAX_STREAMS]]
     sets.read({each.held for each in streams})
-    return {name: _of_name(streams, name, sets, _unsaid(name, streams)) for name in names}
+    unsaid = _unsaid(names, streams)
+    return {name: _of_name(streams, name, sets, unsaid[name]) for name in names}
 
 
 def _standing(row: Mapping[str, object]) -> Standing:
@@ -119,15 +120,20 @@ def _counting(held: list[tuple[Standing, Holding]]) -> Found:
     return Found(standing, holding, holdings)
 
 
-def _unsaid(name: str, streams: Iterable[Standing]) -> Collection[str]:
-    """The ids of the streams among `streams` that ask for the name and do not say what they have."""
+def _unsaid(names: Collection[str], streams: Iterable[Standing]) -> Mapping[str, Collection[str]]:
+    """For each name, the ids of the streams among `streams` that ask for it and do not say what they have. At most two
+    queries.
+    """
     silent = [each for each in streams if each.held is None]
     if not silent:
-        return ()
+        return dict.fromkeys(names, ())
     rows = Subscription.objects.filter(stream__in=[each.stream for each in silent], type=silent[0].type)
-    sets = NameSet.objects.filter(pk__in=rows.values("name_set").distinct()).values_list("pk", "names")
-    asking = [pk for pk, packed in sets if name in unpack_names(bytes(packed))]
-    return set(rows.filter(Q(wildcard=True) | Q(name_set__in=asking)).values_list("stream_id", flat=True))
+    asked = list(rows.values_list("stream_id", "wildcard", "name_set"))
+    sets = NameSet.objects.filter(pk__in={pk for _, _, pk in asked}).values_list("pk", "names")
+    unpacked = {pk: frozenset(unpack_names(bytes(packed))) for pk, packed in sets}
+    return {
+        name: {stream for stream, wildcard, pk in asked if wildcard or name in unpacked.get(pk, ())} for name in names
+    }
 
 
 def _of_name(streams: Iterable[Standing], name: str, sets: StoredSets, unsaid: Collection[str]) -> dict[str, Found]:

@@ -42,7 +42,7 @@ from controlplane.console.states import look_of_change, look_of_resource
 from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
 from controlplane.incidents.settling import Delivery, change_convergence, change_delivery, change_not_in_use
 from controlplane.incidents.values import IncidentCause
-from controlplane.rollouts.selectors import rollout_get, stops_of_changes
+from controlplane.rollouts.selectors import rollout_brief, stops_of_changes
 from controlplane.rollouts.values import ChangeStop, RolloutView
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of, statuses_named
@@ -420,7 +420,7 @@ def _rollout_of(public_id: str) -> tuple[RolloutView | None, bool, ChangeStop | 
         return None, False, None
     stop = stops_of_changes(change_ids=[public_id]).get(public_id)
     last = staged.rollout or (stop.rollout if stop is not None else "")
-    rollout = rollout_get(public_id=last) if last else None
+    rollout = rollout_brief(public_id=last) if last else None
     return rollout, staged.state is StagedChangeState.WAITING, stop
 
 

@@ -1,6 +1,6 @@
 """Rollouts: what is on its way to the fleet, who has it, what they say, and what somebody decides about it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 from uuid import UUID
@@ -24,10 +24,9 @@ from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_rollout, look_of_rollout_client
 from controlplane.incidents.selectors import incident_get, incidents_of_name
 from controlplane.rollouts.selectors import (
-    rollout_clients,
     rollout_environment,
-    rollout_get,
     rollout_verdicts,
+    rollout_watch,
     rollouts_of,
 )
 from controlplane.rollouts.services import (
@@ -46,6 +45,7 @@ from controlplane.rollouts.values import (
     RolloutLine,
     RolloutResource,
     RolloutView,
+    RolloutWatch,
     StepView,
 )
 from xdscore.sides import Side
@@ -190,22 +190,22 @@ class RolloutPage(Page):
         With `error`, what went wrong when a form was sent.
         """
         self._enter(rollout_id)
-        part, key = request.GET.get("part", ""), self.here.key
-        if part == "now" and error is None:
-            live = shared(f"rollout/{rollout_id}", lambda: _now(rollout_id))
+        part = request.GET.get("part", "") if error is None else ""
+        if part == "now":
+            live = shared(f"rollout/{rollout_id}", lambda: _now(rollout_watch(public_id=str(rollout_id), limit=1)))
             return self.part("rollouts/now.html", {**live, "environment": self.here})
-        if part == "clients" and error is None:
-            return self.part("rollouts/clients.html", {**self._clients(rollout_id), "environment": self.here})
-        if part == "chart" and error is None:
+        if part == "chart":
             chart = shared(f"rollout-chart/{rollout_id}", lambda: _chart(rollout_id))
             return self.part("console/parts/chart.html", {"chart": chart})
-        now = _now(rollout_id)
-        view = now["rollout"]
+        watched, chosen = self._watched(rollout_id)
+        if part == "clients":
+            return self.part("rollouts/clients.html", {**chosen, "environment": self.here})
+        view, now = watched.rollout, _now(watched)
         context = {
             **now,
-            **self._clients(rollout_id),
+            **chosen,
             "chart": _chart(rollout_id),
-            "resources": _resources(view, key),
+            "resources": _resources(view, self.here.key),
             "asks_approval": any(each.approve for each in view.steps if each.number >= view.step),
             "reason": request.POST.get("reason", "") if error is not None else "",
             "max_reason": MAX_REASON_CHARS,
@@ -244,19 +244,23 @@ class RolloutPage(Page):
         except NotFound:
             raise NotFound(f"There is no rollout '{rollout_id}'.") from None
 
-    def _clients(self, rollout_id: UUID) -> dict[str, object]:
-        """The template values of the table of clients, on the side and in the state that the URL asks for."""
+    def _watched(self, rollout_id: UUID) -> tuple[RolloutWatch, dict[str, object]]:
+        """What is known of the rollout now, and the template values of the table of clients, on the side and in the
+        state that the URL asks for.
+        """
         given = self.request.GET
         side = Side.STABLE if given.get("side") == Side.STABLE.value else Side.CANDIDATE
         states = {each.value: each for each in ClientState}
         state, after = states.get(given.get("state", "")), given.get("after", "")[:_MAX_CURSOR_CHARS]
-        page = rollout_clients(public_id=str(rollout_id), side=side, state=state, after=after, limit=_CLIENTS)
-        return {
-            "lines": [ClientLine(each) for each in page.rows],
+        watched = rollout_watch(
+            public_id=str(rollout_id), side=side, state=state, after=after, limit=_CLIENTS, refusing=_REFUSING
+        )
+        return watched, {
+            "lines": [ClientLine(each) for each in watched.clients.rows],
             "side": side.value,
             "state": state.value if state is not None else "",
             "states": [(each.value, look_of_rollout_client(each)) for each in ClientState],
-            "next": page.after,
+            "next": watched.clients.after,
             "later": bool(after),
             "rollout_id": str(rollout_id),
         }
@@ -274,8 +278,8 @@ class _Now(TypedDict):
     more_refusing: int
 
 
-def _now(rollout_id: UUID) -> _Now:
-    view = rollout_get(public_id=str(rollout_id))
+def _now(watched: RolloutWatch) -> _Now:
+    view = watched.rollout
     over = view.state.ended
     return _Now(
         rollout=view,
@@ -283,7 +287,7 @@ def _now(rollout_id: UUID) -> _Now:
         steps=[_step(view, each) for each in view.steps],
         answers=Answers(view.counts),
         kinds=[KindLine(each.counts, each) for each in view.kinds],
-        refusals=_kept_refusals(view) if over else _refusals(view) if view.counts.refused else [],
+        refusals=_kept_refusals(view) if over else _refusals(view, watched.refusing),
         more_refusing=0 if over else max(0, view.counts.refused - _REFUSING),
     )
 
@@ -300,11 +304,10 @@ def _step(view: RolloutView, step: StepView) -> StepLine:
     return StepLine(step, "rollout_step_never" if view.state.ended else "rollout_step_ahead", current=False)
 
 
-def _refusals(view: RolloutView) -> list[Refusal]:
+def _refusals(view: RolloutView, refusing: Sequence[RolloutClient]) -> list[Refusal]:
     """What the first clients that refuse something say, each with the way to its incident."""
-    page = rollout_clients(public_id=view.id, state=ClientState.REFUSED, limit=_REFUSING)
     told = [
-        (client, answer) for client in page.rows for answer in client.answers if answer.state is ClientState.REFUSED
+        (client, answer) for client in refusing for answer in client.answers if answer.state is ClientState.REFUSED
     ][:_REFUSING]
     known = {(each.type, each.name): each.incident for each in view.resources if each.incident}
     for word, name in {(answer.type, answer.name) for _, answer in told} - known.keys():

@@ -39,9 +39,10 @@ from controlplane.rollouts.values import (
     RolloutPage,
     RolloutState,
     RolloutView,
+    RolloutWatch,
     VerdictView,
 )
-from controlplane.rollouts.watching import clients_page, kinds_counted
+from controlplane.rollouts.watching import clients_page, kinds_counted, now_of
 from xdscore.environment_choice import ClientFacts
 from xdscore.sides import Side, client_digest
 
@@ -51,7 +52,12 @@ _OPEN: Final = [state.value for state in OPEN_STATES]
 def rollout_get(*, public_id: str) -> RolloutView:
     """A rollout with all that its page shows. Raises NotFound."""
     row = rollout_row(public_id)
-    return view_of(row, kinds_counted(row))
+    return view_of(row, kinds_counted(row, now_of(row)))
+
+
+def rollout_brief(*, public_id: str) -> RolloutView:
+    """A rollout without its counts by kind of client, for who only mentions it. Raises NotFound."""
+    return view_of(rollout_row(public_id), ())
 
 
 def rollout_environment(*, public_id: str) -> str:
@@ -90,7 +96,7 @@ def rollout_views(
 def rollout_open(*, environment_key: str) -> RolloutView | None:
     """The rollout that is open in an environment; None where there is none."""
     row = _open_row(environment_key)
-    return view_of(row, kinds_counted(row)) if row is not None else None
+    return view_of(row, kinds_counted(row, now_of(row))) if row is not None else None
 
 
 def rollouts_open(*, environment_keys: Collection[str]) -> Mapping[str, str]:
@@ -114,7 +120,29 @@ def rollout_clients(
     """The clients on one side of a rollout, with why they are there and what they said, by node id, after the cursor
     `after`. Of a rollout that has ended: who was chosen, and what they had said then. Raises NotFound.
     """
-    return clients_page(rollout_row(public_id), side=side, state=state, after=after, limit=limit)
+    row = rollout_row(public_id)
+    return clients_page(row, now_of(row), side=side, state=state, after=after, limit=limit)
+
+
+def rollout_watch(
+    *,
+    public_id: str,
+    side: Side = Side.CANDIDATE,
+    state: ClientState | None = None,
+    after: str = "",
+    limit: int = 100,
+    refusing: int = 10,
+) -> RolloutWatch:
+    """All that the page of a rollout shows of this moment, read at once: the rollout, the same page of its clients as
+    `rollout_clients` gives, and the first `refusing` clients that refuse something. Raises NotFound.
+    """
+    row = rollout_row(public_id)
+    reading = now_of(row)
+    return RolloutWatch(
+        view_of(row, kinds_counted(row, reading)),
+        clients_page(row, reading, side=side, state=state, after=after, limit=limit),
+        clients_page(row, reading, side=Side.CANDIDATE, state=ClientState.REFUSED, after="", limit=refusing).rows,
+    )
 
 
 def rollout_verdicts(*, public_id: str, limit: int = 500) -> tuple[VerdictView, ...]:

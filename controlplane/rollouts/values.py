@@ -241,6 +241,17 @@ class RolloutClientPage:
 
 
 @dataclass(frozen=True, slots=True)
+class RolloutWatch:
+    """What the page of a rollout shows of one moment: the rollout, a page of its clients, and those that refuse
+    something (the first of them).
+    """
+
+    rollout: RolloutView
+    clients: RolloutClientPage
+    refusing: tuple[RolloutClient, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class VerdictView:
     """A verdict that was kept, with the counts that it rests on: the points of a rollout's curve (R11). `outcome`: None
     where answers were still awaited.

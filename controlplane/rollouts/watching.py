@@ -55,11 +55,10 @@ def now_of(row: Rollout) -> Reading | None:
     return facts_read(environment, row, side, names_candidate(environment.key), now=database_now())
 
 
-def kinds_counted(row: Rollout) -> tuple[KindCounts, ...]:
-    """How many clients of each kind there are, and what they said; of a rollout that is over, of those that were
-    chosen.
+def kinds_counted(row: Rollout, reading: Reading | None) -> tuple[KindCounts, ...]:
+    """How many clients of each kind there are, and what they said; of a rollout that is over (`reading` is None), of
+    those that were chosen.
     """
-    reading = now_of(row)
     if reading is None:
         by_kind: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for kind, state in RolloutPick.objects.filter(rollout=row).values_list("kind", "state"):
@@ -91,9 +90,10 @@ def _counts(states: Counter[str]) -> Counts:
     )
 
 
-def clients_page(row: Rollout, *, side: Side, state: ClientState | None, after: str, limit: int) -> RolloutClientPage:
-    """A page of the clients on one side of a rollout."""
-    reading = now_of(row)
+def clients_page(
+    row: Rollout, reading: Reading | None, *, side: Side, state: ClientState | None, after: str, limit: int
+) -> RolloutClientPage:
+    """A page of the clients on one side of a rollout. `reading`: what is known of it now; None once it is over."""
     picks = {pick.client: pick for pick in RolloutPick.objects.filter(rollout=row)}
     if reading is None:
         rows = [_ended(pick) for pick in picks.values()] if side is Side.CANDIDATE else []

@@ -32,6 +32,8 @@ from controlplane.notify.models import Channel
 from tests.api.conftest import PREFIX, Caller, caller, signed_in
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import TYPE, cluster
+from tests.support.principals import somebody
+from tests.support.rollouts import rollout_begun
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -89,6 +91,9 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     said = {"type": "cluster", "name": f"{CANARY}-x", "state": "ACKED", "held": True, "error": CANARY}
     told = owner.post(f"clients/{clients[0]['id']}/said", {"source": "csds", "types": ["cluster"], "names": [said]})
     assert CANARY in told.content.decode()
+    dana = somebody(CANARY, ADMIN_SCOPES)
+    rollout = rollout_begun(cluster("pay", alt_stat_name=CANARY, connect_timeout="7s"), actor=dana, message=CANARY)
+    assert CANARY in owner.get(f"rollouts/{rollout}").content.decode()
     owner.patch(base, {"hold": CANARY, "node_ids": [f"{CANARY}*"], "selectors": [{"identity": f"{CANARY}*"}]})
     assert CANARY in owner.get(base).content.decode()
     return {
@@ -101,6 +106,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         "client_id": [each["id"] for each in clients],
         "incident_id": [incident["id"]],
         "channel_id": [channel.json["id"]],
+        "rollout_id": [rollout],
         "token_id": [str(token["id"]), str(client_token["id"])],
         "user_id": [str(user.pk)],
         "group_key": ["g"],

@@ -47,6 +47,7 @@ from tests.services.incidents.fleet import held
 from tests.support.facts import NothingSecret, rejected, respond, stream, subscribed
 from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
+from tests.support.rollouts import rollout_begun
 from tests.web.conftest import HOSTILE, USERS
 from xdscore.said import Said, SaidSource, SaidState, Word
 
@@ -100,8 +101,10 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     RoleGrant.objects.create(group=group, role="viewer", environment="default")
     channel_create(wanted=NewChannel("ops", ChannelKind.MAIL, "ops@example.org"), actor=SYSTEM)
     notifications_expand()
+    rollout = rollout_begun(cluster(NAME, connect_timeout="7s"), actor=MALLORY, message=NAME)
     return {
         "environment_key": "default",
+        "rollout_id": rollout,
         "type": "cluster",
         "word": "cluster",
         "name": quote(NAME, safe=""),

@@ -76,7 +76,7 @@ def text_of(html: str) -> str:
 def test_page__of_an_open_rollout__says_who_has_it_why_what_they_said_and_what_it_waits_for(
     world: World, sign_in: SignIn
 ) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
 
     said = text_of(page(browser, world.path))
 
@@ -95,14 +95,14 @@ def test_page__of_an_open_rollout__says_who_has_it_why_what_they_said_and_what_i
 
 @pytest.mark.parametrize("part", ["now", "clients", "chart"])
 def test_part__of_an_open_rollout__is_what_refreshes(world: World, sign_in: SignIn, part: str) -> None:
-    found = page(sign_in(), f"{world.path}?part={part}")
+    found = page(sign_in(None, ""), f"{world.path}?part={part}")
 
     assert "<html" not in found
     assert found.strip()
 
 
 def test_ways__home_changes_and_the_change__lead_to_the_rollout(world: World, sign_in: SignIn) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
     link = f'href="{world.path}"'
 
     assert link in page(browser, "/?part=now")
@@ -115,7 +115,7 @@ def test_ways__home_changes_and_the_change__lead_to_the_rollout(world: World, si
 
 
 def test_approve__with_a_reason__is_done_audited_and_the_fleet_has_it(world: World, sign_in: SignIn) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
 
     unsaid = browser.post(world.path, {"action": "approve", "reason": " "})
     answer = browser.post(world.path, {"action": "approve", "reason": "looks good"}, follow=True)
@@ -143,7 +143,7 @@ def test_approve__with_a_reason__is_done_audited_and_the_fleet_has_it(world: Wor
 def test_action__of_an_operator__is_done_and_said(
     world: World, sign_in: SignIn, action: str, state: RolloutState, says: str
 ) -> None:
-    browser = sign_in(Role.OPERATOR)
+    browser = sign_in(Role.OPERATOR, "default")
 
     answer = browser.post(world.path, {"action": action, "reason": "why not"}, follow=True)
 
@@ -152,7 +152,7 @@ def test_action__of_an_operator__is_done_and_said(
 
 
 def test_action__that_is_not_possible_or_none__says_why(world: World, sign_in: SignIn) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
     browser.post(world.path, {"action": "pause", "reason": "r"})
 
     conflict = browser.post(world.path, {"action": "advance", "reason": "because"})
@@ -167,7 +167,7 @@ def test_action__that_is_not_possible_or_none__says_why(world: World, sign_in: S
 def test_page__of_somebody_who_only_looks__has_no_buttons_and_of_a_stranger_is_not_found(
     world: World, sign_in: SignIn
 ) -> None:
-    viewer = sign_in(Role.VIEWER)
+    viewer = sign_in(Role.VIEWER, "default")
 
     assert 'name="action"' not in page(viewer, world.path)
     assert viewer.post(world.path, {"action": "pause", "reason": "r"}).status_code == 403
@@ -183,7 +183,7 @@ def test_page__of_a_rollout_that_took_something_back__quotes_who_refused_it_and_
     sessions.members["go-1"].refuses = frozenset({"pay"})
     change = write(cluster("pay", connect_timeout="2s"), cluster("shop", connect_timeout="2s"))
     go_on(sessions)
-    browser = sign_in()
+    browser = sign_in(None, "")
 
     found = page(browser, f"/rollouts/{Rollout.objects.get().public_id}")
     said, of_change = text_of(found), text_of(page(browser, f"/changes/{change}"))
@@ -200,7 +200,7 @@ def test_page__of_a_rollout_that_took_something_back__quotes_who_refused_it_and_
 def test_settings__of_a_new_environment__say_what_happens_and_pilot_is_one_click(
     sessions: Fleet, sign_in: SignIn
 ) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
     assert "reaches every client at once" in text_of(page(browser, "/e/default/rollouts"))
     assert "Each change goes to all 3 connected clients at once." in text_of(page(browser, SETTINGS))
 
@@ -212,7 +212,7 @@ def test_settings__of_a_new_environment__say_what_happens_and_pilot_is_one_click
 
 
 def test_settings__of_steps__are_kept_row_by_row_and_shown_again(sessions: Fleet, sign_in: SignIn) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
     rows = {
         "measure-0": "kinds",
         "amount-0": "1",
@@ -244,7 +244,7 @@ def test_settings__kept_by_the_form__lose_no_gate_of_a_step_that_it_does_not_sho
     switch_on(mode="steps", steps=[{"kinds": 1, "gates": {"errors": False}}])
     row = {"measure-0": "kinds", "amount-0": "2", "was-0": "0"}
 
-    sign_in().post(SETTINGS, {**FORM, "mode": "steps", **row})
+    sign_in(None, "").post(SETTINGS, {**FORM, "mode": "steps", **row})
 
     assert environment_get(key="default").policy.rollout.as_json()["steps"] == [
         {"kinds": 2, "gates": {"errors": False}}
@@ -256,7 +256,7 @@ def test_settings__that_cannot_be__are_refused_with_everything_that_is_wrong_and
 ) -> None:
     rows = {"measure-0": "percent", "amount-0": "120", "bake-0": "soon", "measure-1": "colour", "amount-1": "2"}
 
-    answer = sign_in().post(SETTINGS, {**FORM, "mode": "steps", **rows})
+    answer = sign_in(None, "").post(SETTINGS, {**FORM, "mode": "steps", **rows})
 
     said = answer.content.decode()
     assert answer.status_code == 422
@@ -269,7 +269,7 @@ def test_settings__that_cannot_be__are_refused_with_everything_that_is_wrong_and
 def test_preview__while_somebody_types__says_who_would_be_asked_and_why_and_stores_nothing(
     sessions: Fleet, sign_in: SignIn
 ) -> None:
-    browser = sign_in()
+    browser = sign_in(None, "")
 
     found = browser.post(SETTINGS, {**FORM, "mode": "pilot"}, headers={PART: "1"}).content.decode()
     wrong = browser.post(SETTINGS, {**FORM, "mode": "steps"}, headers={PART: "1"}).content.decode()
@@ -281,14 +281,14 @@ def test_preview__while_somebody_types__says_who_would_be_asked_and_why_and_stor
 
 
 def test_preview__without_scripts__is_the_page_again_and_stores_nothing(sessions: Fleet, sign_in: SignIn) -> None:
-    answer = sign_in().post(SETTINGS, {**FORM, "mode": "pilot", "action": "preview"})
+    answer = sign_in(None, "").post(SETTINGS, {**FORM, "mode": "pilot", "action": "preview"})
 
     assert "Of 3 clients it would be these 2" in text_of(answer.content.decode())
     assert Environment.objects.get(key="default").rollout is None
 
 
 def test_settings__of_an_operator__can_be_read_and_not_changed(sessions: Fleet, sign_in: SignIn) -> None:
-    browser = sign_in(Role.OPERATOR)
+    browser = sign_in(Role.OPERATOR, "default")
 
     assert "needs the role admin" in text_of(page(browser, SETTINGS))
     assert browser.post(SETTINGS, {**FORM, "mode": "pilot"}).status_code == 403
@@ -305,7 +305,7 @@ def test_pages__of_hostile_clients_and_names__show_them_harmless(
     switch_on(**STEPS)
     write(cluster(hostile, connect_timeout="2s"))
     go_on(fleet)
-    browser: Client = sign_in()
+    browser: Client = sign_in(None, "")
 
     for path in (f"/rollouts/{Rollout.objects.get().public_id}", SETTINGS, "/e/default/rollouts"):
         assert_harmless(page(browser, path))
