@@ -1,5 +1,7 @@
 """What a build publishes of two sides, and how far changes have come with it (rollouts.md R2, R4, R6, R7)."""
 
+from dataclasses import replace
+
 import pytest
 
 from controlplane.access.services import rule_create
@@ -108,27 +110,31 @@ def test_build__something_waits_and_no_rollout_is_open__publishes_nothing() -> N
     assert Build.objects.latest("id").outcome == BuildOutcome.UNCHANGED
 
 
-def test_build__a_worker_that_remembers__makes_the_same_as_one_that_does_not() -> None:
-    write(OLD, cluster("other"))
+def test_build__a_worker_that_remembers__sees_every_move_between_the_sides() -> None:
+    good = cluster("good", connect_timeout="2s")
+    write(OLD, cluster("good"))
     rollouts(PILOT)
     memory, environment_id = Memory(), Environment.objects.get(key="default").pk
     build(environment_id=environment_id, memory=memory)
-    write(NEW)
+    write(NEW, good)
     build(environment_id=environment_id, memory=memory)
+
     opened()
     build(environment_id=environment_id, memory=memory)
-    with_memory = newest().root_id, newest().rollout_id, candidate(*PAY)
+    while_open = candidate(*PAY), candidate("cluster", "good"), stable("cluster", "good")
     taken_back(PAY)
     build(environment_id=environment_id, memory=memory)
-    after = newest().root_id, candidate(*PAY)
+    after_stop = candidate(*PAY), candidate("cluster", "good")
+    promoted()
+    build(environment_id=environment_id, memory=memory)
+    epoch = newest().epoch
+    rollouts(replace(PILOT, silent_percent=5))
+    built()  # by a worker that remembers nothing
 
-    write(cluster("other"), cluster("more"), staged=False)
-    write(delete=[("cluster", "more")], staged=False)
-    built()
-
-    assert with_memory[2] == version(NEW)
-    assert after == (with_memory[0], version(OLD))
-    assert candidate(*PAY) == stable(*PAY) == version(OLD)
+    assert while_open == (version(NEW), version(good), version(cluster("good")))
+    assert after_stop == (version(OLD), version(good))
+    assert (stable(*PAY), stable("cluster", "good")) == (version(OLD), version(good))
+    assert newest().epoch == epoch
 
 
 def test_build__candidate_entries__carry_stable_content_as_fallback_and_the_rules_of_their_names() -> None:

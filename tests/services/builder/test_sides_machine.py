@@ -222,7 +222,7 @@ class Sides(RuleBasedStateMachine):
         build(environment_id=self.environment, memory=self.memory)
         stable = entries_published(environment_key="default")
         diff = candidate_diff(environment_key="default")
-        candidate = {**stable, **diff}
+        candidate: dict[EntryKey, Entry | None] = {**stable, **diff}
         self.snapshots[SnapshotRow.objects.latest("epoch").epoch] = {
             key: told(entry) for key, entry in stable.items() if key[0] != "endpoint"
         }
@@ -236,9 +236,9 @@ class Sides(RuleBasedStateMachine):
             if isinstance(entry, Served) and key in self.names:
                 assert entry.content.version in self.names[key].promoted, f"{key}: never promoted"
                 assert entry.proven is None or entry.proven.version in self.names[key].promoted, f"{key}: R6"
-        for key, entry in candidate.items():
-            if isinstance(entry, Served) and key in self.names and entry.proven is not None:
-                assert entry.proven.version in self.names[key].promoted, f"{key}: R6 of the cohort"
+        for key, held in candidate.items():
+            if isinstance(held, Served) and key in self.names and held.proven is not None:
+                assert held.proven.version in self.names[key].promoted, f"{key}: R6 of the cohort"
         self.closed(stable)
         self.closed(candidate)
 
