@@ -20,8 +20,8 @@ class _Parts:
 
 
 def views_of(rows: Sequence[Rollout]) -> tuple[RolloutView, ...]:
-    """These rollouts as values, without their counts by kind of client. The rows were read with their environments.
-    Three queries.
+    """The values of these rows, without counts by kind of client. The rows were read with their environments. Three
+    queries.
     """
     parts = _parts_of(rows)
     return tuple(_view(row, parts[row.pk], ()) for row in rows)

@@ -51,7 +51,7 @@ class RolloutAsked:
             require(principal_of(request), Role.OPERATOR, environment_key)
 
     def terms(self, terms: Terms | None = None) -> Terms:
-        """These terms of a write, or none, with what is asked here."""
+        """The terms of the write, which has `terms` or none besides, with what is asked here."""
         return replace(terms or Terms(), staged=not self.because, because=self.because)
 
 
