@@ -6,7 +6,7 @@ room. For scenarios, and for the test that counts the queries of every page. Loa
 
 import string
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final, TypeVar
 
@@ -19,7 +19,9 @@ from controlplane.accounts.people import person_create, role_give
 from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create, client_token_create
 from controlplane.builder.services import build
+from controlplane.catalog.rollout_settings import RolloutMode
 from controlplane.catalog.selectors import environment_get, resource_list
+from controlplane.catalog.services import environment_update
 from controlplane.clients.facts import (
     HASH_CHARS,
     MAX_BATCH_KEYS,
@@ -41,6 +43,8 @@ from controlplane.clients.held_sets import HeldRow, pack_held
 from controlplane.clients.identity import client_id
 from controlplane.clients.services import facts_write
 from controlplane.incidents.services import digest
+from controlplane.rollouts.selectors import rollouts_open
+from controlplane.rollouts.services import rollout_abort, rollout_tick
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.client_kinds import ClientFamily
@@ -140,6 +144,22 @@ def people_act(*, count: int, first: int = 0) -> None:
     _build()
 
 
+def rollout_make() -> None:
+    """Let changes go by rollouts, write one of one resource, and open its rollout, which stays open."""
+    _rollouts(RolloutMode.PILOT)
+    put([cluster(0, timeout_s=59)])
+    rollout_tick(environment_id=environment_get(key=ENVIRONMENT).id)
+    _build()
+
+
+def rollout_end() -> None:
+    """Take back what `rollout_make` wrote, if it did, and let changes reach everybody at once again."""
+    for public_id in rollouts_open(environment_keys=[ENVIRONMENT]).values():
+        rollout_abort(public_id=public_id, reason="measured", actor=SYSTEM)
+    _rollouts(RolloutMode.OFF)
+    _build()
+
+
 def heartbeat() -> None:
     """Store that the ADS process still reports. A minute without this, and its clients would count as gone."""
     facts_write(batch=FactBatch(_replica()))
@@ -152,6 +172,12 @@ def client_of(number: int) -> str:
 
 def _batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _rollouts(mode: RolloutMode) -> None:
+    policy = environment_get(key=ENVIRONMENT).policy
+    chosen = replace(policy.rollout, mode=mode)
+    environment_update(key=ENVIRONMENT, policy=replace(policy, rollout=chosen), actor=SYSTEM)
 
 
 def _build() -> None:

@@ -70,3 +70,4 @@ def _fleet(parameters: Parameters) -> None:
     console_fleet.clients_report(clients=parameters["clients"], resources=parameters["resources"])
     console_fleet.incidents_make(incidents=parameters["incidents"], clients=parameters["clients"])
     console_fleet.people_act(count=_PEOPLE)
+    console_fleet.rollout_make()

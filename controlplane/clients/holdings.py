@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from controlplane.catalog.selectors import revisions_of
 from controlplane.clients.clock import database_now
-from controlplane.clients.held_rows import HeldResource, rows_of
+from controlplane.clients.held_rows import HeldResource, contents_of, rows_of
 from controlplane.clients.holding_history import History
 from controlplane.clients.holding_sets import StoredSets
 from controlplane.clients.holding_words import WORST_FIRST, label
@@ -22,6 +22,7 @@ from controlplane.clients.models import Client, Stream, Subscription
 from controlplane.clients.open_streams import streams_open
 from controlplane.clients.selectors import ClientSummary
 from controlplane.clients.stream_holdings import Found, Key, moved_since, of_everybody, of_one
+from controlplane.clients.uses import Uses
 from controlplane.common.errors import NotFound
 from xdscore.holdings import Holding, HoldingState
 
@@ -200,16 +201,17 @@ def resource_holders(
     revision: int | None = None,
     after: str = "",
     limit: int = 100,
+    uses: Uses | None = None,
 ) -> tuple[Counts, HeldPage]:
     """How many connected clients have what of a resource, and a page of them, those that need attention first
     (`holding_words.WORST_FIRST`), after the cursor `after`.
 
     `states`, `revision`: the page holds only clients in these states (none: in any) that have, or are to have, this
-        revision; the counts are of all.
+        revision; the counts are of all. `uses`: what was read before of who uses what.
     """
     sets = StoredSets()
     found = of_everybody(environment_key=environment_key, word=word, names=[name], sets=sets)[name]
-    contents = {(word, name, each.holding.version) for each in found.values() if each.holding.version}
+    contents = contents_of(((word, name), each.holding) for each in found.values())
     numbers = revisions_of(environment_key=environment_key, contents=contents)
     counts: dict[HoldingState, dict[str, int]] = {}
     wanted: list[tuple[str, Found]] = []
@@ -223,7 +225,8 @@ def resource_holders(
             wanted.append((cursor, each))
     page = sorted(wanted, key=itemgetter(0))[:limit]
     nodes = dict(Client.objects.filter(pk__in=[each.standing.client for _, each in page]).values_list("pk", "node_id"))
-    shown = rows_of(environment_key, nodes, [((word, name), each) for _, each in page], History(sets))
+    rows = [((word, name), each) for _, each in page]
+    shown = rows_of(environment_key, nodes, rows, History(sets), uses=uses, numbers=numbers)
     return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "")
 
 

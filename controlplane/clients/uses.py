@@ -30,17 +30,50 @@ _NOTHING: Final = frozenset[Key]()
 _ALL: Final = 200  # of so many clients and more, everybody's subscriptions are read
 
 
-def unfollowed(*, environment_key: str, taken: Collection[Taking]) -> Mapping[Taking, tuple[Key, ...]]:
+class Uses:
+    """What contents need, and which of it clients ask for: read once for all the questions of one page."""
+
+    def __init__(self, environment_key: str) -> None:
+        self.environment_key = environment_key
+        self.families: dict[str, str] = {}
+        self._needed: dict[Content, frozenset[Key]] = {}
+        self._asked: Mapping[str, frozenset[Key]] = {}
+        self._wanted: frozenset[Key] | None = None
+
+    def needed(self, contents: Collection[Content]) -> Mapping[Content, frozenset[Key]]:
+        """What those of these contents need that need something."""
+        unread = set(contents) - self._needed.keys()
+        if unread:
+            found = references_of(environment_key=self.environment_key, contents=unread, types=USED)
+            self._needed.update({content: frozenset(found.get(content, ())) for content in unread})
+        return {content: self._needed[content] for content in contents if self._needed[content]}
+
+    def asked(self, wanted: Collection[Key], clients: Collection[str] = ()) -> Mapping[str, frozenset[Key]]:
+        """Which of the names `wanted`, and of others that were asked about before, connected clients ask for, by client
+        id: those with the ids `clients`, or all.
+        """
+        if self._wanted is not None and self._wanted.issuperset(wanted):
+            return self._asked
+        asked, families = _asked(self.environment_key, wanted, clients)
+        self.families.update(families)
+        if not clients:
+            self._asked, self._wanted = asked, frozenset(wanted)
+        return asked
+
+
+def unfollowed(*, uses: Uses, taken: Collection[Taking]) -> Mapping[Taking, tuple[Key, ...]]:
     """What connected clients need for contents that they acknowledged at least `ANSWER_WITHIN` ago, `taken`, and do not
     ask for; without those that miss nothing. At most five queries for 200 clients.
     """
     using = [each for each in taken if each[1][0] in USERS]
-    needed = references_of(environment_key=environment_key, contents={content for _, content in using}, types=USED)
+    needed = uses.needed({content for _, content in using})
     clients = {client for client, content in using if content in needed}
     if not clients:
         return {}
-    asked = _asked(environment_key, {key for needs in needed.values() for key in needs}, clients)
-    families = dict(Client.objects.filter(pk__in=clients).values_list("pk", "family"))
+    asked = uses.asked({key for needs in needed.values() for key in needs}, clients)
+    families = dict(uses.families)
+    if silent := clients - families.keys():  # they ask for nothing of these types
+        families.update(Client.objects.filter(pk__in=silent).values_list("pk", "family"))
     found = (
         ((client, content), not_asked_for(needed[content], asked.get(client, ()), ClientFamily(families[client])))
         for client, content in using
@@ -49,18 +82,18 @@ def unfollowed(*, environment_key: str, taken: Collection[Taking]) -> Mapping[Ta
     return {taking: missing for taking, missing in found if missing}
 
 
-def not_in_use(*, environment_key: str, versions: Mapping[Key, str], since: datetime | None = None) -> NotInUse:
+def not_in_use(*, uses: Uses, versions: Mapping[Key, str], since: datetime | None = None) -> NotInUse:
     """The connected clients that have each of these resources, given with its version by (type, name), since
     `ANSWER_WITHIN` ago at least and do not use it yet. `since`: when they were published, if that may be lately.
     """
-    needs = _needs(environment_key, versions)
+    environment_key, needs = uses.environment_key, _needs(uses, versions)
     if not needs:
         return NotInUse()
     age = database_now() - since if since is not None else timedelta.max
     if age < ANSWER_WITHIN:
         return NotInUse(waits=True)
     standings = _standings(environment_key, {word for word, _ in needs})
-    asked = _asked(environment_key, {key for keys in needs.values() for key in keys})
+    asked = uses.asked({key for keys in needs.values() for key in keys})
     taken = _Taken({key: versions[key] for key in needs}, standings.values())
     alike: dict[_Alike, list[str]] = defaultdict(list)
     for client, each in standings.items():
@@ -80,11 +113,10 @@ def not_in_use(*, environment_key: str, versions: Mapping[Key, str], since: date
     return counting.found(waits=waits)
 
 
-def _needs(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, frozenset[Key]]:
+def _needs(uses: Uses, versions: Mapping[Key, str]) -> Mapping[Key, frozenset[Key]]:
     """What those of these resources need that need something, by (type, name)."""
     contents = {(*key, version) for key, version in versions.items() if key[0] in USERS and version}
-    needed = references_of(environment_key=environment_key, contents=contents, types=USED)
-    return {(word, name): keys for (word, name, _), keys in needed.items()}
+    return {(word, name): keys for (word, name, _), keys in uses.needed(contents).items()}
 
 
 class _Counting:
@@ -122,9 +154,11 @@ def _lacks(kind: _Alike, needs: Mapping[Key, frozenset[Key]]) -> Mapping[Key, tu
 
 
 def _asked(
-    environment_key: str, wanted: Collection[Key], clients: Collection[str] = ()
-) -> Mapping[str, frozenset[Key]]:
-    """Which of the names `wanted` connected clients, those with the ids `clients` or all, ask for, by client id."""
+    environment_key: str, wanted: Collection[Key], clients: Collection[str]
+) -> tuple[Mapping[str, frozenset[Key]], Mapping[str, str]]:
+    """Which of the names `wanted` connected clients, those with the ids `clients` or all (none: all), ask for, and of
+    which family each is, by client id.
+    """
     by_word: dict[str, set[str]] = defaultdict(set)
     for word, name in wanted:
         by_word[word].add(name)
@@ -134,15 +168,19 @@ def _asked(
     if clients and len(clients) < _ALL:
         rows = rows.filter(stream__client__in=clients)
     of_client: dict[str, list[_Subscribed]] = defaultdict(list)
-    for client, word, wildcard, name_set in rows.values_list("stream__client_id", "type", "wildcard", "name_set_id"):
-        of_client[client].append(_Subscribed(word, wildcard, name_set))
-    covers = _covers({each for asked in of_client.values() for each in asked}, by_word)
-    return {
-        client: covers.get(asked[0], _NOTHING)
-        if len(asked) == 1
-        else _NOTHING.union(*(covers.get(each, _NOTHING) for each in asked))
-        for client, asked in of_client.items()
+    families: dict[str, str] = {}
+    columns = ("stream__client_id", "stream__client__family", "type", "wildcard", "name_set_id")
+    for client, family, *subscribed in rows.values_list(*columns):
+        families[client] = family
+        of_client[client].append(_Subscribed(*subscribed))
+    covers = _covers({one for each in of_client.values() for one in each}, by_word)
+    asked = {
+        client: covers.get(each[0], _NOTHING)
+        if len(each) == 1
+        else _NOTHING.union(*(covers.get(one, _NOTHING) for one in each))
+        for client, each in of_client.items()
     }
+    return asked, families
 
 
 class _Subscribed(NamedTuple):

@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from controlplane.builder.selectors import change_progress
-from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.bootstraps import (
     UnreachableError,
@@ -224,7 +223,7 @@ class PageOfClient(Page):
         """
         try:
             client = client_get(public_id=client_id)
-            self.environment = environment_visible(self.principal, client.environment)
+            self.enter(client.environment)
         except NotFound:
             raise NotFound(
                 f"There is no client '{shown(client_id, 64)}'. A client is forgotten a day after its last stream."

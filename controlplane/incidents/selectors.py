@@ -239,25 +239,16 @@ def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
     return tuple(_value(row) for row in rows[:100])
 
 
-def refused_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
-    """For each of these changes, how many clients refuse what it wrote, by the unresolved incidents of which it is the
-    suspect. A client may be in several, so the largest count of one incident is taken. One query.
+def refused_and_lost(*, change_ids: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """For each of these changes, by the unresolved incidents of which it is the suspect: how many clients refuse what
+    it wrote, and how many lost something by it. A client may be in several, so the largest count of one incident is
+    taken. One query.
     """
-    return _clients_of_changes(change_ids, IncidentCause.NACK)
-
-
-def lost_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
-    """For each of these changes, how many clients lost something by it, as long as the incident about that is
-    unresolved.
-    """
-    return _clients_of_changes(change_ids, IncidentCause.LOSS)
-
-
-def _clients_of_changes(change_ids: Collection[str], cause: IncidentCause) -> Mapping[str, int]:
-    rows = Incident.objects.filter(
-        change__in=list(change_ids), cause=cause.value, state__in=[state.value for state in UNRESOLVED]
-    )
-    return dict(rows.order_by().values_list("change").annotate(counted=Max("nacked")))
+    rows = Incident.objects.filter(change__in=list(change_ids), state__in=[state.value for state in UNRESOLVED])
+    found: dict[str, dict[str, int]] = {each.value: {} for each in IncidentCause}
+    for change, cause, count in rows.order_by().values_list("change", "cause").annotate(counted=Max("nacked")):
+        found[cause][change] = count
+    return found[IncidentCause.NACK.value], found[IncidentCause.LOSS.value]
 
 
 def incidents_of_name(
@@ -267,12 +258,14 @@ def incidents_of_name(
     newest 100 losses are looked at, because each names many resources.
     """
     rows = Incident.objects.filter(environment__key=environment_key, state__in=[state.value for state in states])
-    rows = rows.select_related("environment").order_by("-last_at")
-    refusals = rows.filter(cause=IncidentCause.NACK.value, type=word, name=name)[:_MAX_OF_NAME]
-    losses = (_value(row) for row in rows.filter(cause=IncidentCause.LOSS.value)[:_MAX_OF_NAME])
+    newest = rows.order_by("-last_at").values("pk")
+    refusals = newest.filter(cause=IncidentCause.NACK.value, type=word, name=name)[:_MAX_OF_NAME]
+    losses = newest.filter(cause=IncidentCause.LOSS.value)[:_MAX_OF_NAME]
+    found = Incident.objects.filter(Q(pk__in=refusals) | Q(pk__in=losses)).select_related("environment")
+    values = [_value(row) for row in found.order_by("-last_at")]
     return (
-        *(each for each in losses if each.loss is not None and _is_of(each.loss, word, name)),
-        *(_value(row) for row in refusals),
+        *(each for each in values if each.loss is not None and _is_of(each.loss, word, name)),
+        *(each for each in values if each.cause is IncidentCause.NACK),
     )
 
 

@@ -21,10 +21,12 @@ MAX_QUERIES = 40
 
 
 def grow(*, resources: int, changes: int, clients: int, incidents: int, people: range) -> None:
+    console_fleet.rollout_end()
     console_fleet.resources_write(resources=resources, changes=changes)
     console_fleet.clients_report(clients=clients, resources=resources)
     console_fleet.incidents_make(incidents=incidents, clients=clients)
     console_fleet.people_act(count=len(people), first=people.start)
+    console_fleet.rollout_make()
 
 
 def cost(browser: Client, address: str) -> int:
