@@ -23,7 +23,7 @@ from controlplane.rollouts.selectors import rollouts_of
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The names and ids with which the addresses of pages are filled in. `change`: it wrote resources, and everybody has
+    """The names and ids with which the addresses of pages are filled in. `change`: it wrote resources and everybody has
     it; `deciding`: it wrote who may read what; `staged`: the open `rollout` has it.
     """
 

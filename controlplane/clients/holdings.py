@@ -230,6 +230,30 @@ def resource_holders(
     return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "")
 
 
+def messages_of(
+    *, environment_key: str, nodes: Mapping[str, str], names: Collection[tuple[str, str, str]]
+) -> Mapping[tuple[str, str, str], str]:
+    """The message (`HeldResource`) of what connected clients have of these names, which are (client, type, name). Names
+    that a client does not ask for are left out. `nodes`: the node ids of the clients, by client id.
+    """
+    sets = StoredSets()
+    of_type: dict[str, set[str]] = {}
+    for _, word, name in names:
+        of_type.setdefault(word, set()).add(name)
+    clients = {client for client, _, _ in names}
+    page: list[tuple[Key, Found]] = []
+    for word, some in of_type.items():
+        found = of_everybody(environment_key=environment_key, word=word, names=some, sets=sets, clients=clients)
+        page += (
+            ((word, name), each)
+            for name, of_client in found.items()
+            for client, each in of_client.items()
+            if (client, word, name) in names
+        )
+    rows = rows_of(environment_key, nodes, page, None)
+    return {(each.standing.client, *key): row.message for (key, each), row in zip(page, rows, strict=True)}
+
+
 def holding_states(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, Mapping[str, Holding]]:
     """What each connected client that asks for one of these names has of it: by name and client id."""
     found = of_everybody(environment_key=environment_key, word=word, names=names, sets=StoredSets())

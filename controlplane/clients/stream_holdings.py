@@ -102,12 +102,16 @@ def moved_since(rows: QuerySet[Subscription], sets: StoredSets, history: History
 
 
 def of_everybody(
-    *, environment_key: str, word: str, names: Collection[str], sets: StoredSets
+    *, environment_key: str, word: str, names: Collection[str], sets: StoredSets, clients: Collection[str] = ()
 ) -> Mapping[str, Mapping[str, Found]]:
-    """What each connected client that asks for one of these names of a type has of it: by name and client id."""
+    """What each connected client that asks for one of these names of a type has of it: by name and client id.
+    `clients`: only those with these ids; none: all.
+    """
     rows = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type=word
     )
+    if clients:
+        rows = rows.filter(stream__client__in=clients)
     streams = [Standing(*values) for values in rows.values_list(*_COLUMNS)[:_MAX_STREAMS]]
     sets.read({each.held for each in streams})
     return {name: _of_name(streams, name, sets, _unsaid(name, streams)) for name in names}

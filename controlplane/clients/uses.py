@@ -48,17 +48,30 @@ class Uses:
             self._needed.update({content: frozenset(found.get(content, ())) for content in unread})
         return {content: self._needed[content] for content in contents if self._needed[content]}
 
-    def asked(self, wanted: Collection[Key], clients: Collection[str] = ()) -> Mapping[str, frozenset[Key]]:
-        """Which of the names `wanted`, and of others that were asked about before, connected clients ask for, by client
-        id: those with the ids `clients`, or all.
+    def asked(self, wanted: Collection[Key], clients: Collection[str]) -> Mapping[str, frozenset[Key]]:
+        """Which of the names `wanted`, and of others that were asked about before, these connected clients ask for, by
+        client id.
         """
         if self._wanted is not None and self._wanted.issuperset(wanted):
             return self._asked
-        asked, families = _asked(self.environment_key, wanted, clients)
-        self.families.update(families)
-        if not clients:
-            self._asked, self._wanted = asked, frozenset(wanted)
-        return asked
+        rows = _rows(self.environment_key, {word for word, _ in wanted}, clients)
+        self.families.update((row.client, row.family) for row in rows)
+        return _asked(rows, wanted)
+
+    def of_everybody(
+        self, words: Collection[str], wanted: Collection[Key]
+    ) -> tuple[Mapping[str, list["_Row"]], Mapping[str, frozenset[Key]]]:
+        """The subscriptions of all connected clients to types with these words, and which of the names `wanted` each of
+        them asks for, by client id.
+        """
+        rows = _rows(self.environment_key, {*words, *(word for word, _ in wanted)})
+        standings: dict[str, list[_Row]] = defaultdict(list)
+        for row in rows:
+            self.families[row.client] = row.family
+            if row.type in words:
+                standings[row.client].append(row)
+        self._asked, self._wanted = _asked(rows, wanted), frozenset(wanted)
+        return standings, self._asked
 
 
 def unfollowed(*, uses: Uses, taken: Collection[Taking]) -> Mapping[Taking, tuple[Key, ...]]:
@@ -92,8 +105,7 @@ def not_in_use(*, uses: Uses, versions: Mapping[Key, str], since: datetime | Non
     age = database_now() - since if since is not None else timedelta.max
     if age < ANSWER_WITHIN:
         return NotInUse(waits=True)
-    standings = _standings(environment_key, {word for word, _ in needs})
-    asked = uses.asked({key for keys in needs.values() for key in keys})
+    standings, asked = uses.of_everybody({word for word, _ in needs}, {key for keys in needs.values() for key in keys})
     taken = _Taken({key: versions[key] for key in needs}, standings.values())
     alike: dict[_Alike, list[str]] = defaultdict(list)
     for client, each in standings.items():
@@ -153,34 +165,59 @@ def _lacks(kind: _Alike, needs: Mapping[Key, frozenset[Key]]) -> Mapping[Key, tu
     return {key: missing for key, missing in found if missing}
 
 
-def _asked(
-    environment_key: str, wanted: Collection[Key], clients: Collection[str]
-) -> tuple[Mapping[str, frozenset[Key]], Mapping[str, str]]:
-    """Which of the names `wanted` connected clients, those with the ids `clients` or all (none: all), ask for, and of
-    which family each is, by client id.
+class _Row(NamedTuple):
+    """A subscription of an open stream of a client of this family: the type's word, whether it is a wildcard, the id of
+    the set of names that it asks for, and that of the set of what the stream has of the type, `since` when.
     """
-    by_word: dict[str, set[str]] = defaultdict(set)
-    for word, name in wanted:
-        by_word[word].add(name)
-    rows = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=by_word
+
+    client: str
+    family: str
+    stream: str
+    type: str
+    wildcard: bool
+    name_set: str
+    held: str | None
+    since: datetime | None
+
+
+_COLUMNS: Final = (
+    "stream__client_id",
+    "stream__client__family",
+    "stream_id",
+    "type",
+    "wildcard",
+    "name_set_id",
+    "holding_set_id",
+    "held_at",
+)
+
+
+def _rows(environment_key: str, words: Collection[str], clients: Collection[str] = ()) -> tuple[_Row, ...]:
+    """What the connected clients with the ids `clients` (none: all) are subscribed to of these types."""
+    rows: QuerySet[Subscription] = Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=list(words)
     )
     if clients and len(clients) < _ALL:
         rows = rows.filter(stream__client__in=clients)
+    return tuple(map(_Row._make, rows.values_list(*_COLUMNS)))
+
+
+def _asked(rows: Collection[_Row], wanted: Collection[Key]) -> Mapping[str, frozenset[Key]]:
+    """Which of the names `wanted` clients with these subscriptions ask for, by client id."""
+    by_word: dict[str, set[str]] = defaultdict(set)
+    for word, name in wanted:
+        by_word[word].add(name)
     of_client: dict[str, list[_Subscribed]] = defaultdict(list)
-    families: dict[str, str] = {}
-    columns = ("stream__client_id", "stream__client__family", "type", "wildcard", "name_set_id")
-    for client, family, *subscribed in rows.values_list(*columns):
-        families[client] = family
-        of_client[client].append(_Subscribed(*subscribed))
+    for row in rows:
+        if row.type in by_word:
+            of_client[row.client].append(_Subscribed(row.type, row.wildcard, row.name_set))
     covers = _covers({one for each in of_client.values() for one in each}, by_word)
-    asked = {
+    return {
         client: covers.get(each[0], _NOTHING)
         if len(each) == 1
         else _NOTHING.union(*(covers.get(one, _NOTHING) for one in each))
         for client, each in of_client.items()
     }
-    return asked, families
 
 
 class _Subscribed(NamedTuple):
@@ -209,30 +246,6 @@ def _covers(
     return found
 
 
-class _Standing(NamedTuple):
-    """The stream of a client of this family, and the id of the set of what it has of a type, `since` when."""
-
-    client: str
-    family: str
-    stream: str
-    type: str
-    held: str | None
-    since: datetime | None
-
-
-def _standings(environment_key: str, words: Collection[str]) -> Mapping[str, list[_Standing]]:
-    """What the open streams of connected clients stand on of these types, by client id."""
-    rows: QuerySet[Subscription] = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=words
-    )
-    columns = ("stream__client_id", "stream__client__family", "stream_id", "type", "holding_set_id", "held_at")
-    found: dict[str, list[_Standing]] = defaultdict(list)
-    for values in rows.values_list(*columns):
-        standing = _Standing(*values)
-        found[standing.client].append(standing)
-    return found
-
-
 _Had = tuple[str, str | None]
 """The word of a type, and the id of a set of what a stream has of it; None where the stream does not say it."""
 
@@ -240,16 +253,16 @@ _Had = tuple[str, str | None]
 class _Taken:
     """Which of some resources, given with their versions, clients have acknowledged."""
 
-    def __init__(self, versions: Mapping[Key, str], standings: Iterable[Collection[_Standing]]) -> None:
+    def __init__(self, versions: Mapping[Key, str], standings: Iterable[Collection[_Row]]) -> None:
         self._versions = versions
         self._sets = StoredSets({each.held for of_client in standings for each in of_client})
         self._of_set: dict[_Had, frozenset[Key]] = {}
 
-    def now(self, standings: Sequence[_Standing]) -> frozenset[Key]:
+    def now(self, standings: Sequence[_Row]) -> frozenset[Key]:
         """What the client with these streams has."""
         return self._of([(each.type, each.held) for each in standings])
 
-    def before(self, environment_key: str) -> Callable[[Sequence[_Standing], frozenset[Key]], frozenset[Key]]:
+    def before(self, environment_key: str) -> Callable[[Sequence[_Row], frozenset[Key]], frozenset[Key]]:
         """A function that returns, of the streams of a client and what it has now, what it had `ANSWER_WITHIN` ago as
         well.
         """
@@ -257,7 +270,7 @@ class _Taken:
         stood = _stood(environment_key, {word for word, _ in self._versions}, before)
         self._sets.read(set(stood.values()))
 
-        def had(standings: Sequence[_Standing], now: frozenset[Key]) -> frozenset[Key]:
+        def had(standings: Sequence[_Row], now: frozenset[Key]) -> frozenset[Key]:
             recent = [each.since is None or each.since > before for each in standings]
             if not any(recent):
                 return now

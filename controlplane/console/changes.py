@@ -38,7 +38,7 @@ from controlplane.console.places import Place, Section
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
-from controlplane.incidents.selectors import IncidentValue, incidents_of_change, refused_and_lost
+from controlplane.incidents.selectors import IncidentValue, counted_in, incidents_of_change, refused_and_lost
 from controlplane.incidents.settling import ChangeReading, Delivery
 from controlplane.incidents.values import IncidentCause
 from controlplane.rollouts.selectors import rollout_brief, stops_of_changes
@@ -381,11 +381,11 @@ def _reading(change: Change) -> ChangeReading:
     return ChangeReading(change, progress_of_change(change=change))
 
 
-def _became(reading: ChangeReading) -> Became:
+def _became(reading: ChangeReading, incidents: tuple[IncidentValue, ...]) -> Became:
     change, progress, delivery = reading.change, reading.progress, reading.delivery
     public_id, key = str(change.public_id), change.environment.key
     state, undone = progress_of(progress, delivery), undone_by(environment_key=key, changes=[change])
-    refused, lost = refused_and_lost(change_ids=[public_id])
+    refused, lost = counted_in(incidents, change_id=public_id)
     statuses = change_statuses(environment_key=key, changes={change: state}, refused=refused, lost=lost, undone=undone)
     names = {(key, (each.type, each.name)): each for each in progress.held}
     words = statuses_named(names=names.keys()) if names else {}
@@ -402,7 +402,7 @@ def _live(reading: ChangeReading) -> _Live:
     public_id = str(change.public_id)
     incidents = incidents_of_change(change_id=public_id)
     lost = _lost(change, progress, incidents)
-    became = _became(reading)
+    became = _became(reading, incidents)
     denied = 0
     if change.kind in _DECIDING:
         key = change.environment.key

@@ -28,7 +28,7 @@ from controlplane.catalog.rollout_settings import (
 from controlplane.catalog.services import environment_update
 from controlplane.common.errors import ControlPlaneError
 from controlplane.console.pages import PART, Page
-from controlplane.rollouts.selectors import preview, rollout_open
+from controlplane.rollouts.selectors import preview, rollouts_open
 from xdscore.resource_types import RESOURCE_TYPES
 
 # There are always some rows for more steps.
@@ -116,7 +116,7 @@ class RolloutSettingsPage(Page):
             "webhooks": "\n".join(settings.gates.webhooks or ()),
             "may_set": self.may(POLICY_ROLES["rollout"]),
             "role": POLICY_ROLES["rollout"].value,
-            "open": rollout_open(environment_key=key),
+            "open": rollouts_open(environment_keys=[key]).get(key, ""),
             "error": error,
         }
         if error is None:

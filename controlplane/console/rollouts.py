@@ -23,13 +23,7 @@ from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_rollout, look_of_rollout_client
 from controlplane.incidents.selectors import incident_get, incidents_of_name
-from controlplane.rollouts.selectors import (
-    rollout_clients,
-    rollout_environment,
-    rollout_get,
-    rollout_verdicts,
-    rollouts_of,
-)
+from controlplane.rollouts.selectors import RolloutReading, rollouts_of
 from controlplane.rollouts.services import (
     rollout_abort,
     rollout_advance,
@@ -189,22 +183,22 @@ class RolloutPage(Page):
         """The page; with `?part=now`, `clients` or `chart` only that part, which is refreshed while the page is open.
         With `error`, what went wrong when a form was sent.
         """
-        self._enter(rollout_id)
+        reading = self._enter(rollout_id)
         part, key = request.GET.get("part", ""), self.here.key
         if part == "now" and error is None:
-            live = shared(f"rollout/{rollout_id}", lambda: _now(rollout_id))
+            live = shared(f"rollout/{rollout_id}", lambda: _now(reading))
             return self.part("rollouts/now.html", {**live, "environment": self.here})
         if part == "clients" and error is None:
-            return self.part("rollouts/clients.html", {**self._clients(rollout_id), "environment": self.here})
+            return self.part("rollouts/clients.html", {**self._clients(reading), "environment": self.here})
         if part == "chart" and error is None:
-            chart = shared(f"rollout-chart/{rollout_id}", lambda: _chart(rollout_id))
+            chart = shared(f"rollout-chart/{rollout_id}", lambda: _chart(reading))
             return self.part("console/parts/chart.html", {"chart": chart})
-        now = _now(rollout_id)
+        now = _now(reading)
         view = now["rollout"]
         context = {
             **now,
-            **self._clients(rollout_id),
-            "chart": _chart(rollout_id),
+            **self._clients(reading),
+            "chart": _chart(reading),
             "resources": _resources(view, key),
             "asks_approval": any(each.approve for each in view.steps if each.number >= view.step),
             "reason": request.POST.get("reason", "") if error is not None else "",
@@ -234,23 +228,24 @@ class RolloutPage(Page):
         messages.success(request, done if changed else "It was so already.")
         return redirect("rollout", rollout_id)
 
-    def _enter(self, rollout_id: UUID) -> None:
-        """Set the page's environment to the rollout's. Raises NotFound, with one text, where there is no such rollout
-        and where the user may not see it.
+    def _enter(self, rollout_id: UUID) -> RolloutReading:
+        """The rollout, to whose environment the page's is set. Raises NotFound, with one text, where there is no such
+        rollout and where the user may not see it.
         """
         try:
-            key = rollout_environment(public_id=str(rollout_id))
-            self.enter(key)
+            reading = RolloutReading(str(rollout_id))
+            self.enter(reading.environment)
         except NotFound:
             raise NotFound(f"There is no rollout '{rollout_id}'.") from None
+        return reading
 
-    def _clients(self, rollout_id: UUID) -> dict[str, object]:
+    def _clients(self, reading: RolloutReading) -> dict[str, object]:
         """The template values of the table of clients, on the side and in the state that the URL asks for."""
         given = self.request.GET
         side = Side.STABLE if given.get("side") == Side.STABLE.value else Side.CANDIDATE
         states = {each.value: each for each in ClientState}
         state, after = states.get(given.get("state", "")), given.get("after", "")[:_MAX_CURSOR_CHARS]
-        page = rollout_clients(public_id=str(rollout_id), side=side, state=state, after=after, limit=_CLIENTS)
+        page = reading.clients(side=side, state=state, after=after, limit=_CLIENTS)
         return {
             "lines": [ClientLine(each) for each in page.rows],
             "side": side.value,
@@ -258,7 +253,7 @@ class RolloutPage(Page):
             "states": [(each.value, look_of_rollout_client(each)) for each in ClientState],
             "next": page.after,
             "later": bool(after),
-            "rollout_id": str(rollout_id),
+            "rollout_id": str(self.kwargs["rollout_id"]),
         }
 
 
@@ -274,8 +269,8 @@ class _Now(TypedDict):
     more_refusing: int
 
 
-def _now(rollout_id: UUID) -> _Now:
-    view = rollout_get(public_id=str(rollout_id))
+def _now(reading: RolloutReading) -> _Now:
+    view = reading.view
     over = view.state.ended
     return _Now(
         rollout=view,
@@ -283,7 +278,7 @@ def _now(rollout_id: UUID) -> _Now:
         steps=[_step(view, each) for each in view.steps],
         answers=Answers(view.counts),
         kinds=[KindLine(each.counts, each) for each in view.kinds],
-        refusals=_kept_refusals(view) if over else _refusals(view) if view.counts.refused else [],
+        refusals=_kept_refusals(view) if over else _refusals(reading) if view.counts.refused else [],
         more_refusing=0 if over else max(0, view.counts.refused - _REFUSING),
     )
 
@@ -300,9 +295,9 @@ def _step(view: RolloutView, step: StepView) -> StepLine:
     return StepLine(step, "rollout_step_never" if view.state.ended else "rollout_step_ahead", current=False)
 
 
-def _refusals(view: RolloutView) -> list[Refusal]:
+def _refusals(reading: RolloutReading) -> list[Refusal]:
     """What the first clients that refuse something say, each with the way to its incident."""
-    page = rollout_clients(public_id=view.id, state=ClientState.REFUSED, limit=_REFUSING)
+    view, page = reading.view, reading.clients(state=ClientState.REFUSED, limit=_REFUSING)
     told = [
         (client, answer) for client in page.rows for answer in client.answers if answer.state is ClientState.REFUSED
     ][:_REFUSING]
@@ -344,8 +339,8 @@ def _resources(view: RolloutView, environment_key: str) -> list[ResourceLine]:
     ]
 
 
-def _chart(rollout_id: UUID) -> Chart | None:
-    return rollout_chart(rollout_verdicts(public_id=str(rollout_id)))
+def _chart(reading: RolloutReading) -> Chart | None:
+    return rollout_chart(reading.verdicts())
 
 
 urlpatterns = [

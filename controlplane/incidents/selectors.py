@@ -7,7 +7,7 @@ shows; a change's `"incidents"` is `incidents_of_change`. Lists are limited to e
 
 import uuid
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,6 +30,8 @@ from xdscore.resource_types import by_word
 
 _MAX_CLIENTS = 100
 _MAX_OF_NAME = 100
+_MAX_OF_CHANGE = 100
+_REFUSED_AND_LOST = (IncidentCause.NACK, IncidentCause.LOSS)
 _MAX_WORDS = 5
 
 
@@ -236,7 +238,7 @@ def _verdict(row: Incident) -> VerdictView | None:
 def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
     """The incidents of which this change is the suspect, or by which clients lost something, at most 100."""
     rows = Incident.objects.filter(change=change_id).select_related("environment").order_by("-last_at")
-    return tuple(_value(row) for row in rows[:100])
+    return tuple(_value(row) for row in rows[:_MAX_OF_CHANGE])
 
 
 def refused_and_lost(*, change_ids: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, int]]:
@@ -249,6 +251,20 @@ def refused_and_lost(*, change_ids: Collection[str]) -> tuple[Mapping[str, int],
     for change, cause, count in rows.order_by().values_list("change", "cause").annotate(counted=Max("nacked")):
         found[cause][change] = count
     return found[IncidentCause.NACK.value], found[IncidentCause.LOSS.value]
+
+
+def counted_in(incidents: Sequence[IncidentValue], *, change_id: str) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """What `refused_and_lost` returns of one change, by its incidents as `incidents_of_change` returned them. No query,
+    unless there are more than it returns.
+    """
+    if len(incidents) >= _MAX_OF_CHANGE:
+        return refused_and_lost(change_ids=[change_id])
+    found: dict[IncidentCause, list[int]] = {each: [] for each in IncidentCause}
+    for each in incidents:
+        if each.state in UNRESOLVED:
+            found[each.cause].append(each.clients.nacked)
+    refused, lost = ({change_id: max(found[cause])} if found[cause] else {} for cause in _REFUSED_AND_LOST)
+    return refused, lost
 
 
 def incidents_of_name(

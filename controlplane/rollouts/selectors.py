@@ -7,6 +7,7 @@ For the REST API (interfaces.md section 8): `GET /environments/{env}/rollouts` i
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Final
 
 from django.db.models import Count, Q
@@ -25,6 +26,7 @@ from controlplane.rollouts.models import (
 )
 from controlplane.rollouts.people import why_of
 from controlplane.rollouts.previewing import preview_of
+from controlplane.rollouts.reading import Reading
 from controlplane.rollouts.stored import counts_of
 from controlplane.rollouts.values import (
     OPEN_STATES,
@@ -42,17 +44,61 @@ from controlplane.rollouts.values import (
     RolloutView,
     VerdictView,
 )
-from controlplane.rollouts.watching import clients_page, kinds_counted
+from controlplane.rollouts.watching import clients_page, kinds_counted, now_of
 from xdscore.environment_choice import ClientFacts
 from xdscore.sides import Side, client_digest
 
 _OPEN: Final = [state.value for state in OPEN_STATES]
 
 
+class RolloutReading:
+    """A rollout as it is at this moment. Everything is read once, however much of it is shown. Raises NotFound where
+    there is none with this id.
+    """
+
+    def __init__(self, public_id: str) -> None:
+        self._row = rollout_row(public_id)
+
+    @property
+    def environment(self) -> str:
+        """The key of its environment, by which rights are judged."""
+        return self._row.environment.key
+
+    @cached_property
+    def view(self) -> RolloutView:
+        """All that its page shows beside clients and verdicts."""
+        return view_of(self._row, kinds_counted(self._row, self._now))
+
+    def clients(
+        self, *, side: Side = Side.CANDIDATE, state: ClientState | None = None, after: str = "", limit: int = 100
+    ) -> RolloutClientPage:
+        """The clients on one side, with why they are there and what they said, by node id, after the cursor `after`. Of
+        a rollout that has ended: who was chosen, and what they had said then.
+        """
+        return clients_page(self._row, self._now, side=side, state=state, after=after, limit=limit)
+
+    def verdicts(self, *, limit: int = 500) -> tuple[VerdictView, ...]:
+        """The verdicts that are kept, oldest first; of more than `limit` the newest."""
+        rows = RolloutVerdict.objects.filter(rollout=self._row).order_by("-id").defer("facts")
+        return tuple(
+            VerdictView(
+                row.at,
+                row.step + 1,
+                Outcome(row.outcome) if row.outcome else None,
+                tuple(row.reasons),
+                counts_of(row.counts),
+            )
+            for row in reversed(rows[:limit])
+        )
+
+    @cached_property
+    def _now(self) -> Reading | None:
+        return now_of(self._row)
+
+
 def rollout_get(*, public_id: str) -> RolloutView:
     """A rollout with all that its page shows. Raises NotFound."""
-    row = rollout_row(public_id)
-    return view_of(row, kinds_counted(row))
+    return RolloutReading(public_id).view
 
 
 def rollout_brief(*, public_id: str) -> RolloutBrief:
@@ -104,7 +150,7 @@ def rollout_views(
 def rollout_open(*, environment_key: str) -> RolloutView | None:
     """The rollout that is open in an environment; None where there is none."""
     row = _open_row(environment_key)
-    return view_of(row, kinds_counted(row)) if row is not None else None
+    return view_of(row, kinds_counted(row, now_of(row))) if row is not None else None
 
 
 def rollouts_open(*, environment_keys: Collection[str]) -> Mapping[str, str]:
@@ -128,22 +174,12 @@ def rollout_clients(
     """The clients on one side of a rollout, with why they are there and what they said, by node id, after the cursor
     `after`. Of a rollout that has ended: who was chosen, and what they had said then. Raises NotFound.
     """
-    return clients_page(rollout_row(public_id), side=side, state=state, after=after, limit=limit)
+    return RolloutReading(public_id).clients(side=side, state=state, after=after, limit=limit)
 
 
 def rollout_verdicts(*, public_id: str, limit: int = 500) -> tuple[VerdictView, ...]:
     """The verdicts that are kept of a rollout, oldest first; of more than `limit` the newest. Raises NotFound."""
-    rows = RolloutVerdict.objects.filter(rollout=rollout_row(public_id)).order_by("-id").defer("facts")
-    return tuple(
-        VerdictView(
-            row.at,
-            row.step + 1,
-            Outcome(row.outcome) if row.outcome else None,
-            tuple(row.reasons),
-            counts_of(row.counts),
-        )
-        for row in reversed(rows[:limit])
-    )
+    return RolloutReading(public_id).verdicts(limit=limit)
 
 
 def stops_of_changes(*, change_ids: Collection[str]) -> Mapping[str, ChangeStop]:
