@@ -45,10 +45,13 @@ class HeldPage:
 
 @dataclass(frozen=True, slots=True)
 class HeldOfType:
-    """What a client has of one type: its first resources, by name, and how many there are (`count`)."""
+    """What a client has of one type: its first resources, by name, how many there are (`count`), and in which states
+    any of them is.
+    """
 
     rows: tuple[HeldResource, ...]
     count: int
+    states: frozenset[HoldingState]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,14 @@ def client_summary(*, client: ClientSummary, limit: int, attention: int) -> Held
     held = rows_of(client.environment, {client.id: client.node_id}, [(key, found[key]) for key in shown], None)
     rows = dict(zip(shown, held, strict=True))
     return HeldSummary(
-        {word: HeldOfType(tuple(rows[key] for key in keys[:limit]), len(keys)) for word, keys in by_type.items()},
+        {
+            word: HeldOfType(
+                tuple(rows[key] for key in keys[:limit]),
+                len(keys),
+                frozenset(found[key].holding.state for key in keys),
+            )
+            for word, keys in by_type.items()
+        },
         tuple(rows[key] for key in urgent[:attention]),
         len(urgent),
     )
