@@ -13,7 +13,9 @@ from django.contrib.auth.models import User
 from bench.console_fleet import ENVIRONMENT, client_of
 from bench.resources import cluster_name
 from controlplane.catalog.change_log import change_list
+from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.selectors import environment_get
+from controlplane.catalog.staging import changes_of_rollout
 from controlplane.console.urls import urlpatterns
 from controlplane.incidents.models import Incident
 from controlplane.rollouts.selectors import rollouts_of
@@ -21,16 +23,20 @@ from controlplane.rollouts.selectors import rollouts_of
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The names and ids with which the addresses of pages are filled in."""
+    """The names and ids with which the addresses of pages are filled in. `change`: it wrote resources and everybody has
+    it; `deciding`: it wrote who may read what; `staged`: the open `rollout` has it.
+    """
 
     env: str
     epoch: int
     change: str
+    deciding: str
+    staged: str
+    rollout: str
     incident: str
     client: str
     name: str
     user: int
-    rollout: str
 
 
 # They show no data.
@@ -77,21 +83,17 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "resource-edit": (f"/e/{{env}}/resource/edit?{_OF_NAME}",),
     "export": ("/e/{env}/export?type=cluster&name={name}",),
     "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),
-    "change": ("/changes/{change}", "/changes/{change}?part=progress"),
-    "rollout": (
-        "/rollouts/{rollout}",
-        "/rollouts/{rollout}?part=now",
-        "/rollouts/{rollout}?part=clients&side=stable",
-    ),
+    "change": ("/changes/{change}", "/changes/{change}?part=progress", "/changes/{deciding}", "/changes/{staged}"),
+    "rollout": ("/rollouts/{rollout}", "/rollouts/{rollout}?part=now", "/rollouts/{rollout}?part=clients&side=stable"),
     "compare": ("/e/{env}/compare?from=1&to=live", "/e/{env}/compare?from=1&to={epoch}"),
     "rollback": ("/e/{env}/rollback?to=1",),
 }
 
 
 _PARTS: Final = {
+    "<uuid:rollout_id>": "{rollout}",
     "<str:environment_key>": "{env}",
     "<uuid:change_id>": "{change}",
-    "<uuid:rollout_id>": "{rollout}",
     "<str:incident_id>": "{incident}",
     "<str:client_id>": "{client}",
     "<int:epoch>": "{epoch}",
@@ -120,13 +122,13 @@ def _address(pattern: str) -> str:
 def subject_now() -> Subject:
     """Choose what the measured pages show: the newest change, the incident with most clients, and so on."""
     incident = Incident.objects.order_by("-nacked", "pk").values_list("public_id", flat=True).first()
-    change = change_list(environment_key=ENVIRONMENT)[0]
+    written = change_list(environment_key=ENVIRONMENT, kind=ChangeKind.RESOURCES).filter(staged=None)[0]
+    deciding = change_list(environment_key=ENVIRONMENT, kind=ChangeKind.ACCESS)[0]
+    rollout = rollouts_of(environment_key=ENVIRONMENT, limit=1).rows[0].id
+    changes = (str(written.public_id), str(deciding.public_id), changes_of_rollout(rollout)[0].change)
     user = User.objects.order_by("pk").values_list("pk", flat=True)[0]
     epoch = environment_get(key=ENVIRONMENT).epoch
-    rollout = rollouts_of(environment_key=ENVIRONMENT).rows[0].id
-    return Subject(
-        ENVIRONMENT, epoch, str(change.public_id), str(incident), client_of(1), cluster_name(0), user, rollout
-    )
+    return Subject(ENVIRONMENT, epoch, *changes, rollout, str(incident), client_of(1), cluster_name(0), user)
 
 
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from controlplane.builder.stages.fallback import REJECTED, Cause
 from controlplane.catalog.choices import StagedChangeState
 from controlplane.catalog.models import Change, Revision
 from controlplane.catalog.selectors import change_get
-from controlplane.catalog.staging import staged_changes
+from controlplane.catalog.staging import StagedChangeView, staged_changes
 from controlplane.catalog.values import finding_from_json
 from xdscore.findings import Finding
 
@@ -78,20 +78,30 @@ class HeldBackName:
 class ChangeProgress:
     """How far a change has come. `epoch`: the snapshot that first served it, None where there is none yet or it is not
     recorded any more. `held`: names that it wrote and that are held back. `detail`: why its build failed, or empty.
+    `staged`: how far it is with rollouts; None where nothing of it was ever staged.
     """
 
     state: ChangeState
     epoch: int | None = None
     held: tuple[HeldBackName, ...] = ()
     detail: str = ""
+    staged: StagedChangeView | None = None
 
 
 def change_progress(*, public_id: str) -> ChangeProgress:
-    """How far the change with this id has come. One of which something was staged is published by the build that covers
-    its promotion (rollouts.md R2). Raises NotFound.
+    """How far the change with this id has come. Raises NotFound."""
+    return progress_of_change(change=change_get(public_id=public_id))
+
+
+def progress_of_change(*, change: Change) -> ChangeProgress:
+    """How far the change has come. One of which something was staged is published by the build that covers its
+    promotion (rollouts.md R2).
     """
-    change = change_get(public_id=public_id)
     staged = staged_changes(changes=[change.pk]).get(change.pk)
+    return replace(_progress(change, staged), staged=staged)
+
+
+def _progress(change: Change, staged: StagedChangeView | None) -> ChangeProgress:
     generation = (staged.promoted_generation if staged is not None else None) or change.generation
     covering = Build.objects.filter(environment=change.environment, to_generation__gte=generation)
     ended = covering.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
@@ -263,7 +273,9 @@ def _superseded(change: Change, build: Build) -> bool:
         number__gt=models.OuterRef("number"),
         change__generation__lte=build.to_generation,
     )
-    return written.exists() and not written.exclude(models.Exists(newer)).exists()
+    both = models.Exists(written), models.Exists(written.exclude(models.Exists(newer)))
+    wrote, current = Change.objects.filter(pk=change.pk).values_list(*both)[0]
+    return wrote and not current
 
 
 def _held(change: Change) -> tuple[HeldBackName, ...]:

@@ -1,7 +1,7 @@
 """What somebody may know of and do in an environment: the rule that the API and the pages share."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controlplane.accounts.principal import Principal, Role
@@ -49,5 +49,19 @@ def environment_visible(principal: Principal, key: str) -> EnvironmentState:
     may not see it.
     """
     if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key) or not principal.may(Role.VIEWER, key):
-        raise NotFound(f"There is no environment '{shown(key)}'.")
+        raise _absent(key)
     return environment_get(key=key)
+
+
+def environment_among(principal: Principal, key: str, environments: Iterable[EnvironmentState]) -> EnvironmentState:
+    """The environment with this key among `environments`, for whoever has read them all. Raises NotFound as
+    `environment_visible` does.
+    """
+    found = next((state for state in environments if state.key == key), None)
+    if found is None or not principal.may(Role.VIEWER, key):
+        raise _absent(key)
+    return found
+
+
+def _absent(key: str) -> NotFound:
+    return NotFound(f"There is no environment '{shown(key)}'.")

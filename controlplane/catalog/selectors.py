@@ -313,7 +313,8 @@ def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, .
         default=models.Value("updated"),
     )
     values = rows.annotate(action=new).values_list("resource__type", "resource__name", "action", "number")
-    return tuple(EditedResource(*row) for row in values[:limit]), rows.count()
+    edits = tuple(EditedResource(*row) for row in values[:limit])
+    return edits, len(edits) if len(edits) < limit else rows.count()
 
 
 def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:

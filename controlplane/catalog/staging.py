@@ -119,12 +119,6 @@ def environments_waiting() -> tuple[int, ...]:
     return tuple(pk for pk, rollout in found if settings_stored(rollout).stages)
 
 
-def staged_change(public_id: str) -> StagedChangeView | None:
-    """How far the change with this public id has come; None where nothing of it was ever staged."""
-    row = StagedChange.objects.select_related("change").filter(change__public_id=public_id).first()
-    return _change_view(row) if row is not None else None
-
-
 def staged_changes(*, changes: Collection[int]) -> Mapping[int, StagedChangeView]:
     """How far each of these changes, given by row id, has come; those of which nothing was ever staged are left out."""
     wanted, found = sorted(set(changes)), dict[int, StagedChangeView]()

@@ -6,6 +6,7 @@ sent, because something else is served of it or the client may not read it, coun
 client has, its answer to the type as a whole stands for it (`type_answers`).
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -69,6 +70,7 @@ class _Had(Enum):
 
 
 class _Row(NamedTuple):
+    type: str
     client: str
     closed_at: datetime | None
     state: str
@@ -77,7 +79,7 @@ class _Row(NamedTuple):
     held: str | None
 
 
-_ROW: Final = ("stream__client_id", "stream__closed_at", "state", "sent_at", "wildcard", "holding_set_id")
+_ROW: Final = ("type", "stream__client_id", "stream__closed_at", "state", "sent_at", "wildcard", "holding_set_id")
 _ANSWERED: Final = {SubscriptionState.ACKED: Reaction.ACKED, SubscriptionState.NACKED: Reaction.NACKED}
 
 
@@ -89,26 +91,30 @@ def reactions(
     """
     now = database_now()
     there = Subscription.objects.filter(Q(stream__closed_at=None) | Q(stream__closed_at__gt=since))
-    found: dict[str, list[Reaction | None]] = {}
-    for word, names in written.items():
-        of_type = there.filter(stream__client__environment__key=environment_key, type=word)
-        rows = [_Row(*values) for values in of_type.exclude(holding_set=None).values_list(*_ROW)]
-        had = _had({(row.held, row.wildcard) for row in rows}, names)
-        for row in rows:
-            each = found.setdefault(row.client, [])
-            each += (_reaction(one, row, since, now) for one in had[row.held, row.wildcard])
-        for values in covering(there.filter(holding_set=None), environment_key, word, names).values_list(*_ROW):
-            row = _Row(*values)
-            found.setdefault(row.client, []).append(_reaction_to_type(row, since, now))
-    said = {client: [reaction for reaction in each if reaction is not None] for client, each in found.items()}
-    return {client: max(each) for client, each in said.items() if each}
+    of_types = there.filter(stream__client__environment__key=environment_key, type__in=list(written))
+    rows: dict[str, list[_Row]] = defaultdict(list)
+    for row in map(_Row._make, of_types.values_list(*_ROW) if written else ()):
+        rows[row.type].append(row)
+    sets = StoredSets({row.held for of_type in rows.values() for row in of_type})
+    found: dict[str, list[Reaction | None]] = defaultdict(list)
+    for word, of_type in rows.items():
+        said = [row for row in of_type if row.held is not None]
+        had = _had({(row.held, row.wildcard) for row in said}, written[word], sets)
+        for row in said:
+            found[row.client] += (_reaction(one, row, since, now) for one in had[row.held, row.wildcard])
+        if len(said) == len(of_type):
+            continue
+        unsaid = covering(there.filter(holding_set=None), environment_key, word, written[word])
+        for row in map(_Row._make, unsaid.values_list(*_ROW)):
+            found[row.client].append(_reaction_to_type(row, since, now))
+    told = {client: [reaction for reaction in each if reaction is not None] for client, each in found.items()}
+    return {client: max(each) for client, each in told.items() if each}
 
 
 def _had(
-    kinds: Collection[tuple[str | None, bool]], names: Mapping[str, Written]
+    kinds: Collection[tuple[str | None, bool]], names: Mapping[str, Written], sets: StoredSets
 ) -> Mapping[tuple[str | None, bool], Collection[_Had]]:
     """What clients made of these names, by the id of their set and whether they have a wildcard."""
-    sets = StoredSets({held for held, _ in kinds})
     return {
         (held, wildcard): {
             had

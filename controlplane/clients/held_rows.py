@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from controlplane.catalog.links import Content
 from controlplane.catalog.selectors import revisions_of
 from controlplane.clients.clock import database_now
 from controlplane.clients.holding_history import History, Standing
@@ -13,8 +14,8 @@ from controlplane.clients.holding_words import SENTENCES, on_streams, went_away
 from controlplane.clients.in_use import ANSWER_WITHIN, USERS, unused_sentence
 from controlplane.clients.selectors import nacks_of, name_shown
 from controlplane.clients.stream_holdings import Found, Key
-from controlplane.clients.uses import Taking, unfollowed
-from xdscore.holdings import HoldingState
+from controlplane.clients.uses import Taking, Uses, unfollowed
+from xdscore.holdings import Holding, HoldingState
 
 _MAX_NACKS: Final = 2_000
 
@@ -55,19 +56,21 @@ def rows_of(
     *,
     at: datetime | None = None,
     gone_at: datetime | None = None,
+    uses: Uses | None = None,
+    numbers: Mapping[Content, int] | None = None,
 ) -> tuple[HeldResource, ...]:
     """What clients of an environment have, one row for each of `page`. `nodes`: their node ids, by client id.
 
     `history`: where to look up since when it is so; None: that is not said. `at`: the rows are of that time. `gone_at`:
-        when the clients went away.
+        when the clients went away. `uses`, `numbers`: what was read before of who uses what, and the numbers of the
+        revisions that have these contents; None: they are read here.
     """
-    contents = {
-        (*key, version) for key, each in page for version in (each.holding.version, each.holding.acked) if version
-    }
-    numbers = revisions_of(environment_key=environment_key, contents=contents)
+    if numbers is None:
+        held = [(key, each.holding) for key, each in page]
+        numbers = revisions_of(environment_key=environment_key, contents=contents_of(held))
     refused = _refusals(page, at)
     since = _since(page, history) if history is not None and at is None and gone_at is None else {}
-    unused = unfollowed(environment_key=environment_key, taken=_taken(page, since))
+    unused = unfollowed(uses=uses or Uses(environment_key), taken=_taken(page, since))
     rows = []
     for key, found in page:
         standing, holding = found.standing, found.holding
@@ -101,6 +104,11 @@ def rows_of(
     return tuple(rows)
 
 
+def contents_of(held: Iterable[tuple[Key, Holding]]) -> set[Content]:
+    """What clients have, are to have, or go on with: contents whose revisions have numbers to be shown."""
+    return {(*key, version) for key, holding in held for version in (holding.version, holding.acked) if version}
+
+
 def _taken(page: Iterable[tuple[Key, Found]], since: Mapping[tuple[str, str, str], datetime]) -> list[Taking]:
     """What of the page clients acknowledged so long ago that they should use it by now."""
     found = [
@@ -118,6 +126,7 @@ def _since(page: Iterable[tuple[Key, Found]], history: History) -> Mapping[tuple
     names: dict[Standing, list[str]] = defaultdict(list)
     for (_, name), found in page:
         names[found.standing].append(name)
+    history.read(names)
     return {
         (standing.stream, standing.type, name): at
         for standing, each in names.items()

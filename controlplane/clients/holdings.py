@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from controlplane.catalog.selectors import revisions_of
 from controlplane.clients.clock import database_now
-from controlplane.clients.held_rows import HeldResource, rows_of
+from controlplane.clients.held_rows import HeldResource, contents_of, rows_of
 from controlplane.clients.holding_history import History
 from controlplane.clients.holding_sets import StoredSets
 from controlplane.clients.holding_words import WORST_FIRST, label
@@ -22,6 +22,7 @@ from controlplane.clients.models import Client, Stream, Subscription
 from controlplane.clients.open_streams import streams_open
 from controlplane.clients.selectors import ClientSummary
 from controlplane.clients.stream_holdings import Found, Key, moved_since, of_everybody, of_one
+from controlplane.clients.uses import Uses
 from controlplane.common.errors import NotFound
 from xdscore.holdings import Holding, HoldingState
 
@@ -44,10 +45,13 @@ class HeldPage:
 
 @dataclass(frozen=True, slots=True)
 class HeldOfType:
-    """What a client has of one type: its first resources, by name, and how many there are (`count`)."""
+    """What a client has of one type: its first resources, by name, how many there are (`count`), and in which states
+    any of them is.
+    """
 
     rows: tuple[HeldResource, ...]
     count: int
+    states: frozenset[HoldingState]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,14 @@ def client_summary(*, client: ClientSummary, limit: int, attention: int) -> Held
     held = rows_of(client.environment, {client.id: client.node_id}, [(key, found[key]) for key in shown], None)
     rows = dict(zip(shown, held, strict=True))
     return HeldSummary(
-        {word: HeldOfType(tuple(rows[key] for key in keys[:limit]), len(keys)) for word, keys in by_type.items()},
+        {
+            word: HeldOfType(
+                tuple(rows[key] for key in keys[:limit]),
+                len(keys),
+                frozenset(found[key].holding.state for key in keys),
+            )
+            for word, keys in by_type.items()
+        },
         tuple(rows[key] for key in urgent[:attention]),
         len(urgent),
     )
@@ -200,16 +211,17 @@ def resource_holders(
     revision: int | None = None,
     after: str = "",
     limit: int = 100,
+    uses: Uses | None = None,
 ) -> tuple[Counts, HeldPage]:
     """How many connected clients have what of a resource, and a page of them, those that need attention first
     (`holding_words.WORST_FIRST`), after the cursor `after`.
 
     `states`, `revision`: the page holds only clients in these states (none: in any) that have, or are to have, this
-        revision; the counts are of all.
+        revision; the counts are of all. `uses`: what was read before of who uses what.
     """
     sets = StoredSets()
     found = of_everybody(environment_key=environment_key, word=word, names=[name], sets=sets)[name]
-    contents = {(word, name, each.holding.version) for each in found.values() if each.holding.version}
+    contents = contents_of(((word, name), each.holding) for each in found.values())
     numbers = revisions_of(environment_key=environment_key, contents=contents)
     counts: dict[HoldingState, dict[str, int]] = {}
     wanted: list[tuple[str, Found]] = []
@@ -223,8 +235,33 @@ def resource_holders(
             wanted.append((cursor, each))
     page = sorted(wanted, key=itemgetter(0))[:limit]
     nodes = dict(Client.objects.filter(pk__in=[each.standing.client for _, each in page]).values_list("pk", "node_id"))
-    shown = rows_of(environment_key, nodes, [((word, name), each) for _, each in page], History(sets))
+    rows = [((word, name), each) for _, each in page]
+    shown = rows_of(environment_key, nodes, rows, History(sets), uses=uses, numbers=numbers)
     return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "")
+
+
+def messages_of(
+    *, environment_key: str, nodes: Mapping[str, str], names: Collection[tuple[str, str, str]]
+) -> Mapping[tuple[str, str, str], str]:
+    """The message (`HeldResource`) of what connected clients have of these names, which are (client, type, name). Names
+    that a client does not ask for are left out. `nodes`: the node ids of the clients, by client id.
+    """
+    sets = StoredSets()
+    of_type: dict[str, set[str]] = {}
+    for _, word, name in names:
+        of_type.setdefault(word, set()).add(name)
+    clients = {client for client, _, _ in names}
+    page: list[tuple[Key, Found]] = []
+    for word, some in of_type.items():
+        found = of_everybody(environment_key=environment_key, word=word, names=some, sets=sets, clients=clients)
+        page += (
+            ((word, name), each)
+            for name, of_client in found.items()
+            for client, each in of_client.items()
+            if (client, word, name) in names
+        )
+    rows = rows_of(environment_key, nodes, page, None)
+    return {(each.standing.client, *key): row.message for (key, each), row in zip(page, rows, strict=True)}
 
 
 def holding_states(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, Mapping[str, Holding]]:

@@ -5,12 +5,12 @@ Read from the moves of streams from what they had to what they have. Only client
 published count: one that came later was given it at once, and says nothing about how fast it spread.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.delivery import Reaction, Written, is_behind
@@ -21,6 +21,8 @@ from controlplane.history.convergence import Convergence, convergence
 
 # The first ones after it was published. Who took it after so many moves is as if it had not taken it yet.
 _MAX_MOVES: Final = 5_000
+_MOVE: Final = ("type", "from_set", "to_set", "at", "streams")
+_Move = tuple[str, str | None, str, datetime, bytes]
 
 
 def spread(
@@ -42,8 +44,10 @@ def spread(
     expected, clients = _there(environment_key, since, reactions)
     took: dict[str, float] = {}
     done: dict[bytes, float] = {}
+    first = tuple(moves.order_by("at", "pk").values_list(*_MOVE)[:_MAX_MOVES]) if count else ()
+    sets = StoredSets({each for move in first for each in (move[1], move[2])})
     for word, names in written.items():
-        for mark, second in _first_whole(moves.filter(type=word), names, since).items():
+        for mark, second in _first_whole([each for each in first if each[0] == word], sets, names, since).items():
             done[mark] = max(done.get(mark, 0.0), second)
     for mark, second in done.items():
         client = clients.get(mark)
@@ -77,18 +81,18 @@ def _there(
     return expected, {stream_mark(stream): client for stream, client, _ in rows if client in expected}
 
 
-def _first_whole(moves: QuerySet[HoldingMove], names: Mapping[str, Written], since: datetime) -> Mapping[bytes, float]:
+def _first_whole(
+    rows: Collection[_Move], sets: StoredSets, names: Mapping[str, Written], since: datetime
+) -> Mapping[bytes, float]:
     """After how many seconds each stream had taken all of these names that it asks for, by the mark of the stream; of
     those alone that had not before.
     """
-    rows = tuple(moves.order_by("at", "pk").values_list("from_set", "to_set", "at", "streams")[:_MAX_MOVES])
-    ids: set[str | None] = {each for from_set, to_set, _, _ in rows for each in (from_set, to_set)}
-    sets = StoredSets(ids)
+    ids = {each for _, from_set, to_set, _, _ in rows for each in (from_set, to_set)}
     behind = {
         each: each is None or any(is_behind(sets.find(each, name), names[name]) for name in names) for each in ids
     }
     found: dict[bytes, float] = {}
-    for from_set, to_set, at, streams in rows:
+    for _, from_set, to_set, at, streams in rows:
         if not behind[from_set] or behind[to_set]:
             continue
         second, marks = round((at - since).total_seconds(), 2), bytes(streams)

@@ -64,11 +64,14 @@ def of_one(rows: QuerySet[Subscription], sets: StoredSets, history: History, at:
     """What the streams of these rows, which are of one client, have of each name; with `at`, what they had then."""
     held: dict[Key, list[tuple[Standing, Holding]]] = defaultdict(list)
     asked, unsaid = set(), set()
-    for values in rows.order_by("stream_id", "type").values(*_COLUMNS, "name_set__names"):
-        standing, silence = _standing(values), UNSAID
+    read = [(_standing(row), row) for row in rows.order_by("stream_id", "type").values(*_COLUMNS, "name_set__names")]
+    sets.read({standing.held for standing, _ in read})
+    if at is not None:
+        history.read(standing for standing, _ in read)
+    for now, row in read:
+        standing, silence = now, UNSAID
         asked.add(standing.type)
-        sets.read([standing.held])
-        names = {*unpack_names(bytes(values["name_set__names"])), *sets.items(standing.held)}
+        names = {*unpack_names(bytes(row["name_set__names"])), *sets.items(standing.held)}
         if at is not None and standing.held is not None:
             known, held_id = history.held_at(standing, at)
             if known and held_id is None:
@@ -87,8 +90,9 @@ def of_one(rows: QuerySet[Subscription], sets: StoredSets, history: History, at:
 def moved_since(rows: QuerySet[Subscription], sets: StoredSets, history: History, moment: datetime) -> frozenset[Key]:
     """Of what the streams of these rows had something else at `moment` than now, or nobody knows what they had."""
     found: set[Key] = set()
-    for values in rows.filter(Q(held_at__gt=moment) | Q(held_at=None)).values(*_COLUMNS):
-        standing = _standing(values)
+    standings = [_standing(row) for row in rows.filter(Q(held_at__gt=moment) | Q(held_at=None)).values(*_COLUMNS)]
+    history.read(standings)
+    for standing in standings:
         known, before = history.held_at(standing, moment)
         sets.read([standing.held, before])
         now, then = sets.items(standing.held), sets.items(before)
@@ -98,12 +102,16 @@ def moved_since(rows: QuerySet[Subscription], sets: StoredSets, history: History
 
 
 def of_everybody(
-    *, environment_key: str, word: str, names: Collection[str], sets: StoredSets
+    *, environment_key: str, word: str, names: Collection[str], sets: StoredSets, clients: Collection[str] = ()
 ) -> Mapping[str, Mapping[str, Found]]:
-    """What each connected client that asks for one of these names of a type has of it: by name and client id."""
+    """What each connected client that asks for one of these names of a type has of it: by name and client id.
+    `clients`: only those with these ids; none: all.
+    """
     rows = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type=word
     )
+    if clients:
+        rows = rows.filter(stream__client__in=clients)
     streams = [Standing(*values) for values in rows.values_list(*_COLUMNS)[:_MAX_STREAMS]]
     sets.read({each.held for each in streams})
     unsaid = _unsaid(names, streams)

@@ -30,17 +30,63 @@ _NOTHING: Final = frozenset[Key]()
 _ALL: Final = 200  # of so many clients and more, everybody's subscriptions are read
 
 
-def unfollowed(*, environment_key: str, taken: Collection[Taking]) -> Mapping[Taking, tuple[Key, ...]]:
+class Uses:
+    """What contents need, and which of it clients ask for: read once for all the questions of one page."""
+
+    def __init__(self, environment_key: str) -> None:
+        self.environment_key = environment_key
+        self.families: dict[str, str] = {}
+        self._needed: dict[Content, frozenset[Key]] = {}
+        self._asked: Mapping[str, frozenset[Key]] = {}
+        self._wanted: frozenset[Key] | None = None
+
+    def needed(self, contents: Collection[Content]) -> Mapping[Content, frozenset[Key]]:
+        """What those of these contents need that need something."""
+        unread = set(contents) - self._needed.keys()
+        if unread:
+            found = references_of(environment_key=self.environment_key, contents=unread, types=USED)
+            self._needed.update({content: frozenset(found.get(content, ())) for content in unread})
+        return {content: self._needed[content] for content in contents if self._needed[content]}
+
+    def asked(self, wanted: Collection[Key], clients: Collection[str]) -> Mapping[str, frozenset[Key]]:
+        """Which of the names `wanted`, and of others that were asked about before, these connected clients ask for, by
+        client id.
+        """
+        if self._wanted is not None and self._wanted.issuperset(wanted):
+            return self._asked
+        rows = _rows(self.environment_key, {word for word, _ in wanted}, clients)
+        self.families.update((row.client, row.family) for row in rows)
+        return _asked(rows, wanted)
+
+    def of_everybody(
+        self, words: Collection[str], wanted: Collection[Key]
+    ) -> tuple[Mapping[str, list["_Row"]], Mapping[str, frozenset[Key]]]:
+        """The subscriptions of all connected clients to types with these words, and which of the names `wanted` each of
+        them asks for, by client id.
+        """
+        rows = _rows(self.environment_key, {*words, *(word for word, _ in wanted)})
+        standings: dict[str, list[_Row]] = defaultdict(list)
+        for row in rows:
+            self.families[row.client] = row.family
+            if row.type in words:
+                standings[row.client].append(row)
+        self._asked, self._wanted = _asked(rows, wanted), frozenset(wanted)
+        return standings, self._asked
+
+
+def unfollowed(*, uses: Uses, taken: Collection[Taking]) -> Mapping[Taking, tuple[Key, ...]]:
     """What connected clients need for contents that they acknowledged at least `ANSWER_WITHIN` ago, `taken`, and do not
     ask for; without those that miss nothing. At most five queries for 200 clients.
     """
     using = [each for each in taken if each[1][0] in USERS]
-    needed = references_of(environment_key=environment_key, contents={content for _, content in using}, types=USED)
+    needed = uses.needed({content for _, content in using})
     clients = {client for client, content in using if content in needed}
     if not clients:
         return {}
-    asked = _asked(environment_key, {key for needs in needed.values() for key in needs}, clients)
-    families = dict(Client.objects.filter(pk__in=clients).values_list("pk", "family"))
+    asked = uses.asked({key for needs in needed.values() for key in needs}, clients)
+    families = dict(uses.families)
+    if silent := clients - families.keys():  # they ask for nothing of these types
+        families.update(Client.objects.filter(pk__in=silent).values_list("pk", "family"))
     found = (
         ((client, content), not_asked_for(needed[content], asked.get(client, ()), ClientFamily(families[client])))
         for client, content in using
@@ -49,18 +95,17 @@ def unfollowed(*, environment_key: str, taken: Collection[Taking]) -> Mapping[Ta
     return {taking: missing for taking, missing in found if missing}
 
 
-def not_in_use(*, environment_key: str, versions: Mapping[Key, str], since: datetime | None = None) -> NotInUse:
+def not_in_use(*, uses: Uses, versions: Mapping[Key, str], since: datetime | None = None) -> NotInUse:
     """The connected clients that have each of these resources, given with its version by (type, name), since
     `ANSWER_WITHIN` ago at least and do not use it yet. `since`: when they were published, if that may be lately.
     """
-    needs = _needs(environment_key, versions)
+    environment_key, needs = uses.environment_key, _needs(uses, versions)
     if not needs:
         return NotInUse()
     age = database_now() - since if since is not None else timedelta.max
     if age < ANSWER_WITHIN:
         return NotInUse(waits=True)
-    standings = _standings(environment_key, {word for word, _ in needs})
-    asked = _asked(environment_key, {key for keys in needs.values() for key in keys})
+    standings, asked = uses.of_everybody({word for word, _ in needs}, {key for keys in needs.values() for key in keys})
     taken = _Taken({key: versions[key] for key in needs}, standings.values())
     alike: dict[_Alike, list[str]] = defaultdict(list)
     for client, each in standings.items():
@@ -80,11 +125,10 @@ def not_in_use(*, environment_key: str, versions: Mapping[Key, str], since: date
     return counting.found(waits=waits)
 
 
-def _needs(environment_key: str, versions: Mapping[Key, str]) -> Mapping[Key, frozenset[Key]]:
+def _needs(uses: Uses, versions: Mapping[Key, str]) -> Mapping[Key, frozenset[Key]]:
     """What those of these resources need that need something, by (type, name)."""
     contents = {(*key, version) for key, version in versions.items() if key[0] in USERS and version}
-    needed = references_of(environment_key=environment_key, contents=contents, types=USED)
-    return {(word, name): keys for (word, name, _), keys in needed.items()}
+    return {(word, name): keys for (word, name, _), keys in uses.needed(contents).items()}
 
 
 class _Counting:
@@ -121,27 +165,58 @@ def _lacks(kind: _Alike, needs: Mapping[Key, frozenset[Key]]) -> Mapping[Key, tu
     return {key: missing for key, missing in found if missing}
 
 
-def _asked(
-    environment_key: str, wanted: Collection[Key], clients: Collection[str] = ()
-) -> Mapping[str, frozenset[Key]]:
-    """Which of the names `wanted` connected clients, those with the ids `clients` or all, ask for, by client id."""
-    by_word: dict[str, set[str]] = defaultdict(set)
-    for word, name in wanted:
-        by_word[word].add(name)
-    rows = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=by_word
+class _Row(NamedTuple):
+    """A subscription of an open stream of a client of this family: the type's word, whether it is a wildcard, the id of
+    the set of names that it asks for, and that of the set of what the stream has of the type, `since` when.
+    """
+
+    client: str
+    family: str
+    stream: str
+    type: str
+    wildcard: bool
+    name_set: str
+    held: str | None
+    since: datetime | None
+
+
+_COLUMNS: Final = (
+    "stream__client_id",
+    "stream__client__family",
+    "stream_id",
+    "type",
+    "wildcard",
+    "name_set_id",
+    "holding_set_id",
+    "held_at",
+)
+
+
+def _rows(environment_key: str, words: Collection[str], clients: Collection[str] = ()) -> tuple[_Row, ...]:
+    """What the connected clients with the ids `clients` (none: all) are subscribed to of these types."""
+    rows: QuerySet[Subscription] = Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=list(words)
     )
     if clients and len(clients) < _ALL:
         rows = rows.filter(stream__client__in=clients)
+    return tuple(map(_Row._make, rows.values_list(*_COLUMNS)))
+
+
+def _asked(rows: Collection[_Row], wanted: Collection[Key]) -> Mapping[str, frozenset[Key]]:
+    """Which of the names `wanted` clients with these subscriptions ask for, by client id."""
+    by_word: dict[str, set[str]] = defaultdict(set)
+    for word, name in wanted:
+        by_word[word].add(name)
     of_client: dict[str, list[_Subscribed]] = defaultdict(list)
-    for client, word, wildcard, name_set in rows.values_list("stream__client_id", "type", "wildcard", "name_set_id"):
-        of_client[client].append(_Subscribed(word, wildcard, name_set))
-    covers = _covers({each for asked in of_client.values() for each in asked}, by_word)
+    for row in rows:
+        if row.type in by_word:
+            of_client[row.client].append(_Subscribed(row.type, row.wildcard, row.name_set))
+    covers = _covers({one for each in of_client.values() for one in each}, by_word)
     return {
-        client: covers.get(asked[0], _NOTHING)
-        if len(asked) == 1
-        else _NOTHING.union(*(covers.get(each, _NOTHING) for each in asked))
-        for client, asked in of_client.items()
+        client: covers.get(each[0], _NOTHING)
+        if len(each) == 1
+        else _NOTHING.union(*(covers.get(one, _NOTHING) for one in each))
+        for client, each in of_client.items()
     }
 
 
@@ -171,30 +246,6 @@ def _covers(
     return found
 
 
-class _Standing(NamedTuple):
-    """The stream of a client of this family, and the id of the set of what it has of a type, `since` when."""
-
-    client: str
-    family: str
-    stream: str
-    type: str
-    held: str | None
-    since: datetime | None
-
-
-def _standings(environment_key: str, words: Collection[str]) -> Mapping[str, list[_Standing]]:
-    """What the open streams of connected clients stand on of these types, by client id."""
-    rows: QuerySet[Subscription] = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=words
-    )
-    columns = ("stream__client_id", "stream__client__family", "stream_id", "type", "holding_set_id", "held_at")
-    found: dict[str, list[_Standing]] = defaultdict(list)
-    for values in rows.values_list(*columns):
-        standing = _Standing(*values)
-        found[standing.client].append(standing)
-    return found
-
-
 _Had = tuple[str, str | None]
 """The word of a type, and the id of a set of what a stream has of it; None where the stream does not say it."""
 
@@ -202,16 +253,16 @@ _Had = tuple[str, str | None]
 class _Taken:
     """Which of some resources, given with their versions, clients have acknowledged."""
 
-    def __init__(self, versions: Mapping[Key, str], standings: Iterable[Collection[_Standing]]) -> None:
+    def __init__(self, versions: Mapping[Key, str], standings: Iterable[Collection[_Row]]) -> None:
         self._versions = versions
         self._sets = StoredSets({each.held for of_client in standings for each in of_client})
         self._of_set: dict[_Had, frozenset[Key]] = {}
 
-    def now(self, standings: Sequence[_Standing]) -> frozenset[Key]:
+    def now(self, standings: Sequence[_Row]) -> frozenset[Key]:
         """What the client with these streams has."""
         return self._of([(each.type, each.held) for each in standings])
 
-    def before(self, environment_key: str) -> Callable[[Sequence[_Standing], frozenset[Key]], frozenset[Key]]:
+    def before(self, environment_key: str) -> Callable[[Sequence[_Row], frozenset[Key]], frozenset[Key]]:
         """A function that returns, of the streams of a client and what it has now, what it had `ANSWER_WITHIN` ago as
         well.
         """
@@ -219,7 +270,7 @@ class _Taken:
         stood = _stood(environment_key, {word for word, _ in self._versions}, before)
         self._sets.read(set(stood.values()))
 
-        def had(standings: Sequence[_Standing], now: frozenset[Key]) -> frozenset[Key]:
+        def had(standings: Sequence[_Row], now: frozenset[Key]) -> frozenset[Key]:
             recent = [each.since is None or each.since > before for each in standings]
             if not any(recent):
                 return now

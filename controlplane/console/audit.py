@@ -11,7 +11,6 @@ from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
-from controlplane.catalog.selectors import environment_list
 from controlplane.console.pages import Page
 from controlplane.console.places import Place, Section
 from controlplane.journal.models import AuditEvent
@@ -76,7 +75,7 @@ class AuditPage(Page):
             "later": bool(before),
             "asked": asked,
             "filtered": any(asked.values()),
-            "keys": self.principal.sees(state.key for state in environment_list()),
+            "keys": self.principal.sees(state.key for state in self.environments),
         }
         return self.page(context)
 
@@ -86,7 +85,7 @@ class AuditPage(Page):
         """
         if wanted:
             return (environment_visible(self.principal, wanted).key,)
-        keys = self.principal.sees(state.key for state in environment_list())
+        keys = self.principal.sees(state.key for state in self.environments)
         return (*keys, "") if self.principal.may(Role.ADMIN, None) else keys
 
 

@@ -14,7 +14,7 @@ from django.urls import path, reverse
 from controlplane.access.choices import EditSubject
 from controlplane.access.selectors import edits_of_change, secret_findings
 from controlplane.accounts.principal import Role
-from controlplane.builder.selectors import ChangeProgress, ChangeState, HeldBackName, change_progress
+from controlplane.builder.selectors import ChangeProgress, ChangeState, HeldBackName, progress_of_change
 from controlplane.catalog.change_log import change_list
 from controlplane.catalog.choices import ChangeKind, StagedChangeState
 from controlplane.catalog.contents import contents_of_change
@@ -22,10 +22,9 @@ from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.guarding import loss_from_json
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Change
-from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
-from controlplane.catalog.staging import StagedChangeView, staged_change, staged_changes
+from controlplane.catalog.staging import StagedChangeView, staged_changes
 from controlplane.catalog.undoing import Way
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.in_use import NotInUse, Unused
@@ -39,11 +38,11 @@ from controlplane.console.places import Place, Section
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
-from controlplane.incidents.selectors import IncidentValue, incidents_of_change, lost_of_changes, refused_of_changes
-from controlplane.incidents.settling import Delivery, change_convergence, change_delivery, change_not_in_use
+from controlplane.incidents.selectors import IncidentValue, counted_in, incidents_of_change, refused_and_lost
+from controlplane.incidents.settling import ChangeReading, Delivery
 from controlplane.incidents.values import IncidentCause
 from controlplane.rollouts.selectors import rollout_brief, stops_of_changes
-from controlplane.rollouts.values import ChangeStop, RolloutView
+from controlplane.rollouts.values import ChangeStop, RolloutBrief
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of, statuses_named
 from controlplane.undo.rights import may_undo, undo_require
@@ -178,7 +177,7 @@ class _Live(TypedDict):
     incidents: tuple[IncidentValue, ...]
     lost: Lost | None
     denied: int
-    rollout: RolloutView | None
+    rollout: RolloutBrief | None
     waits: bool
     stop: ChangeStop | None
 
@@ -197,13 +196,14 @@ class ChangesPage(Page):
         built = self.here.built_generation
         page = paged(request, rows, lambda row: row)
         shown = [str(row.public_id) for row in page.items]
-        refused, lost = refused_of_changes(change_ids=shown), lost_of_changes(change_ids=shown)
+        refused, lost = refused_and_lost(change_ids=shown)
         undone = undone_by(environment_key=environment_key, changes=page.items)
         staged = staged_changes(changes=[row.pk for row in page.items])
         statuses = change_statuses(
             environment_key=environment_key,
             changes={row: _progress(row, built, staged.get(row.pk)) for row in page.items},
             refused=refused,
+            lost=lost,
             undone=undone,
         )
         lines = [
@@ -240,9 +240,10 @@ class ChangePage(Page):
         """The page of the change; with `?part=progress`, only the part that is refreshed while the page is open."""
         change = _visible(self, change_id)
         if request.GET.get("part") == "progress":
-            live = shared(f"change/{change_id}", lambda: _live(change))
+            live = shared(f"change/{change_id}", lambda: _live(_reading(change)))
             return self.part("changes/progress.html", {**live, "change": change, "environment": self.here})
-        live = _live(change)
+        reading = _reading(change)
+        live = _live(reading)
         progress = live["became"].progress
         key = change.environment.key
         edits, count = change_edits(change=change, limit=_MAX_DIFFS)
@@ -252,13 +253,13 @@ class ChangePage(Page):
                 manifest_of(before) if before is not None else None,
                 manifest_of(after) if after is not None else None,
             )
-            for name, before, after in contents_of_change(change=change, limit=_MAX_DIFFS)
+            for name, before, after in (contents_of_change(change=change, limit=_MAX_DIFFS) if edits else ())
         ]
         # A rollback makes resources what they were and leaves access rules and policies alone (decisions U4).
         epoch = progress.epoch if change.kind == ChangeKind.RESOURCES.value else None
         before = epoch - 1 if epoch is not None and epoch > 1 else None
         undone, undone_count = undone_of(change=change, limit=_MAX_UNDONE)
-        spread = change_convergence(change=change, progress=progress)
+        spread = reading.convergence()
         return self.page(
             {
                 **live,
@@ -271,7 +272,7 @@ class ChangePage(Page):
                 "edit_count": count,
                 "access_edits": _access_edits(change),
                 "findings": (
-                    *change_findings(change=change, limit=_MAX_FINDINGS),
+                    *(change_findings(change=change, limit=_MAX_FINDINGS) if edits else ()),
                     *secret_findings(environment_key=key, edits=edits),
                 ),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
@@ -342,7 +343,7 @@ def _visible(page: Page, change_id: UUID) -> Change:
     change = change_get(public_id=str(change_id))
     if not page.principal.may(Role.VIEWER, change.environment.key):
         raise NotFound(f"There is no change '{change_id}'.")
-    page.environment = environment_visible(page.principal, change.environment.key)
+    page.enter(change.environment.key)
     return change
 
 
@@ -376,46 +377,45 @@ def _progress(change: Change, built: int, staged: StagedChangeView | None) -> Pr
     return Progress.BUILT if change.generation <= built else Progress.SAVED
 
 
-def _became(change: Change, progress: ChangeProgress) -> Became:
+def _reading(change: Change) -> ChangeReading:
+    return ChangeReading(change, progress_of_change(change=change))
+
+
+def _became(reading: ChangeReading, incidents: tuple[IncidentValue, ...]) -> Became:
+    change, progress, delivery = reading.change, reading.progress, reading.delivery
     public_id, key = str(change.public_id), change.environment.key
-    delivery = change_delivery(change=change, progress=progress)
     state, undone = progress_of(progress, delivery), undone_by(environment_key=key, changes=[change])
-    statuses = change_statuses(
-        environment_key=key,
-        changes={change: state},
-        refused=refused_of_changes(change_ids=[public_id]),
-        undone=undone,
-    )
+    refused, lost = counted_in(incidents, change_id=public_id)
+    statuses = change_statuses(environment_key=key, changes={change: state}, refused=refused, lost=lost, undone=undone)
     names = {(key, (each.type, each.name)): each for each in progress.held}
     words = statuses_named(names=names.keys()) if names else {}
     held = tuple(Held(each, look_of_resource(words[name])) for name, each in names.items() if name in words)
-    found = change_not_in_use(change=change, progress=progress)
+    found = reading.not_in_use
     unused = tuple(
         (each, f"{resource_url(key, each.type, each.name)}&tab=clients") for each in found.resources[:_MAX_UNUSED]
     )
     return Became(progress, delivery, found, unused, state, statuses[public_id], held, undone.get(change.generation))
 
 
-def _live(change: Change) -> _Live:
+def _live(reading: ChangeReading) -> _Live:
+    change, progress = reading.change, reading.progress
     public_id = str(change.public_id)
-    progress = change_progress(public_id=public_id)
     incidents = incidents_of_change(change_id=public_id)
     lost = _lost(change, progress, incidents)
-    became = _became(change, progress)
+    became = _became(reading, incidents)
     denied = 0
     if change.kind in _DECIDING:
         key = change.environment.key
         denied = standing_counts(environment_keys=[key])[key][Standing.DENIED]
     refusals = tuple(each for each in incidents if each.cause is IncidentCause.NACK)
-    rollout, waits, stop = _rollout_of(public_id)
+    rollout, waits, stop = _rollout_of(public_id, progress.staged)
     return _Live(became=became, incidents=refusals, lost=lost, denied=denied, rollout=rollout, waits=waits, stop=stop)
 
 
-def _rollout_of(public_id: str) -> tuple[RolloutView | None, bool, ChangeStop | None]:
+def _rollout_of(public_id: str, staged: StagedChangeView | None) -> tuple[RolloutBrief | None, bool, ChangeStop | None]:
     """The rollout that has, or had, something of a change; whether something of it waits for one; and what was taken
-    back. A change of which nothing was ever staged costs one query.
+    back.
     """
-    staged = staged_change(public_id)
     if staged is None:
         return None, False, None
     stop = stops_of_changes(change_ids=[public_id]).get(public_id)

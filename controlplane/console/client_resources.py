@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.clients.holding_words import WORST_FIRST
 from controlplane.clients.holdings import client_holdings
 from controlplane.console.clients import PageOfClient
-from controlplane.console.holding_lines import lines_of
+from controlplane.console.holding_lines import lines_of, published_revisions
 from controlplane.console.paging import SIZE
 from controlplane.console.resources import kind_of
 from controlplane.console.times import moment_typed
@@ -47,9 +47,10 @@ class ClientResourcesPage(PageOfClient):
             after=after,
             limit=SIZE,
         )
+        published = published_revisions(client.environment, {(row.type, row.name) for row in found.rows})
         context = {
             "client": client,
-            "lines": lines_of(client.environment, found.rows, at=at),
+            "lines": lines_of(client.environment, found.rows, published, at=at),
             "next": found.after,
             "later": bool(after),
             "types": RESOURCE_TYPES,

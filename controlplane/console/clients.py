@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from controlplane.builder.selectors import change_progress
-from controlplane.catalog.rights import environment_visible
 from controlplane.catalog.selectors import change_get, environment_list
 from controlplane.clients.bootstraps import (
     UnreachableError,
@@ -56,6 +55,7 @@ from controlplane.explain.standings import client_status, client_statuses
 from controlplane.incidents.settling import Answer, change_clients
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
+from xdscore.holdings import HoldingState
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 _MAX_TEXT: Final = 200
@@ -65,6 +65,7 @@ _MAX_ATTENTION: Final = 25
 _MAX_NAMES: Final = 100
 _STANDINGS: Final = {each.value: each for each in Standing}
 _ANSWERS: Final = {each.value: each for each in Answer}
+_ANSWERS_OF_TYPE: Final = (HoldingState.NACKED, HoldingState.SENT, HoldingState.ACKED)
 _ANSWERED: Final = {
     Answer.SENT: "were sent",
     Answer.ACKED: "acknowledged",
@@ -106,7 +107,8 @@ class TypeShown:
     """What the page of a client shows of one type that it asks for.
 
     `asks`: how it asks, over all its open streams; `subscriptions`: one for each stream.
-    `lines`: what it has of its first resources, by name; `count`: of how many it has something, or was told.
+    `lines`: what it has of its first resources, by name; `count`: of how many it has something, or was told; `states`:
+        in which states any of these is.
     """
 
     kind: ResourceType
@@ -114,6 +116,15 @@ class TypeShown:
     subscriptions: tuple[SubscriptionView, ...]
     lines: tuple[HoldingLine, ...]
     count: int
+    states: frozenset[HoldingState]
+
+    @property
+    def look(self) -> str:
+        """The key in `states.LOOKS` of the badge: how the client answered, by what it has of the resources. Where it
+        has nothing, or does not say what, by its answer to the last response.
+        """
+        answered = next((each for each in _ANSWERS_OF_TYPE if each in self.states), None)
+        return answered.value if answered is not None else self.asks.state.value.upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +235,7 @@ class PageOfClient(Page):
         """
         try:
             client = client_get(public_id=client_id)
-            self.environment = environment_visible(self.principal, client.environment)
+            self.enter(client.environment)
         except NotFound:
             raise NotFound(
                 f"There is no client '{shown(client_id, 64)}'. A client is forgotten a day after its last stream."
@@ -299,6 +310,7 @@ def _types(
                 tuple(one for one in subscriptions if one.type == each.type),
                 tuple(lines[row.type, row.name] for row in of_type.rows) if of_type is not None else (),
                 of_type.count if of_type is not None else 0,
+                of_type.states if of_type is not None else frozenset(),
             )
         )
     return found

@@ -18,9 +18,6 @@ from django.utils import timezone
 from django.utils.text import Truncator
 
 from controlplane.accounts.principal import Role
-from controlplane.catalog.rights import environment_visible
-from controlplane.catalog.selectors import environment_list
-from controlplane.clients.selectors import client_get
 from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.explain_askers import WhoAsks, verdict_key, who_asks
 from controlplane.console.explain_denial import Denial, denial_of
@@ -122,7 +119,7 @@ class ExplainPage(Page):
         plain text.
         """
         asked = _asked(request)
-        keys = self.principal.sees(state.key for state in environment_list())
+        keys = self.principal.sees(state.key for state in self.environments)
         context: dict[str, object] = {"asked": asked, "types": RESOURCE_TYPES, "keys": keys}
         if asked.empty:
             return self.page(context)
@@ -157,7 +154,7 @@ class ExplainPage(Page):
             raise InputInvalid(
                 "This is neither the number of a snapshot nor a time such as 2026-01-31T02:10; leave it empty for now."
             )
-        self.environment = environment_visible(self.principal, asked.environment)
+        self.enter(asked.environment)
         return question_of(environment=asked.environment, kind=kind, name=asked.name, at=at)
 
     def _ways(self, asked: Asked, denial: Denial | None) -> dict[str, str]:
@@ -280,7 +277,7 @@ def _ways_back(ladder: Ladder, links: Iterable[PageLink]) -> tuple[PageLink, ...
 def _called(asked: Asked, ladder: Ladder) -> str:
     """The name of the client for people: its node id, also where the question was asked with its id."""
     known = next((link.parts[-1] for link in ladder.links if link.title == "client"), "")
-    return client_get(public_id=known).node_id or asked.client if known == asked.client and known else asked.client
+    return ladder.node_id or asked.client if known == asked.client else asked.client
 
 
 def _look(state: RungState) -> str:

@@ -11,7 +11,7 @@ from controlplane.clients.holder_facts import HolderFacts, holder_facts
 from controlplane.clients.holding_words import WORST_FIRST
 from controlplane.clients.holdings import Counts, resource_holders
 from controlplane.clients.in_use import Unused
-from controlplane.clients.uses import not_in_use
+from controlplane.clients.uses import Uses, not_in_use
 from controlplane.console.holding_lines import HoldingLine, diff_url, lines_of, published_versions, revisions_served
 from controlplane.console.paging import SIZE
 from controlplane.console.resources import resource_url
@@ -88,6 +88,10 @@ def holders_shown(request: HttpRequest, environment_key: str, kind: ResourceType
     state = _STATES.get(request.GET.get("state", ""))
     revision = _number(request.GET.get("revision", ""))
     after = request.GET.get("after", "")[:_MAX_TEXT]
+    uses, key = Uses(environment_key), (kind.word, name)
+    served = published_versions(environment_key, {key})
+    # First, for it reads what clients ask for of everybody.
+    found = not_in_use(uses=uses, versions=served)
     counts, page = resource_holders(
         environment_key=environment_key,
         word=kind.word,
@@ -96,14 +100,13 @@ def holders_shown(request: HttpRequest, environment_key: str, kind: ResourceType
         revision=revision,
         after=after,
         limit=SIZE,
+        uses=uses,
     )
-    served = published_versions(environment_key, {(kind.word, name)})
-    published = revisions_served(environment_key, served).get((kind.word, name))
-    found = not_in_use(environment_key=environment_key, versions=served)
+    published = revisions_served(environment_key, served).get(key)
     facts = holder_facts(word=kind.word, streams={row.stream for row in page.rows})
-    lines = lines_of(environment_key, page.rows)
+    lines = lines_of(environment_key, page.rows, {key: published} if published is not None else {})
     return Holders(
-        shares=_shares(counts, environment_key, (kind.word, name), published, (state, revision)),
+        shares=_shares(counts, environment_key, key, published, (state, revision)),
         asking=sum(sum(each.values()) for each in counts.values()),
         running=counts.get(HoldingState.ACKED, {}).get(f"r{published}", 0),
         published=published,

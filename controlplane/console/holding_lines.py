@@ -74,9 +74,12 @@ class HoldingLine:
         return self.row.message if self.row.state in _FOREIGN else ""
 
 
-def lines_of(environment_key: str, rows: Sequence[HeldResource], *, at: datetime | None = None) -> list[HoldingLine]:
-    """The lines for what clients have or, with `at`, had then, as `rows` say it, beside what is published now."""
-    published = published_revisions(environment_key, {(row.type, row.name) for row in rows})
+def lines_of(
+    environment_key: str, rows: Sequence[HeldResource], published: Mapping[Key, int], *, at: datetime | None = None
+) -> list[HoldingLine]:
+    """The lines for what clients have or, with `at`, had then, as `rows` say it, beside what is published now, which is
+    given as `published_revisions` finds it.
+    """
     return [_line(environment_key, row, published.get((row.type, row.name)), at) for row in rows]
 
 

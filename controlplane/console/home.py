@@ -11,7 +11,7 @@ from django.urls import path
 from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.condition import BUILDS, builder_state
 from controlplane.catalog.searching import changes_latest
-from controlplane.catalog.selectors import EnvironmentState, environment_list
+from controlplane.catalog.selectors import EnvironmentState
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.selectors import ReplicaView, replica_list
 from controlplane.console.charts import fleet_chart, nacks_chart, recent
@@ -85,7 +85,7 @@ class HomePage(Page):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """The front page; with `?part=now` or `?part=charts`, only that part, refreshed while the page is open."""
-        seen = tuple(state for state in environment_list() if self.principal.sees([state.key]))
+        seen = tuple(state for state in self.environments if self.principal.sees([state.key]))
         keys = "/".join(state.key for state in seen)
         if request.GET.get("part") == "charts":
             return self.part("console/home_charts.html", shared(f"charts/{keys}", lambda: _over_time(seen)))

@@ -10,7 +10,6 @@ from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible, require
-from controlplane.catalog.selectors import environment_list
 from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.config.values import any_of
 from controlplane.console.pages import Page
@@ -35,7 +34,7 @@ class InboxPage(Page):
         newest.
         """
         wanted = request.GET.get("environment", "").strip()
-        keys = self.principal.sees(state.key for state in environment_list())
+        keys = self.principal.sees(state.key for state in self.environments)
         shown = (environment_visible(self.principal, wanted).key,) if wanted else keys
         before = request.GET.get("before", "")
         found = notification_list(

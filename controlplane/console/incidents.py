@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.urls import path
 
 from controlplane.accounts.principal import Role
-from controlplane.catalog.rights import environment_visible, require
+from controlplane.catalog.rights import require
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.clock import database_now
@@ -176,7 +176,7 @@ class IncidentPage(Page):
         """
         detail = incident_get(public_id=incident_id)
         try:
-            self.environment = environment_visible(self.principal, detail.incident.environment)
+            self.enter(detail.incident.environment)
         except NotFound:
             raise NotFound(f"There is no incident '{shown(incident_id, 64)}'.") from None
         return detail

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from controlplane.accounts.principal import Principal, Role
-from controlplane.catalog.selectors import EnvironmentState, environment_list
+from controlplane.catalog.selectors import EnvironmentState
 from controlplane.console.places import Place, Reach, Section, places
 
 _REMEMBERED: Final = "environment"
@@ -43,11 +43,16 @@ class Surroundings:
     switches: tuple[Link, ...]
 
 
-def surroundings(request: HttpRequest, principal: Principal, current: EnvironmentState | None) -> Surroundings:
-    """The navigation for one request. `current`: the environment of the page; where that is None, the one the user was
-    in last, which their session remembers.
+def surroundings(
+    request: HttpRequest,
+    principal: Principal,
+    environments: Sequence[EnvironmentState],
+    current: EnvironmentState | None,
+) -> Surroundings:
+    """The navigation for one request. `environments`: all there are; `current`: the environment of the page; where that
+    is None, the one the user was in last, which their session remembers.
     """
-    seen = [state for state in environment_list() if state.key in principal.sees([state.key])]
+    seen = [state for state in environments if state.key in principal.sees([state.key])]
     if current is not None and request.session.get(_REMEMBERED) != current.key:
         request.session[_REMEMBERED] = current.key
     remembered = request.session.get(_REMEMBERED, "")

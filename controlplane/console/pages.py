@@ -4,6 +4,7 @@ Denied by default: a page says in `needs` what each of its verbs needs, and a ve
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from django.contrib.auth.views import redirect_to_login
@@ -16,8 +17,8 @@ from structlog.contextvars import get_contextvars
 from controlplane.accounts.principal import Principal, Role
 from controlplane.accounts.selectors import user_principal
 from controlplane.catalog.guarding import Consent, Loss, LossRefused
-from controlplane.catalog.rights import environment_visible, require
-from controlplane.catalog.selectors import EnvironmentState
+from controlplane.catalog.rights import environment_among, require
+from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.common.errors import ControlPlaneError
 from controlplane.console.guarding import consent_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
@@ -59,13 +60,24 @@ class Page(View):
         try:
             key = kwargs.get("environment_key")
             if key is not None:
-                self.environment = environment_visible(principal, key)
+                self.enter(key)
             role = self.needs[verb]
             if role is not None:
                 require(principal, role, key)
             return super().dispatch(request, *args, **kwargs)
         except ControlPlaneError as error:
             return self.refusal(error)
+
+    @cached_property
+    def environments(self) -> tuple[EnvironmentState, ...]:
+        """Every environment, also those that the user may not see: read once for the page and what is around it."""
+        return environment_list()
+
+    def enter(self, key: str) -> None:
+        """Set the page's environment to the one with this key. Raises NotFound, with one text, where it does not exist
+        and where the user may not see it.
+        """
+        self.environment = environment_among(self.principal, key, self.environments)
 
     @property
     def here(self) -> EnvironmentState:
@@ -118,7 +130,7 @@ class Page(View):
             question = question_of(error.loss, self.principal, self.repeated, why=self.why)
             context = {"question": question, "leave": self.leave, "asks_again": self.asks_again}
             template = "console/loss.html"
-        around = surroundings(self.request, self.principal, self.environment)
+        around = surroundings(self.request, self.principal, self.environments, self.environment)
         shared = {
             "principal": self.principal,
             "environment": self.environment,

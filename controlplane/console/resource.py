@@ -14,18 +14,18 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.contents import contents_of_revisions
 from controlplane.catalog.link_trees import users_tree, uses_tree
 from controlplane.catalog.manifests import manifest_of
-from controlplane.catalog.models import Revision
+from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.rights import require
-from controlplane.catalog.selectors import resource_get, revision_list
+from controlplane.catalog.selectors import resource_content, resource_get, resource_named, resource_row, revision_list
 from controlplane.catalog.services import change_apply, change_plan, resource_restore, secrets_read_record
-from controlplane.catalog.values import ChangeMade, Delete, ResourceContent, finding_from_json
+from controlplane.catalog.values import ChangeMade, Delete, finding_from_json
 from controlplane.clients.nack_times import nack_times_of_name
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import DAY, kept_nacks_chart, recent
 from controlplane.console.holders import holders_shown
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
-from controlplane.console.resources import line_of, resource_url, subject_of
+from controlplane.console.resources import lines_of, resource_url, subject_of
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.incidents.values import IncidentState
@@ -109,7 +109,8 @@ class ResourcePage(Page):
             require(self.principal, Role.EDITOR, environment_key)
             deletion = [Delete(kind, name)]
             return self.foreseen(lambda: change_plan(environment_key=environment_key, edits=deletion).loss)
-        content = _content(environment_key, kind, name)
+        row = _row(environment_key, kind, name)
+        content = resource_content(row, environment_key=environment_key) if row is not None else None
         tab = request.GET.get("tab", "current")
         if content is None or tab not in dict(TABS):
             tab = "current" if content is not None else "history"
@@ -118,7 +119,7 @@ class ResourcePage(Page):
             "kind": kind,
             "name": name,
             "content": content,
-            "line": line_of(environment_key, kind, name),
+            "line": next(iter(lines_of(environment_key, [resource_row(row)])), None) if row is not None else None,
             "incidents": incidents,
             "tab": tab,
             "tabs": TABS if content is not None else TABS[1:2],
@@ -220,10 +221,10 @@ class ResourcePage(Page):
         return {"reach": reach_of(environment_key=self.here.key, kind=kind, name=name)}
 
 
-def _content(environment_key: str, kind: ResourceType, name: str) -> ResourceContent | None:
-    """The stored resource; None when it is deleted. Raises NotFound where there never was one of this type and name."""
+def _row(environment_key: str, kind: ResourceType, name: str) -> Resource | None:
+    """The row of the resource; None when it is deleted. Raises NotFound where there never was one of this name."""
     try:
-        return resource_get(environment_key=environment_key, kind=kind, name=name)
+        return resource_named(environment_key=environment_key, kind=kind, name=name)
     except NotFound:
         revision_list(environment_key=environment_key, kind=kind, name=name)
         return None

@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.searching import changes_found, resources_named_like
-from controlplane.catalog.selectors import change_get, environment_list
+from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import ClientLine, client_page
 from controlplane.common.errors import NotFound
 from controlplane.console.clients import looks_of
@@ -40,7 +40,7 @@ class SearchPage(Page):
     def get(self, request: HttpRequest) -> HttpResponse:
         """Redirect to the only result, or list all results."""
         terms = terms_of(request.GET.get("q", ""))
-        keys = self.principal.sees(state.key for state in environment_list())
+        keys = self.principal.sees(state.key for state in self.environments)
         if terms.asks:
             return redirect(_explain_url(terms, keys))
         if terms.code == terms.text.upper() and terms.code in CATALOGUE:

@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from controlplane.builder.selectors import held_with_code
-from controlplane.catalog.selectors import environment_list
 from controlplane.clients.browsing import client_page
 from controlplane.clients.troubles import troubles_of
 from controlplane.common.errors import NotFound
@@ -36,7 +35,7 @@ class CodePage(Page):
         row = CATALOGUE.get(code)
         if row is None:
             raise NotFound(f"There is no code '{shown(code)}'.")
-        keys = self.principal.sees(state.key for state in environment_list())
+        keys = self.principal.sees(state.key for state in self.environments)
         held, held_count = held_with_code(environment_keys=keys, code=code, withheld=code == _WITHHELD, limit=_LISTED)
         words = statuses_named(names={(key, (each.type, each.name)) for key, each in held})
         incidents, incident_count = incident_page(environment_keys=keys, text=code, limit=_LISTED)

@@ -113,7 +113,8 @@ class _Decider:
     def __init__(self, client: ClientSummary, snapshot: Snapshot) -> None:
         facts = ClientFacts(client.identity, client.node_id, client.node_cluster)
         self._snapshot = snapshot
-        self._audience: Audience = snapshot.access.audience(client.environment, facts)
+        # By the snapshot, not its table alone: kind and side decide what is served, too (rollouts.md R3).
+        self._audience: Audience = snapshot.audience(client.facts)
         doubtful = {group.key for group in snapshot.access.groups if group.may_have(facts)}
         self._doubted = frozenset(
             rule.number for rule in snapshot.access.rules if not doubtful.isdisjoint(rule.client_groups)

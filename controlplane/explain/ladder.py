@@ -58,6 +58,7 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
         "" if stranger else name.told or _told(name, here),
         headline,
         refused=_is(here, HoldingState.NACKED),
+        node_id=client.node_id if client is not None else "",
     )
 
 

@@ -228,6 +228,7 @@ class Ladder:
     `next`: what to do. `told`: the error text that clients are sent.
     `refused`: whether the client refused what is served.
     `headline`: says more than `has` where the client does have an earlier revision; else empty.
+    `node_id`: of the client that the question names; empty where it names none.
     """
 
     has: Has
@@ -239,6 +240,7 @@ class Ladder:
     told: str
     headline: str = ""
     refused: bool = False
+    node_id: str = ""
 
 
 def skipped(number: int, title: str, text: str) -> Rung:

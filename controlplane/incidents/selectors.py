@@ -7,7 +7,7 @@ shows; a change's `"incidents"` is `incidents_of_change`. Lists are limited to e
 
 import uuid
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,6 +30,8 @@ from xdscore.resource_types import by_word
 
 _MAX_CLIENTS = 100
 _MAX_OF_NAME = 100
+_MAX_OF_CHANGE = 100
+_REFUSED_AND_LOST = (IncidentCause.NACK, IncidentCause.LOSS)
 _MAX_WORDS = 5
 
 
@@ -236,28 +238,33 @@ def _verdict(row: Incident) -> VerdictView | None:
 def incidents_of_change(*, change_id: str) -> tuple[IncidentValue, ...]:
     """The incidents of which this change is the suspect, or by which clients lost something, at most 100."""
     rows = Incident.objects.filter(change=change_id).select_related("environment").order_by("-last_at")
-    return tuple(_value(row) for row in rows[:100])
+    return tuple(_value(row) for row in rows[:_MAX_OF_CHANGE])
 
 
-def refused_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
-    """For each of these changes, how many clients refuse what it wrote, by the unresolved incidents of which it is the
-    suspect. A client may be in several, so the largest count of one incident is taken. One query.
+def refused_and_lost(*, change_ids: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """For each of these changes, by the unresolved incidents of which it is the suspect: how many clients refuse what
+    it wrote, and how many lost something by it. A client may be in several, so the largest count of one incident is
+    taken. One query.
     """
-    return _clients_of_changes(change_ids, IncidentCause.NACK)
+    rows = Incident.objects.filter(change__in=list(change_ids), state__in=[state.value for state in UNRESOLVED])
+    found: dict[str, dict[str, int]] = {each.value: {} for each in IncidentCause}
+    for change, cause, count in rows.order_by().values_list("change", "cause").annotate(counted=Max("nacked")):
+        found[cause][change] = count
+    return found[IncidentCause.NACK.value], found[IncidentCause.LOSS.value]
 
 
-def lost_of_changes(*, change_ids: Collection[str]) -> Mapping[str, int]:
-    """For each of these changes, how many clients lost something by it, as long as the incident about that is
-    unresolved.
+def counted_in(incidents: Sequence[IncidentValue], *, change_id: str) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """What `refused_and_lost` returns of one change, by its incidents as `incidents_of_change` returned them. No query,
+    unless there are more than it returns.
     """
-    return _clients_of_changes(change_ids, IncidentCause.LOSS)
-
-
-def _clients_of_changes(change_ids: Collection[str], cause: IncidentCause) -> Mapping[str, int]:
-    rows = Incident.objects.filter(
-        change__in=list(change_ids), cause=cause.value, state__in=[state.value for state in UNRESOLVED]
-    )
-    return dict(rows.order_by().values_list("change").annotate(counted=Max("nacked")))
+    if len(incidents) >= _MAX_OF_CHANGE:
+        return refused_and_lost(change_ids=[change_id])
+    found: dict[IncidentCause, list[int]] = {each: [] for each in IncidentCause}
+    for each in incidents:
+        if each.state in UNRESOLVED:
+            found[each.cause].append(each.clients.nacked)
+    refused, lost = ({change_id: max(found[cause])} if found[cause] else {} for cause in _REFUSED_AND_LOST)
+    return refused, lost
 
 
 def incidents_of_name(
@@ -267,12 +274,14 @@ def incidents_of_name(
     newest 100 losses are looked at, because each names many resources.
     """
     rows = Incident.objects.filter(environment__key=environment_key, state__in=[state.value for state in states])
-    rows = rows.select_related("environment").order_by("-last_at")
-    refusals = rows.filter(cause=IncidentCause.NACK.value, type=word, name=name)[:_MAX_OF_NAME]
-    losses = (_value(row) for row in rows.filter(cause=IncidentCause.LOSS.value)[:_MAX_OF_NAME])
+    newest = rows.order_by("-last_at").values("pk")
+    refusals = newest.filter(cause=IncidentCause.NACK.value, type=word, name=name)[:_MAX_OF_NAME]
+    losses = newest.filter(cause=IncidentCause.LOSS.value)[:_MAX_OF_NAME]
+    found = Incident.objects.filter(Q(pk__in=refusals) | Q(pk__in=losses)).select_related("environment")
+    values = [_value(row) for row in found.order_by("-last_at")]
     return (
-        *(each for each in losses if each.loss is not None and _is_of(each.loss, word, name)),
-        *(_value(row) for row in refusals),
+        *(each for each in values if each.loss is not None and _is_of(each.loss, word, name)),
+        *(each for each in values if each.cause is IncidentCause.NACK),
     )
 
 

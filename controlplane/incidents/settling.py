@@ -9,8 +9,9 @@ clients, so that what they say is about something else.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from django.db.models import Q
 
@@ -22,8 +23,8 @@ from controlplane.clients.delivery import EXPECTED_FOR, Reaction, Written, react
 from controlplane.clients.in_use import NotInUse
 from controlplane.clients.serving import Behind, replicas_behind
 from controlplane.clients.spreading import spread
-from controlplane.clients.uses import not_in_use
-from controlplane.history.convergence import Convergence
+from controlplane.clients.uses import Uses, not_in_use
+from controlplane.history.convergence import Convergence, convergence
 from controlplane.incidents.models import IncidentClient
 from controlplane.incidents.values import IncidentCause
 from controlplane.snapshots.models import SnapshotRow
@@ -49,18 +50,6 @@ class Delivery:
     behind: tuple[Behind, ...] = ()
 
 
-def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
-    """How clients have answered a change so far. Before it is published all counts are 0."""
-    if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
-        return Delivery()
-    row = _snapshot_of(change, progress)
-    if row is None:
-        # Its snapshot is older than what is kept.
-        return Delivery(settled=True)
-    behind = replicas_behind(environment_key=change.environment.key, lineage=str(row.lineage), epoch=row.epoch)
-    return _delivery(change, row.at, behind)
-
-
 class Answer(StrEnum):
     """What a client answered to a change. `SENT` stands for all clients that were sent it, whatever they answered,
     `NOT_IN_USE` for those that acknowledged it and do not use it yet (truth.md H5).
@@ -76,39 +65,132 @@ class Answer(StrEnum):
 _COUNTED = {Answer.ACKED: Reaction.ACKED, Answer.NACKED: Reaction.NACKED, Answer.SILENT: Reaction.SILENT}
 
 
+class ChangeReading:
+    """What clients made of one change. Each thing is read once, however much is asked of it. `progress`: how far the
+    change has come.
+    """
+
+    def __init__(self, change: Change, progress: ChangeProgress) -> None:
+        self.change = change
+        self.progress = progress
+
+    @cached_property
+    def delivery(self) -> Delivery:
+        """How clients have answered the change so far. Before it is published all counts are 0."""
+        if self.progress.state is not ChangeState.PUBLISHED or self.progress.epoch is None:
+            return Delivery()
+        row = self._snapshot
+        if row is None:
+            # Its snapshot is older than what is kept.
+            return Delivery(settled=True)
+        behind = replicas_behind(environment_key=self._environment, lineage=str(row.lineage), epoch=row.epoch)
+        count = Counter(self._reactions.values())
+        clients = len(self._reactions) - count[Reaction.EXPECTED]
+        return Delivery(
+            clients=clients,
+            acked=count[Reaction.ACKED],
+            nacked=count[Reaction.NACKED],
+            silent=count[Reaction.SILENT],
+            settled=not behind and _settled(count, clients, database_now() - row.at),
+            behind=behind,
+        )
+
+    @cached_property
+    def not_in_use(self) -> NotInUse:
+        """Which clients have what the change wrote, for 30 s at least, and did not ask for what it needs (truth.md
+        H5).
+        """
+        row = self._snapshot
+        if row is None:
+            return NotInUse()
+        versions = {(word, name): version for word, name, _, version in self._revisions}
+        return not_in_use(uses=Uses(self._environment), versions=versions, since=row.at)
+
+    def convergence(self) -> Convergence | None:
+        """How the change spread among the clients that were connected when it was published; None where it is not
+        published, or nothing is kept of that time.
+        """
+        row = self._snapshot
+        if row is None:
+            return None
+        if not self._revisions:
+            return convergence((), 0)
+        return spread(environment_key=self._environment, written=self._written, since=row.at, reactions=self._reactions)
+
+    def clients(self, answer: Answer) -> frozenset[str]:
+        """The ids of the clients that `delivery`, or `not_in_use`, counts under `answer`."""
+        if answer is Answer.NOT_IN_USE:
+            return self.not_in_use.clients
+        if self._snapshot is None:
+            return frozenset()
+        found = self._reactions.items()
+        if answer is Answer.SENT:
+            return frozenset(client for client, reaction in found if reaction is not Reaction.EXPECTED)
+        return frozenset(client for client, reaction in found if reaction is _COUNTED[answer])
+
+    @property
+    def _environment(self) -> str:
+        return self.change.environment.key
+
+    @cached_property
+    def _snapshot(self) -> SnapshotRow | None:
+        """The snapshot that published the change; None where it is not published, or that snapshot is not stored any
+        more.
+        """
+        epoch = self.progress.epoch
+        if self.progress.state is not ChangeState.PUBLISHED or epoch is None:
+            return None
+        return snapshot_list(environment_key=self._environment).filter(epoch=epoch).first()
+
+    @cached_property
+    def _revisions(self) -> Sequence[tuple[str, str, int, str]]:
+        """What the change wrote: the word of each type, the name, the number of the revision, its version."""
+        return tuple(self.change.revisions.values_list("resource__type", "resource__name", "number", "version"))
+
+    @cached_property
+    def _written(self) -> Mapping[str, Mapping[str, Written]]:
+        """What the change wrote, by the word of the type and then by name."""
+        written: dict[str, dict[str, Written]] = {}
+        later = versions_after(change=self.change) if self._revisions else {}
+        for word, name, _, version in self._revisions:
+            written.setdefault(word, {})[name] = Written(version, later.get((word, name), frozenset()))
+        return written
+
+    @cached_property
+    def _reactions(self) -> Mapping[str, Reaction]:
+        """How far each client has come with the published change, by client id. Clients that ask for what it wrote but
+        were not sent it yet are included.
+        """
+        row = self._snapshot
+        if row is None:
+            return {}
+        found = dict(reactions(environment_key=self._environment, written=self._written, since=row.at))
+        # Who refused is told apart from its next answer, which may be the ACK of what stands in.
+        refusing = _refusing(self.change, [each[:3] for each in self._revisions])
+        found.update(dict.fromkeys(refusing, Reaction.NACKED))
+        return found
+
+
+def change_delivery(*, change: Change, progress: ChangeProgress) -> Delivery:
+    """How clients have answered a change so far. Before it is published all counts are 0."""
+    return ChangeReading(change, progress).delivery
+
+
 def change_clients(*, change: Change, progress: ChangeProgress, answer: Answer) -> frozenset[str]:
     """The ids of the clients that `change_delivery`, or `change_not_in_use`, counts under `answer`."""
-    if answer is Answer.NOT_IN_USE:
-        return change_not_in_use(change=change, progress=progress).clients
-    row = _snapshot_of(change, progress)
-    if row is None:
-        return frozenset()
-    found = _reactions(change, row.at)
-    if answer is Answer.SENT:
-        return frozenset(client for client, reaction in found.items() if reaction is not Reaction.EXPECTED)
-    return frozenset(client for client, reaction in found.items() if reaction is _COUNTED[answer])
+    return ChangeReading(change, progress).clients(answer)
 
 
 def change_not_in_use(*, change: Change, progress: ChangeProgress) -> NotInUse:
     """Which clients have what the change wrote, for 30 s at least, and did not ask for what it needs (truth.md H5)."""
-    row = _snapshot_of(change, progress)
-    if row is None:
-        return NotInUse()
-    versions = {(word, name): version for word, name, _, version in _revisions(change)}
-    return not_in_use(environment_key=change.environment.key, versions=versions, since=row.at)
+    return ChangeReading(change, progress).not_in_use
 
 
 def change_convergence(*, change: Change, progress: ChangeProgress) -> Convergence | None:
     """How the change spread among the clients that were connected when it was published; None where it is not published
     or nothing is kept of that time.
     """
-    row = _snapshot_of(change, progress)
-    if row is None:
-        return None
-    revisions = _revisions(change)
-    written = _written(change, revisions)
-    said = _said_of(change, revisions, written, row.at)
-    return spread(environment_key=change.environment.key, written=written, since=row.at, reactions=said)
+    return ChangeReading(change, progress).convergence()
 
 
 def changes_unsettled(*, public_ids: Sequence[str]) -> frozenset[str]:
@@ -131,63 +213,6 @@ def _delivered(public_id: str) -> Delivery:
     return change_delivery(change=change_get(public_id=public_id), progress=progress)
 
 
-def _snapshot_of(change: Change, progress: ChangeProgress) -> SnapshotRow | None:
-    """The snapshot that published the change; None where it is not published, or that snapshot is not stored any
-    more.
-    """
-    if progress.state is not ChangeState.PUBLISHED or progress.epoch is None:
-        return None
-    return snapshot_list(environment_key=change.environment.key).filter(epoch=progress.epoch).first()
-
-
-def _delivery(change: Change, published_at: datetime, behind: tuple[Behind, ...]) -> Delivery:
-    found = _reactions(change, published_at)
-    count = Counter(found.values())
-    clients = len(found) - count[Reaction.EXPECTED]
-    return Delivery(
-        clients=clients,
-        acked=count[Reaction.ACKED],
-        nacked=count[Reaction.NACKED],
-        silent=count[Reaction.SILENT],
-        settled=not behind and _settled(count, clients, database_now() - published_at),
-        behind=behind,
-    )
-
-
-def _reactions(change: Change, published_at: datetime) -> Mapping[str, Reaction]:
-    """How far each client has come with the change, by client id. Clients that ask for what it wrote but were not sent
-    it yet are included.
-    """
-    revisions = _revisions(change)
-    return _said_of(change, revisions, _written(change, revisions), published_at)
-
-
-def _revisions(change: Change) -> Sequence[tuple[str, str, int, str]]:
-    """What the change wrote: the word of each type, the name, the number of the revision, its version."""
-    return tuple(change.revisions.values_list("resource__type", "resource__name", "number", "version"))
-
-
-def _written(change: Change, revisions: Sequence[tuple[str, str, int, str]]) -> Mapping[str, Mapping[str, Written]]:
-    """What the change wrote, by the word of the type and then by name."""
-    written: dict[str, dict[str, Written]] = {}
-    later = versions_after(change=change)
-    for word, name, _, version in revisions:
-        written.setdefault(word, {})[name] = Written(version, later.get((word, name), frozenset()))
-    return written
-
-
-def _said_of(
-    change: Change,
-    revisions: Sequence[tuple[str, str, int, str]],
-    written: Mapping[str, Mapping[str, Written]],
-    published_at: datetime,
-) -> Mapping[str, Reaction]:
-    found = dict(reactions(environment_key=change.environment.key, written=written, since=published_at))
-    # Who refused is told apart from its next answer, which may be the ACK of what stands in.
-    found.update(dict.fromkeys(_refusing(change, [each[:3] for each in revisions]), Reaction.NACKED))
-    return found
-
-
 def _settled(count: Mapping[Reaction, int], clients: int, age: timedelta) -> bool:
     if age >= SETTLED_AFTER:
         return True
@@ -200,13 +225,11 @@ def _refusing(change: Change, written: Sequence[tuple[str, str, int]]) -> set[st
     """The ids of the clients that refused a revision of this change, or a response in which such a revision was one of
     several suspects.
     """
-    rows = IncidentClient.objects.filter(
-        incident__environment=change.environment, incident__cause=IncidentCause.NACK.value
-    )
     named = {(word, name, number) for word, name, number in written}
-    refused = rows.filter(incident__name__in={name for _, name, _ in named}).values_list(
-        "client", "incident__type", "incident__name", "revision"
-    )
-    found = {client for client, *revision in refused if tuple(revision) in named}
-    unnamed = rows.filter(Q(incident__name="") & Q(incident__change=str(change.public_id)))
-    return found | set(unnamed.values_list("client", flat=True))
+    ours = Q(incident__name="", incident__change=str(change.public_id))
+    rows = IncidentClient.objects.filter(
+        ours | Q(incident__name__in={name for _, name, _ in named}),
+        incident__environment=change.environment,
+        incident__cause=IncidentCause.NACK.value,
+    ).values_list("client", "incident__type", "incident__name", "revision")
+    return {client for client, word, name, number in rows if not name or (word, name, number) in named}

@@ -34,6 +34,7 @@ from controlplane.rollouts.values import (
     Outcome,
     Preview,
     ResourceOutcome,
+    RolloutBrief,
     RolloutClientPage,
     RolloutLine,
     RolloutPage,
@@ -55,9 +56,17 @@ def rollout_get(*, public_id: str) -> RolloutView:
     return view_of(row, kinds_counted(row, now_of(row)))
 
 
-def rollout_brief(*, public_id: str) -> RolloutView:
-    """A rollout without its counts by kind of client, for who only mentions it. Raises NotFound."""
-    return view_of(rollout_row(public_id), ())
+def rollout_brief(*, public_id: str) -> RolloutBrief:
+    """A rollout in short: where it is, and what clients said in all. Raises NotFound. One query."""
+    row = rollout_row(public_id)
+    return RolloutBrief(
+        id=str(row.public_id),
+        state=RolloutState(row.state),
+        step=row.step + 1,
+        steps=len(row.steps),
+        counts=counts_of(row.counts),
+        waits_for=row.waits_for,
+    )
 
 
 def rollout_environment(*, public_id: str) -> str:

@@ -177,6 +177,18 @@ class RolloutView:
 
 
 @dataclass(frozen=True, slots=True)
+class RolloutBrief:
+    """A rollout as other pages tell of it: where it is, what clients said in all, and what it waits for."""
+
+    id: str
+    state: RolloutState
+    step: int
+    steps: int
+    counts: Counts
+    waits_for: str
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutLine:
     """A rollout in a list. `resources`, `reverted`: how many it holds, and how many of them were taken back."""
 

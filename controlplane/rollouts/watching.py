@@ -3,14 +3,14 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from controlplane.catalog.selectors import environment_get
+from controlplane.catalog.selectors import environment_state
 from controlplane.catalog.staging import candidate_side, names_candidate
 from controlplane.clients.clock import database_now
-from controlplane.clients.holdings import client_holding
-from controlplane.common.errors import NotFound
+from controlplane.clients.holdings import messages_of
 from controlplane.rollouts.cohort import Member
 from controlplane.rollouts.facts import Answer, Asked, Rules
 from controlplane.rollouts.judge import state_of
@@ -51,7 +51,7 @@ def now_of(row: Rollout) -> Reading | None:
     side = candidate_side(row.environment.key)
     if side is None or side.rollout != str(row.public_id):
         return None
-    environment = environment_get(key=row.environment.key)
+    environment = environment_state(row.environment)
     return facts_read(environment, row, side, names_candidate(environment.key), now=database_now())
 
 
@@ -109,7 +109,7 @@ def clients_page(
         (each for each in rows if (state is None or each.state is state) and _cursor(each) > after), key=_cursor
     )
     page = wanted[:limit]
-    shown = tuple(map(_in_its_words, page)) if reading is not None else tuple(page)
+    shown = _in_their_words(row.environment.key, page) if reading is not None else tuple(page)
     return RolloutClientPage(shown, _cursor(page[-1]) if len(wanted) > limit else "")
 
 
@@ -175,33 +175,24 @@ def _answers(asked: Asked, rules: Rules) -> tuple[NameAnswer, ...]:
     return tuple(sorted(found, key=lambda each: order.get(each.state, 0)))[:_MAX_ANSWERS]
 
 
-def _in_its_words(row: RolloutClient) -> RolloutClient:
-    """The client with what it said of the first names that it refused."""
-    refused = [each for each in row.answers if each.state is ClientState.REFUSED][:_MAX_TOLD]
-    words: dict[tuple[str, str], str] = {}
-    for each in refused:
-        try:
-            held = client_holding(public_id=row.client, word=each.type, name=each.name)
-        except NotFound:
-            break
-        if held is not None:
-            words[each.type, each.name] = held.message
-    if not words:
-        return row
-    answers = tuple(
-        NameAnswer(each.type, each.name, each.state, words.get((each.type, each.name), "")) for each in row.answers
-    )
-    return RolloutClient(
-        row.client,
-        row.node_id,
-        row.identity,
-        row.kind,
-        row.side,
-        row.why,
-        row.because,
-        row.step,
-        row.state,
-        answers,
+def _in_their_words(environment_key: str, page: Sequence[RolloutClient]) -> tuple[RolloutClient, ...]:
+    """The clients with what each said of the first names that it refused. A query for each type, and four more."""
+    refused = {
+        (row.client, each.type, each.name)
+        for row in page
+        for each in [each for each in row.answers if each.state is ClientState.REFUSED][:_MAX_TOLD]
+    }
+    nodes = {row.client: row.node_id for row in page}
+    said = messages_of(environment_key=environment_key, nodes=nodes, names=refused) if refused else {}
+    return tuple(
+        replace(
+            row,
+            answers=tuple(
+                replace(each, message=said.get((row.client, each.type, each.name), each.message))
+                for each in row.answers
+            ),
+        )
+        for row in page
     )
 
 

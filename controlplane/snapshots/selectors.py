@@ -272,14 +272,15 @@ def snapshot_part(*, head: SnapshotHead, kind: ResourceType, name: str) -> Snaps
     """The snapshot of `head`, reduced to the whole access table and the chunk that holds one name, with its candidate
     side, reduced alike, if the head has one. Raises ChunkError when a part of the stable side is missing or damaged.
     """
-    addresses = decode_root(_blob(head.root))
+    shared = _parts_held.those_of({head.root, head.access}, _blobs)
+    addresses = decode_root(shared[head.root])
     key = (kind.word, name)
     chunk = decode_chunk(_blob(addresses[chunk_number(key)].hex()))
     stable = snapshot_from_entries(
         environment=head.environment,
         lineage=head.lineage,
         epoch=head.epoch,
-        access=decode_access(_blob(head.access)),
+        access=decode_access(shared[head.access]),
         entries=[(found, entry) for found, entry in chunk if found == key],
     )
     return _with_sides(stable, _candidates([head]).get(head), [key])

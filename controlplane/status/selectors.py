@@ -36,7 +36,6 @@ from controlplane.incidents.refusals import (
     open_counts,
     refusals_of,
 )
-from controlplane.incidents.selectors import lost_of_changes
 from controlplane.incidents.settling import Delivery
 from controlplane.status.changes import ChangeFacts, Outcome, Progress, change_status
 from controlplane.status.derivation import status_of, word_of
@@ -174,16 +173,16 @@ def change_statuses(
     environment_key: str,
     changes: Mapping[Change, Progress],
     refused: Mapping[str, int],
+    lost: Mapping[str, int],
     undone: Collection[int],
 ) -> Mapping[str, Outcome | Progress]:
-    """The status of each of these changes of one environment, by the change's public id. Two queries.
+    """The status of each of these changes of one environment, by the change's public id. One query.
 
     `changes`: the changes, each with how far it has come.
-    `refused`: how many clients refuse something of each change (`refused_of_changes`).
+    `refused`, `lost`: how many clients refuse something of each change, or lost something by it (`refused_and_lost`).
     `undone`: the generations of the changes that were taken back (`undone_by`).
     """
     written = statuses_written(environment_key=environment_key, generations=[each.generation for each in changes])
-    lost = lost_of_changes(change_ids=[str(each.public_id) for each in changes])
     return {
         str(each.public_id): change_status(
             ChangeFacts(

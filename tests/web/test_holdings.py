@@ -70,6 +70,19 @@ def test_client_resources__one_was_refused__says_what_it_has_what_is_published_a
     assert_harmless(shown)
 
 
+def test_client__a_response_is_not_answered_that_changes_nothing_it_has__says_of_a_type_what_its_resources_say(
+    admin: Client, differing: Fleet
+) -> None:
+    stream = Stream.objects.get(client__node_id="node-3")
+    Subscription.objects.filter(stream=stream, type="cluster").update(state="sent")
+
+    resources = resources_of(admin, 3)
+    of_type = page(admin, f"/clients/{stream.client_id}").partition('id="type-1"')[2].partition("</div>")[0]
+
+    assert (">ACKED<" in cells(resources, ">pay</a>"), ">SENT<" in resources.partition("<tbody>")[2]) == (True, False)
+    assert (">ACKED<" in of_type, ">SENT<" in of_type) == (True, False)
+
+
 def test_client_resources__filtered__shows_what_fits(admin: Client, differing: Fleet) -> None:
     found = {
         question: [name for name in ("pay", "gone") if f">{name}</a>" in resources_of(admin, 2, question)]

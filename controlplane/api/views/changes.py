@@ -28,7 +28,7 @@ from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
-from controlplane.catalog.staging import staged_change
+from controlplane.catalog.staging import StagedChangeView
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.common.errors import NotFound
 from controlplane.history.convergence import convergence
@@ -36,9 +36,9 @@ from controlplane.incidents.selectors import (
     IncidentValue,
     incident_get,
     incidents_of_change,
-    refused_of_changes,
+    refused_and_lost,
 )
-from controlplane.incidents.settling import change_convergence, change_delivery, change_not_in_use
+from controlplane.incidents.settling import ChangeReading, change_convergence
 from controlplane.rollouts.selectors import stops_of_changes
 from controlplane.rollouts.values import ChangeStop, RolloutResource
 from controlplane.status.selectors import change_statuses, progress_of
@@ -160,25 +160,21 @@ def _visible(request: Request, change_id: UUID) -> Change:
 def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     """A change as a JSON object. `progress`: how far the builder and the clients have come with it."""
     edits, count = change_edits(change=change, limit=MAX_EDITS)
-    delivery = change_delivery(change=change, progress=progress)
-    unused = change_not_in_use(change=change, progress=progress)
+    reading = ChangeReading(change, progress)
+    delivery, unused = reading.delivery, reading.not_in_use
     public_id, key, state = str(change.public_id), change.environment.key, progress_of(progress, delivery)
     undone = undone_by(environment_key=key, changes=[change])
     back = undone.get(change.generation)
     said = change_findings(change=change, limit=MAX_EDITS)
     closed = secret_findings(environment_key=key, edits=edits)
     held_back = [held_back_json(each) for each in progress.held]
-    rollout, stop = _rollout_of(public_id)
+    rollout, stop = _rollout_of(public_id, progress.staged)
     incidents = {each.id: each for each in incidents_of_change(change_id=public_id)}
     for incident in stop.incidents if stop is not None else ():
         if incident not in incidents:
             incidents[incident] = incident_get(public_id=incident).incident
-    statuses = change_statuses(
-        environment_key=key,
-        changes={change: state},
-        refused=refused_of_changes(change_ids=[public_id]),
-        undone=undone,
-    )
+    refused, lost = refused_and_lost(change_ids=[public_id])
+    statuses = change_statuses(environment_key=key, changes={change: state}, refused=refused, lost=lost, undone=undone)
     return {
         "id": public_id,
         "environment": key,
@@ -220,11 +216,8 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     }
 
 
-def _rollout_of(public_id: str) -> tuple[str | None, ChangeStop | None]:
-    """The id of the rollout that has, or had, something of a change, and what it took back; None where there is none.
-    A change of which nothing was ever staged costs one query.
-    """
-    staged = staged_change(public_id)
+def _rollout_of(public_id: str, staged: StagedChangeView | None) -> tuple[str | None, ChangeStop | None]:
+    """The id of the rollout that has, or had, something of a change, and what it took back; None for nothing."""
     if staged is None:
         return None, None
     stop = stops_of_changes(change_ids=[public_id]).get(public_id)

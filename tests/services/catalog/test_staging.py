@@ -17,6 +17,7 @@ from controlplane.catalog.services import (
     side_open,
 )
 from controlplane.catalog.staging import (
+    StagedChangeView,
     candidate_side,
     changes_of,
     changes_of_rollout,
@@ -24,7 +25,7 @@ from controlplane.catalog.staging import (
     names_candidate,
     names_waiting,
     sides_moved_last,
-    staged_change,
+    staged_changes,
 )
 from controlplane.catalog.values import ProvenContent
 from controlplane.common.errors import Conflict
@@ -56,6 +57,11 @@ pytestmark = [
 
 PAY = ("cluster", "pay")
 OLD, NEW, NEWER = cluster("pay"), cluster("pay", connect_timeout="2s"), cluster("pay", connect_timeout="3s")
+
+
+def staged_change(change_id: str) -> StagedChangeView | None:
+    change = change_get(public_id=change_id).pk
+    return staged_changes(changes=[change]).get(change)
 
 
 def state_of(change: str) -> str:

@@ -10,6 +10,7 @@ from pytest_django.fixtures import Settings
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.held_rows import HeldResource
+from controlplane.clients.held_sets import stream_mark
 from controlplane.clients.holdings import (
     HeldThen,
     client_had,
@@ -242,6 +243,44 @@ def test_client_had__of_one_name_at_a_time__what_it_was_then_and_what_was_publis
     assert (before.connected, before.row) == (False, None)
     assert not lost.known
     assert [epoch_at(environment_key="default", moment=at) for at in (opened, database_now())] == [1, 2]
+
+
+def test_client_holdings__others_moved_hundreds_of_times_since__since_when_costs_as_much_and_is_as_exact(
+    database: str,
+) -> None:
+    fleet = Fleet(world_of(2))
+    one, other = fleet.join(node_id="me"), fleet.join(node_id="other")
+    fleet.ack()
+    fleet.write()
+    for number in range(4):
+        shifted(timedelta(minutes=10))
+        fleet.world.serve(CLUSTER, "c1", f"again-{number}")
+        fleet.publish()
+        fleet.ack()
+        fleet.write()
+    before = shifted(timedelta(minutes=10))
+    alone = {each.name: each.since for each in client_holdings(public_id=one.client).rows}
+    own = HoldingMove.objects.filter(type="cluster").latest("at")
+    mark = stream_mark(Stream.objects.get(client=other.client).pk)
+    HoldingMove.objects.bulk_create(
+        HoldingMove(
+            environment_id=own.environment_id,
+            type="cluster",
+            from_set_id=own.from_set_id,
+            to_set_id=own.to_set_id,
+            at=before + timedelta(seconds=number),
+            count=1,
+            streams=mark,
+        )
+        for number in range(300)
+    )
+
+    with CaptureQueriesContext(connection) as queries:
+        found = {each.name: each.since for each in client_holdings(public_id=one.client).rows}
+
+    assert found == alone
+    assert [before - each < timedelta(seconds=30) for each in (found["c1"], found["c0"]) if each] == [True, False]
+    assert len([each for each in queries if "clients_holdingmove" in each["sql"]]) == 2
 
 
 def test_client_summary__more_than_is_shown__says_how_many_and_what_needs_attention_first() -> None:

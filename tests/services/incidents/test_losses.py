@@ -25,8 +25,7 @@ from controlplane.incidents.selectors import (
     incident_open_counts,
     incidents_of_change,
     incidents_of_name,
-    lost_of_changes,
-    refused_of_changes,
+    refused_and_lost,
 )
 from controlplane.incidents.services import (
     digest,
@@ -271,7 +270,7 @@ def test_loss__is_no_refusal__whatever_asks_for_refusals() -> None:
     incident = loss_incident()
     public_id = str(incident.public_id)
     assert (incident.verdict, incident.nacked, incident.sent) == ("", 3, 5)
-    assert (refused_of_changes(change_ids=[change]), lost_of_changes(change_ids=[change])) == ({}, {change: 3})
+    assert refused_and_lost(change_ids=[change]) == ({}, {change: 3})
     delivery = change_delivery(change=change_get(public_id=change), progress=change_progress(public_id=change))
     assert (delivery.acked, delivery.nacked) == (2, 0)
     found = standings_of(environment_key="default", keys=[_PAY])[_PAY]
