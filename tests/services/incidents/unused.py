@@ -11,7 +11,7 @@ from tests.support.manifests import Tree, cluster
 from xdscore.resource_types import ENDPOINT
 
 
-def pay(**more: object) -> Tree:
+def pay(**more: Any) -> Tree:
     """A cluster whose endpoints are called `pay-hosts`."""
     eds = {"eds_config": {"ads": {}, "resource_api_version": "V3"}, "service_name": "pay-hosts"}
     return cluster("pay", type="EDS", eds_cluster_config=eds, **more)
