@@ -33,7 +33,7 @@ from xdscore.sides import RolloutTable, Side, client_digest, side_of_digest
 class Reading:
     """What is known of a rollout now. `cohort`: the clients on the candidate side, with what they said. `inside`: their
     digests. `control`: how many clients are connected on the other side. `holdings`: what each client has of each name
-    that differs.
+    that differs. `picks`: the rows of the clients that were chosen one by one, by client id.
     """
 
     facts: Facts
@@ -42,6 +42,7 @@ class Reading:
     inside: frozenset[str] = frozenset()
     control: int = 0
     holdings: Mapping[Key, Mapping[str, Holding]] = field(default_factory=dict)
+    picks: Mapping[str, RolloutPick] = field(default_factory=dict)
 
     def counts(self, rules: Rules) -> Counts:
         """What the cohort said, in numbers."""
@@ -92,11 +93,14 @@ def facts_read(
         inside=reader.inside,
         control=sum(known.certain for known in fleet.clients.values()) - reader.connected,
         holdings=reader.holdings,
+        picks=reader.picks,
     )
 
 
 class _Cohort:
-    """The clients on the candidate side. `inside`: their digests; `connected`: how many of them are connected."""
+    """The clients on the candidate side. `inside`: their digests; `connected`: how many of them are connected;
+    `picks`: the rows of those that were chosen one by one, by client id.
+    """
 
     def __init__(
         self,
@@ -114,7 +118,7 @@ class _Cohort:
         self._candidates = candidates
         self._fleet = fleet
         self._now = now
-        self._picks = {pick.client: pick for pick in RolloutPick.objects.filter(rollout=row)}
+        self.picks = {pick.client: pick for pick in RolloutPick.objects.filter(rollout=row)}
         ended = streams_ended(environment_key=environment_key, since=row.moved_at, keys=candidates.keys())
         self._ended: defaultdict[str, list[EndedStream]] = defaultdict(list)
         for each in ended:
@@ -145,7 +149,7 @@ class _Cohort:
         known = {asked.client for asked in found}
         found += [
             Asked(pick.client, pick.kind, pick.identity, {}, self._asked_s(pick), connected=False)
-            for pick in self._picks.values()
+            for pick in self.picks.values()
             if pick.client not in known
         ]
         return tuple(sorted(found, key=lambda asked: asked.client))
@@ -177,7 +181,7 @@ class _Cohort:
             member.kind,
             member.identity,
             answers,
-            self._asked_s(self._picks.get(client)),
+            self._asked_s(self.picks.get(client)),
             connected=known.certain,
             losses=self._losses(client),
         )
@@ -190,7 +194,7 @@ class _Cohort:
             kind_word(kind_of(*last.agent), self._fleet.apart),
             last.facts.identity,
             answers,
-            self._asked_s(self._picks.get(client)),
+            self._asked_s(self.picks.get(client)),
             connected=False,
             losses=self._losses(client),
         )

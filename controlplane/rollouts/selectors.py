@@ -155,8 +155,8 @@ def rollout_watch(
 
 
 def rollout_verdicts(*, public_id: str, limit: int = 500) -> tuple[VerdictView, ...]:
-    """The verdicts that are kept of a rollout, oldest first; of more than `limit` the newest. Raises NotFound."""
-    rows = RolloutVerdict.objects.filter(rollout=rollout_row(public_id)).order_by("-id").defer("facts")
+    """The verdicts that are kept of a rollout, oldest first; of more than `limit` the newest. One query."""
+    rows = RolloutVerdict.objects.filter(rollout__public_id=public_id).order_by("-id").defer("facts")
     return tuple(
         VerdictView(
             row.at,

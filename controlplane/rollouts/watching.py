@@ -94,11 +94,11 @@ def clients_page(
     row: Rollout, reading: Reading | None, *, side: Side, state: ClientState | None, after: str, limit: int
 ) -> RolloutClientPage:
     """A page of the clients on one side of a rollout. `reading`: what is known of it now; None once it is over."""
-    picks = {pick.client: pick for pick in RolloutPick.objects.filter(rollout=row)}
     if reading is None:
-        rows = [_ended(pick) for pick in picks.values()] if side is Side.CANDIDATE else []
+        chosen = RolloutPick.objects.filter(rollout=row) if side is Side.CANDIDATE else ()
+        rows = [_ended(pick) for pick in chosen]
     elif side is Side.CANDIDATE:
-        rows = list(_inside(row, reading, picks))
+        rows = list(_inside(row, reading, reading.picks))
     else:
         rows = [
             _outside(known.member)
