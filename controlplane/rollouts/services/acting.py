@@ -24,6 +24,7 @@ from controlplane.rollouts.services.moving import (
     rollout_promote,
     step_begin,
 )
+from controlplane.rollouts.services.settling import is_gone
 from controlplane.rollouts.services.situation import Situation, environment_of, situation_lock, situation_read
 from controlplane.rollouts.services.telling import rollout_told
 from controlplane.rollouts.stored import settings_of, steps_of
@@ -209,6 +210,11 @@ def _check_running(situation: Situation, what: str) -> None:
     row = situation.row
     if row.state == RolloutState.PAUSED:
         raise Conflict(f"{str(row).capitalize()} is paused and cannot {what}. Resume it first. Nothing was changed.")
+    if is_gone(situation) or not situation.names:
+        raise Conflict(
+            f"{str(row).capitalize()} has nothing left that differs, because somebody rolled back or wrote over it: it "
+            "ends by itself within a second. Nothing was changed."
+        )
     if situation.environment.policy.hold:
         raise Conflict(
             f"Environment '{situation.environment.key}' is on hold: {situation.environment.policy.hold}. Release the "

@@ -56,17 +56,18 @@ def situation_settle(seen: Situation) -> bool:
             _leave(environment.key, row, gone=True)
             rollout_end(environment, row, RolloutState.ABORTED, now, ROLLED_BACK if rolled_back else SIDE_GONE)
             return True
+        if not still.names:
+            # Before the next rule: where nothing is left, there is nothing that a person could let go on.
+            _leave(environment.key, row, gone=False)
+            rollout_end(environment, row, ended_as(row, RolloutState.DONE), now, NOTHING_LEFT)
+            return True
         if str(row.lineage) != still.environment.lineage:
             row.state, row.paused_because = RolloutState.PAUSED.value, WENT_BACK
             row.save(update_fields=["state", "paused_because"])
             rollout_told("rollout.paused", row, because=WENT_BACK)
             return False
         _leave(environment.key, row, gone=False)
-        news = resources_note(row, still.names)
-        if not still.names:
-            rollout_end(environment, row, ended_as(row, RolloutState.DONE), now, NOTHING_LEFT)
-            return True
-        if news:
+        if resources_note(row, still.names):
             approvals_void(row)
             inside = {
                 known.member.digest

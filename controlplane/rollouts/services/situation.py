@@ -27,7 +27,11 @@ class Situation:
     names: tuple[StagedView, ...]
 
     def is_still(self, other: "Situation") -> bool:
-        """Whether nothing moved between the two: neither the rollout nor what it holds."""
+        """Whether nothing moved between the two: neither the rollout, nor what it holds, nor the database to an earlier
+        state.
+        """
+        if self.environment.lineage != other.environment.lineage:
+            return False
         return _mark(self.row) == _mark(other.row) and (self.side, self.names) == (other.side, other.names)
 
     @property

@@ -1,11 +1,40 @@
-"""Goes through every state that a model can reach, and looks at each step (reliability P1, P2, P5, P11)."""
+"""Goes through every state that a model can reach, and looks at each step (reliability P1, P2, P5, P11).
+
+What a state is, what may happen next and what must hold, the model says: `model` has the publish protocol,
+`rollout_model` has rollouts.
+"""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from tests.protocol.publish.model import Flaws, Replica, Step, World, steps
+_World = TypeVar("_World", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[_World]):
+    """A step and where it leads. `faulty`: something went wrong, or somebody wrote; without such steps all settles."""
+
+    name: str
+    to: _World
+    faulty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Model(Generic[_World]):
+    """What is explored.
+
+    steps: everything that may happen next in a world.
+    broken: the rule that a step from a world breaks; None where it breaks none.
+    converged: whether a world in which nothing happens any more is as it is to be.
+    ordered: the world that stands for all that differ from it only by which of several alike is which.
+    """
+
+    steps: Callable[[_World], Iterator[Step[_World]]]
+    broken: Callable[[_World, Step[_World]], str | None]
+    converged: Callable[[_World], bool]
+    ordered: Callable[[_World], _World]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,62 +54,42 @@ class Explored:
     finding: Finding | None
 
 
-def explore(first: World, flaws: Flaws = Flaws.NONE) -> Explored:
+def explore(first: _World, model: Model[_World]) -> Explored:
     """Breadth first, so that what is found is found by the shortest way."""
-    came: dict[World, tuple[World, str] | None] = {first: None}
+    came: dict[_World, tuple[_World, str] | None] = {first: None}
     waiting = deque([first])
-    settling: dict[World, list[World]] = {}
+    settling: dict[_World, list[_World]] = {}
     moves = 0
     while waiting:
         world = waiting.popleft()
         calm = settling[world] = []
-        for step in steps(world, flaws):
+        for step in model.steps(world):
             moves += 1
-            to = _ordered(step.to)
-            if (rule := _broken(world, step)) is not None:
+            to = model.ordered(step.to)
+            if (rule := model.broken(world, step)) is not None:
                 return Explored(len(came), moves, Finding(rule, (*_way(came, world), step.name)))
             if not step.faulty:
                 calm.append(to)
             if to not in came:
                 came[to] = (world, step.name)
                 waiting.append(to)
-    stuck = _never_settles(settling)
+    stuck = _never_settles(settling, model.converged)
     finding = Finding("P11: converges once nothing goes wrong", (*_way(came, stuck),)) if stuck is not None else None
     return Explored(len(came), moves, finding)
 
 
-def _broken(world: World, step: Step) -> str | None:
-    database = step.to.database
-    rows = database.rows
-    if any(later.epoch != row.epoch + 1 for row, later in pairwise(rows)):
-        return "P2: epochs follow each other"
-    if any(later.generation <= row.generation for row, later in pairwise(rows)):
-        return "P2: a later epoch is of a later generation"
-    if any(row.letter != database.letter(row.generation) for row in rows):
-        return "P3: a snapshot holds what was written at its generation"
-    if any(row.letter not in database.chunks for row in rows):
-        return "P3: what a snapshot needs is stored with it"
-    for before, after in zip(world.replicas, step.to.replicas, strict=True):
-        if (
-            before.served
-            and after.served
-            and before.served[0] == after.served[0]
-            and after.served[1] < before.served[1]
-        ):
-            return "P5: a replica does not go back within a lineage"
-    return None
-
-
-def _never_settles(settling: Mapping[World, list[World]]) -> World | None:
-    """A state from which calm steps go round in circles, or end where replicas do not serve what is written."""
+def _never_settles(
+    settling: Mapping[_World, list[_World]], converged: Callable[[_World], bool]
+) -> _World | None:
+    """A state from which calm steps go round in circles, or end where not everything is as it is to be."""
     left = {world: len(set(after)) for world, after in settling.items()}
-    before: dict[World, list[World]] = {world: [] for world in settling}
+    before: dict[_World, list[_World]] = {world: [] for world in settling}
     for world, after in settling.items():
         for to in set(after):
             before[to].append(world)
     ended = deque(world for world, count in left.items() if count == 0)
     for world in ended:
-        if not _converged(world):
+        if not converged(world):
             return world
     while ended:
         for earlier in before[ended.popleft()]:
@@ -90,27 +99,7 @@ def _never_settles(settling: Mapping[World, list[World]]) -> World | None:
     return next((world for world, count in left.items() if count), None)
 
 
-def _converged(world: World) -> bool:
-    database = world.database
-    served = {replica.served for replica in world.replicas}
-    head = database.head
-    if head is None or database.built != database.generation:
-        return False
-    return head.letter == database.letter(database.generation) and served == {(head.lineage, head.epoch, head.letter)}
-
-
-def _ordered(world: World) -> World:
-    """Builders are alike, and so are replicas: which is which makes no other state."""
-    builders, replicas = tuple(sorted(world.builders)), tuple(sorted(world.replicas, key=_key))
-    return replace(world, builders=builders, replicas=replicas)
-
-
-def _key(replica: Replica) -> tuple[tuple[int, int, str], ...]:
-    nothing = (-1, -1, "")
-    return (replica.served or nothing, replica.disk or nothing, replica.loading or nothing)
-
-
-def _way(came: Mapping[World, tuple[World, str] | None], world: World) -> Iterator[str]:
+def _way(came: Mapping[_World, tuple[_World, str] | None], world: _World) -> Iterator[str]:
     steps_back: list[str] = []
     while (last := came[world]) is not None:
         world, name = last

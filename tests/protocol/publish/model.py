@@ -13,6 +13,9 @@ nothing.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Flag, auto
+from itertools import pairwise
+
+from tests.protocol.publish.explorer import Model, Step
 
 LETTERS = "AB"
 KEPT = 1  # snapshots that are not forgotten
@@ -123,16 +126,7 @@ def world(*, builders: int, replicas: int, writes: int, backups: int = 0) -> Wor
     return World(Database(), (IDLE,) * builders, (Replica(),) * replicas, writes, backups)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step and where it leads. `faulty`: something went wrong, or somebody wrote; without such steps all settles."""
-
-    name: str
-    to: World
-    faulty: bool = False
-
-
-def steps(now: World, flaws: Flaws) -> Iterator[Step]:
+def steps(now: World, flaws: Flaws) -> Iterator[Step[World]]:
     """Everything that may happen next."""
     yield from _people(now)
     for number, builder in enumerate(now.builders):
@@ -142,7 +136,7 @@ def steps(now: World, flaws: Flaws) -> Iterator[Step]:
     yield from _prune(now, flaws)
 
 
-def _people(world: World) -> Iterator[Step]:
+def _people(world: World) -> Iterator[Step[World]]:
     database = world.database
     if world.writes and not world.locked:
         for letter in LETTERS.lower() if world.restored else LETTERS:
@@ -157,7 +151,7 @@ def _people(world: World) -> Iterator[Step]:
         yield Step("restore", back, faulty=True)
 
 
-def _build(world: World, number: int, builder: Builder, flaws: Flaws) -> Iterator[Step]:
+def _build(world: World, number: int, builder: Builder, flaws: Flaws) -> Iterator[Step[World]]:
     database = world.database
 
     def put(changed: Builder, stored: Database = database) -> World:
@@ -194,7 +188,7 @@ def _fenced(builder: Builder, database: Database, flaws: Flaws) -> bool:
     return builder.generation <= database.built and Flaws.NO_FENCE not in flaws
 
 
-def _publish(builder: Builder, database: Database, put: Callable[[Builder, Database], World], flaws: Flaws) -> Step:
+def _publish(builder: Builder, database: Database, put: Callable[[Builder, Database], World], flaws: Flaws) -> Step[World]:
     head = database.head
     built = replace(database, built=builder.generation)
     if head is not None and head.letter == builder.letter:
@@ -210,7 +204,7 @@ def _published(builder: Builder, database: Database) -> Database:
     return replace(database, epoch=row.epoch, rows=(*database.rows, row), chunks=chunks)
 
 
-def _load(world: World, number: int, replica: Replica, flaws: Flaws) -> Iterator[Step]:
+def _load(world: World, number: int, replica: Replica, flaws: Flaws) -> Iterator[Step[World]]:
     database, head = world.database, world.database.head
 
     def put(changed: Replica, stored: Database = database) -> World:
@@ -249,7 +243,7 @@ def _lost(database: Database, held: tuple[int, int, str]) -> bool:
     return newest is None or newest.epoch < epoch or (newest.epoch == epoch and newest.letter != letter)
 
 
-def _prune(world: World, flaws: Flaws) -> Iterator[Step]:
+def _prune(world: World, flaws: Flaws) -> Iterator[Step[World]]:
     database = world.database
     if world.locked and Flaws.PRUNE_BESIDE_PUBLISH not in flaws:
         return
@@ -257,3 +251,50 @@ def _prune(world: World, flaws: Flaws) -> Iterator[Step]:
     needed = frozenset(row.letter for row in kept)
     if kept != database.rows or database.chunks != needed:
         yield Step("prune", replace(world, database=replace(database, rows=kept, chunks=needed)), faulty=True)
+
+
+def model(flaws: Flaws = Flaws.NONE) -> Model[World]:
+    """The protocol with these mistakes, and the rules that it has to keep."""
+    return Model(lambda world: steps(world, flaws), _broken, _converged, _ordered)
+
+
+def _broken(world: World, step: Step[World]) -> str | None:
+    database = step.to.database
+    rows = database.rows
+    if any(later.epoch != row.epoch + 1 for row, later in pairwise(rows)):
+        return "P2: epochs follow each other"
+    if any(later.generation <= row.generation for row, later in pairwise(rows)):
+        return "P2: a later epoch is of a later generation"
+    if any(row.letter != database.letter(row.generation) for row in rows):
+        return "P3: a snapshot holds what was written at its generation"
+    if any(row.letter not in database.chunks for row in rows):
+        return "P3: what a snapshot needs is stored with it"
+    for before, after in zip(world.replicas, step.to.replicas, strict=True):
+        if (
+            before.served
+            and after.served
+            and before.served[0] == after.served[0]
+            and after.served[1] < before.served[1]
+        ):
+            return "P5: a replica does not go back within a lineage"
+    return None
+
+
+def _converged(world: World) -> bool:
+    database = world.database
+    served = {replica.served for replica in world.replicas}
+    head = database.head
+    if head is None or database.built != database.generation:
+        return False
+    return head.letter == database.letter(database.generation) and served == {(head.lineage, head.epoch, head.letter)}
+
+
+def _ordered(world: World) -> World:
+    """Builders are alike, and so are replicas: which is which makes no other state."""
+    builders, replicas = tuple(sorted(world.builders)), tuple(sorted(world.replicas, key=_key))
+    return replace(world, builders=builders, replicas=replicas)
+
+
+def _key(replica: Replica) -> tuple[tuple[int, int, str], ...]:
+    nothing = (-1, -1, "")
+    return (replica.served or nothing, replica.disk or nothing, replica.loading or nothing)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.protocol.publish.explorer import explore
-from tests.protocol.publish.model import Flaws, World, world
+from tests.protocol.publish.model import Flaws, World, model, world
 from tests.support.figures import measured
 
 WORLDS = {
@@ -24,7 +24,7 @@ RULES = {
 
 @pytest.mark.parametrize("title", WORLDS)
 def test_protocol__every_order_of_steps__keeps_every_rule_and_settles(title: str) -> None:
-    explored = explore(WORLDS[title])
+    explored = explore(WORLDS[title], model())
 
     assert explored.finding is None
     assert explored.states > 4_000
@@ -37,7 +37,7 @@ def test_protocol__without_one_of_its_safeguards__breaks_a_rule(flaw: Flaws) -> 
     if flaw is not Flaws.PRUNE_BESIDE_PUBLISH:
         first = WORLDS["a backup is put back under two builders"]
 
-    finding = explore(first, flaw).finding
+    finding = explore(first, model(flaw)).finding
 
     assert finding is not None
     assert finding.rule == RULES[flaw]

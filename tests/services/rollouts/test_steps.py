@@ -10,6 +10,7 @@ from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import Put
 from controlplane.common.errors import Conflict, Forbidden, NotFound
+from controlplane.database import failpoints
 from controlplane.database.aliases import READER
 from controlplane.rollouts.judge import judge
 from controlplane.rollouts.models import Rollout, RolloutVerdict
@@ -280,6 +281,47 @@ def test_rollout__the_database_went_back__waits_for_a_person(fleet: Fleet) -> No
     act(rollout_resume)
     go_on(fleet)
     assert rollout_now().state is RolloutState.RUNNING
+
+
+def test_rollout__the_database_went_back_while_a_worker_judged__is_not_moved_by_it(fleet: Fleet) -> None:
+    begun(fleet)
+    went_back = "11111111-1111-1111-1111-111111111111"
+
+    def notice(name: str) -> None:
+        if name == "rollout.judged" and Rollout.objects.filter(step=1).exists():
+            Environment.objects.update(lineage=went_back)
+
+    failpoints.arm(notice)
+    go_on(fleet)
+    failpoints.arm()
+
+    view = rollout_now()
+    assert (view.state, view.step) == (RolloutState.PAUSED, 2)  # counted from 1
+
+
+def test_rollout__the_database_went_back_and_nothing_is_left_of_it__is_over(fleet: Fleet) -> None:
+    begun(fleet, steps=[{"clients": 2, "bake": "1h"}, {"percent": 100}])
+    go_on(fleet)
+    now = Put(parsed(cluster("pay", connect_timeout="9s")))
+    change_apply(environment_key="default", edits=[now], actor=OPAL, terms=Terms(staged=False))
+    Environment.objects.update(lineage="11111111-1111-1111-1111-111111111111")
+
+    go_on(fleet)
+
+    assert rollout_now().state is RolloutState.DONE
+
+
+def test_advance__the_environment_was_rolled_back__conflict_and_the_rollout_is_aborted(fleet: Fleet) -> None:
+    begun(fleet, steps=[{"clients": 3, "bake": "1h"}])
+    go_on(fleet)
+    before = Environment.objects.get(key="default").epoch - 1
+    environment_rollback(environment_key="default", to_epoch=before, reason="no", hold=False, actor=OPAL)
+
+    with pytest.raises(Conflict, match="nothing left that differs"):
+        act(rollout_advance)
+    go_on(fleet)
+
+    assert rollout_now().state is RolloutState.ABORTED
 
 
 def test_selectors__a_rollout_is_open__say_who_is_where_and_why(fleet: Fleet) -> None:
