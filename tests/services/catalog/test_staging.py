@@ -445,6 +445,22 @@ def test_acknowledged__a_revision_that_was_never_promoted__is_no_fallback_afterw
     assert fallback() == 1
 
 
+def test_write__again_what_only_the_cohort_acknowledged__is_no_fallback_before_it_is_promoted() -> None:
+    write(OLD)
+    acknowledged(OLD)
+    rollouts(PILOT)
+    write(NEW)
+    opened()
+    acknowledged(NEW)
+    write(NEWER)
+
+    write(NEW)
+    before = fallback()
+    promoted()
+
+    assert (before, fallback()) == (1, 4)
+
+
 def test_quarantine__of_what_the_stable_side_has_while_another_waits__falls_back_on_that_side() -> None:
     write(OLD)
     acknowledged(OLD)
