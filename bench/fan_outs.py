@@ -251,3 +251,24 @@ def rules(number_of: int, environment: str = "default") -> None:
         )
         for number in range(number_of)
     )
+
+
+def audience_groups(count: int) -> tuple[str, ...]:
+    """Make `count` client groups by node.cluster, and deny each another cluster; returns their values of
+    node.cluster.
+    """
+    from controlplane.access.services import group_create, rule_create  # noqa: PLC0415
+    from controlplane.access.values import GroupDraft, RuleDraft  # noqa: PLC0415
+    from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
+    from xdscore.access import Effect  # noqa: PLC0415
+    from xdscore.client_groups import Trust  # noqa: PLC0415
+    from xdscore.environment_choice import Selector  # noqa: PLC0415
+
+    words = tuple(f"workload-{number}" for number in range(count))
+    for number, word in enumerate(words):
+        group = GroupDraft(word, (Selector(node_cluster=word),), Trust.DECLARED)
+        group_create(environment_key="default", draft=group, actor=SYSTEM)
+        # The first cluster is the one that changes.
+        rule = RuleDraft(Effect.DENY, str(cluster(number + 1)["name"]), client_groups=(word,))
+        rule_create(environment_key="default", draft=rule, actor=SYSTEM)
+    return words

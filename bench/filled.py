@@ -54,10 +54,12 @@ def _fill(resources: int) -> None:
         put(batch)
 
 
-def put(manifests: list[dict[str, object]], *, environment: str = "default") -> None:
-    """Write these manifests as one change, by the services instead of the REST API."""
+def put(manifests: list[dict[str, object]], *, environment: str = "default", staged: bool = True) -> None:
+    """Write these manifests as one change, by the services instead of the REST API. `staged`: whether they wait for a
+    rollout, where the environment has rollouts; otherwise everybody has them at once.
+    """
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
-    from controlplane.catalog.services import change_apply  # noqa: PLC0415
+    from controlplane.catalog.services import Terms, change_apply  # noqa: PLC0415
     from controlplane.catalog.values import Put  # noqa: PLC0415
     from xdscore.schema import Media, ParsedResource, parse, read_manifests  # noqa: PLC0415
 
@@ -67,4 +69,4 @@ def put(manifests: list[dict[str, object]], *, environment: str = "default") -> 
     refused = [*findings, *(each.findings for each in parsed if not isinstance(each, ParsedResource))]
     if refused:
         raise RuntimeError(f"a manifest of the benchmark is refused: {refused[0]}")
-    change_apply(environment_key=environment, edits=edits, actor=SYSTEM)
+    change_apply(environment_key=environment, edits=edits, actor=SYSTEM, terms=Terms(staged=staged))

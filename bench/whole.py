@@ -50,6 +50,10 @@ class Whole:
         """Wait until a change is published."""
         self._call("GET", f"/changes/{change}?wait=60s&for=published", None)
 
+    def environment_update(self, body: object) -> None:
+        """Change settings of the default environment over REST. Raises RuntimeError when the API refuses it."""
+        self._call("PATCH", "/environments/default", body)
+
     def _call(self, method: str, path: str, body: object) -> str:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -60,7 +64,7 @@ class Whole:
         while True:
             try:
                 with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310 - loopback
-                    return str(json.load(answer)["id"])
+                    return str(json.load(answer).get("id", ""))
             except urllib.error.HTTPError as error:
                 if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
                     raise RuntimeError(f"{method} {path} was answered {error.code}: {error.read()[:500]!r}") from error

@@ -11,6 +11,7 @@ from bench.fan_outs import (
     LIMITS,
     PER_CLUSTER,
     Side,
+    audience_groups,
     builder,
     measure_beside,
     measure_in_turn,
@@ -35,7 +36,7 @@ def audiences(parameters: Parameters) -> Iterator[Measurement]:
     performance.md: at most 1.3 times the cost.
     """
     with filled(parameters["clusters"] * PER_CLUSTER):
-        workloads = _groups(parameters["audiences"])
+        workloads = audience_groups(parameters["audiences"])
         rules(parameters["rules"])
         builder()()
         with ads_process(**LIMITS) as ads:
@@ -153,27 +154,6 @@ def _compared(costly: Side, cheap: Side, title: str, *, rounds: int, at_most: fl
         first, second = (side.measurement(name, unit, took(side)) for side in (costly, cheap))
         times = ratio_by_round(f"{title}: {name}", first, second, rounds=rounds, at_most=at_most)
         yield from (first, second, times)
-
-
-def _groups(count: int) -> tuple[str, ...]:
-    """Make `count` client groups by node.cluster, and deny each another cluster; returns their values of
-    node.cluster.
-    """
-    from controlplane.access.services import group_create, rule_create  # noqa: PLC0415
-    from controlplane.access.values import GroupDraft, RuleDraft  # noqa: PLC0415
-    from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
-    from xdscore.access import Effect  # noqa: PLC0415
-    from xdscore.client_groups import Trust  # noqa: PLC0415
-    from xdscore.environment_choice import Selector  # noqa: PLC0415
-
-    words = tuple(f"workload-{number}" for number in range(count))
-    for number, word in enumerate(words):
-        group = GroupDraft(word, (Selector(node_cluster=word),), Trust.DECLARED)
-        group_create(environment_key="default", draft=group, actor=SYSTEM)
-        # The first cluster is the one that changes.
-        rule = RuleDraft(Effect.DENY, str(cluster(number + 1)["name"]), client_groups=(word,))
-        rule_create(environment_key="default", draft=rule, actor=SYSTEM)
-    return words
 
 
 def _second_environment(clusters: int) -> None:

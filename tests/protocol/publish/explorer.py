@@ -78,9 +78,7 @@ def explore(first: _World, model: Model[_World]) -> Explored:
     return Explored(len(came), moves, finding)
 
 
-def _never_settles(
-    settling: Mapping[_World, list[_World]], converged: Callable[[_World], bool]
-) -> _World | None:
+def _never_settles(settling: Mapping[_World, list[_World]], converged: Callable[[_World], bool]) -> _World | None:
     """A state from which calm steps go round in circles, or end where not everything is as it is to be."""
     left = {world: len(set(after)) for world, after in settling.items()}
     before: dict[_World, list[_World]] = {world: [] for world in settling}

@@ -188,7 +188,9 @@ def _fenced(builder: Builder, database: Database, flaws: Flaws) -> bool:
     return builder.generation <= database.built and Flaws.NO_FENCE not in flaws
 
 
-def _publish(builder: Builder, database: Database, put: Callable[[Builder, Database], World], flaws: Flaws) -> Step[World]:
+def _publish(
+    builder: Builder, database: Database, put: Callable[[Builder, Database], World], flaws: Flaws
+) -> Step[World]:
     head = database.head
     built = replace(database, built=builder.generation)
     if head is not None and head.letter == builder.letter:

@@ -217,10 +217,7 @@ def _everywhere(database: Database, content: str) -> Database:
 
 
 def _rolled_back(database: Database, content: str, flaws: Flaws) -> Database:
-    if Flaws.ROLLBACK_STAGED in flaws:
-        back = _written(database, content)
-    else:
-        back = _everywhere(database, content)
+    back = _written(database, content) if Flaws.ROLLBACK_STAGED in flaws else _everywhere(database, content)
     rows = tuple(replace(row, rolled_back=True) if row.open else row for row in back.rows)
     return replace(back, back_at=back.generation, rows=rows)
 
@@ -253,7 +250,7 @@ def _restores(world: World) -> Iterator[Step[World]]:
 
 
 def _lost(held: Published, newest: Published) -> bool:
-    return newest.lineage == held.lineage and (newest.epoch, newest) != (held.epoch, held) and newest.epoch <= held.epoch
+    return newest.lineage == held.lineage and newest != held and newest.epoch <= held.epoch
 
 
 # --- Workers
@@ -290,12 +287,14 @@ def plan_of(database: Database, flaws: Flaws = Flaws.NONE) -> str:
         return "open" if database.mode and database.state == "waiting" else ""
     if database.table[0] != row.id or database.state != "candidate":
         return "settle"
-    if row.state == "paused":
-        return ""
+    return "" if row.state == "paused" else _plan_on(database, row, flaws)
+
+
+def _plan_on(database: Database, row: Row, flaws: Flaws) -> str:
+    """What a worker would do about a rollout that is neither paused nor over."""
     if row.noted != database.head or (row.lineage != database.lineage and Flaws.RESTORE_GOES_ON not in flaws):
         return "settle"
-    published = database.published
-    if published is None or database.built < database.generation or published.table != database.table:
+    if database.built < database.generation or not _answered(database):
         return ""
     if not row.evidence:
         return "begin"
@@ -464,12 +463,20 @@ def _moved_wrongly(world: World, step: Step[World], before: Database, after: Dat
             return "R1: the cohort only grows, step by step"
         if row.open and not now.open and row.rolled_back and now.state != "aborted":
             return "R13: a rollback aborts the open rollout"
-        moved = now.step != row.step or (row.open and now.state in ("done", "reverted") and before.state == "candidate")
-        if moved and step.name.startswith("worker"):
-            if row.lineage != before.lineage:
-                return "R12: a restore pauses what was open"
-            if not _rests_on(world, step, row, before):
-                return "R12: who moves a step has seen it, and what it is about"
+        over = row.open and now.state in ("done", "reverted") and before.state == "candidate"
+        if (over or now.step != row.step) and step.name.startswith("worker"):
+            wrong = _not_resting(world, step, row, before)
+            if wrong is not None:
+                return wrong
+    return None
+
+
+def _not_resting(world: World, step: Step[World], row: Row, before: Database) -> str | None:
+    """What a move of a worker does not rest on, though it has to."""
+    if row.lineage != before.lineage:
+        return "R12: a restore pauses what was open"
+    if not _rests_on(world, step, row, before):
+        return "R12: who moves a step has seen it, and what it is about"
     return None
 
 
@@ -489,7 +496,7 @@ def _rests_on(world: World, step: Step[World], row: Row, before: Database) -> bo
         saw = each.row if each is not None else None
         if saw is None or each is None or (saw.id, saw.step, saw.evidence) != (row.id, row.step, row.evidence):
             return False
-        return row.evidence and each.name[2] == before.head == row.noted and _answered(before)
+        return bool(row.evidence) and each.name[2] == before.head == row.noted and _answered(before)
     return False
 
 

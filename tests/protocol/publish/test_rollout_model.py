@@ -1,4 +1,6 @@
-"""Rollouts: nothing that can happen between two steps breaks a rule, and every safeguard is needed (rollouts.md R12)."""
+"""Rollouts: nothing that can happen between two steps breaks a rule, and every safeguard is needed (rollouts.md
+R12).
+"""
 
 import pytest
 
