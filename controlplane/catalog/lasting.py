@@ -38,6 +38,11 @@ class LastingKeys:
         context = f"{environment}\0{word}\0{name}\0".encode()
         return blake2b(context + plaintext, digest_size=HASH_BYTES, key=self.address).digest()
 
+    def webhook_secret(self, salt: str) -> bytes:
+        """The secret with which rollouts of one environment sign what they ask webhooks. `salt`: of the environment."""
+        context = b"rollout webhook\0" + salt.encode()
+        return blake2b(context, digest_size=KEY_BYTES, key=self.kept).digest()
+
     def keyed_hash(self, data: bytes) -> str:
         """A short keyed hash by which operators tell secret values apart without reading them (decisions U12)."""
         return blake2b(data, digest_size=HASH_BYTES, key=self.kept).hexdigest()

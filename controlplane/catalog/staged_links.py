@@ -5,9 +5,10 @@ stable side has; and what became of names that are not staged any more.
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
-from controlplane.catalog.choices import StagedState
-from controlplane.catalog.models import Change, Reference, Resource, StagedName
+from controlplane.catalog.choices import StagedChangeState, StagedState
+from controlplane.catalog.models import Change, Reference, Resource, StagedChange, StagedName
 
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
@@ -22,6 +23,22 @@ class StagedLinks:
 
     then: Mapping[Key, frozenset[Key]]
     now: Mapping[Key, frozenset[Key]]
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who made a change: a name, as it was then, and the id of the principal; empty of changes older than ids."""
+
+    name: str
+    principal: str
+
+
+def authors_of(*, rollout: str) -> frozenset[Author]:
+    """Who made the changes of which the open rollout with this public id still has something, also those whose
+    revisions were written over by others.
+    """
+    rows = StagedChange.objects.filter(rollout=UUID(rollout), state=StagedChangeState.CANDIDATE.value)
+    return frozenset(Author(*each) for each in rows.values_list("change__author", "change__principal").distinct())
 
 
 def staged_links(environment_key: str) -> StagedLinks:

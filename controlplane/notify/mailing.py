@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.mail.backends.smtp import EmailBackend as DjangoBackend
 from django.core.mail.utils import DNS_NAME
 
-from controlplane.notify.reaching import Deadline, addresses_of, connected, lookups, tls_context
+from controlplane.outside.reaching import Deadline, addresses_of, connected, lookups, tls_context
 
 
 class EmailBackend(DjangoBackend):

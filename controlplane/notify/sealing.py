@@ -6,14 +6,14 @@ from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.sealing import SealError, key_ring
 from controlplane.catalog.services import Resealed
 from controlplane.notify.models import Channel
+from controlplane.outside.posting import SECRET_MARK
 
 SECRET_BYTES = 32
-MARK = "whsec_"
 
 
 def secret_make() -> str:
     """Make a new key with which a webhook channel signs, as the text that is shown to its owner once."""
-    return MARK + secrets.token_urlsafe(SECRET_BYTES)
+    return SECRET_MARK + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def secret_seal(channel: Channel, plaintext: str) -> None:

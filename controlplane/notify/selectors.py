@@ -9,7 +9,7 @@ from controlplane.common.errors import NotFound
 from controlplane.notify.catalogue import KINDS
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.models import Channel, Delivery, DeliveryState, Notification, ToldCount
-from controlplane.notify.targets import shown_target
+from controlplane.outside.targets import shown_target
 
 _LOGGED = 100
 

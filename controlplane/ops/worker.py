@@ -45,7 +45,7 @@ class SweeperStep(bootsteps.StartStopStep):
         from controlplane.incidents.services import digest  # noqa: PLC0415
         from controlplane.notify.services import deliveries_send, notifications_make  # noqa: PLC0415
         from controlplane.rollouts.listening import JudgeListener  # noqa: PLC0415
-        from controlplane.rollouts.services import rollouts_tick  # noqa: PLC0415
+        from controlplane.rollouts.services import rollouts_tick, webhooks_ask  # noqa: PLC0415
 
         unknown_variables_tell()
         config = config_ready()
@@ -63,6 +63,7 @@ class SweeperStep(bootsteps.StartStopStep):
             Sweeper((alive.touch, look, digest, Sampling(), Upkeep(sent_before)), interval_s),
             # A rollout waits for a quiet moment before it opens, and builds do not wait for that.
             Sweeper((rollouts_tick,), interval_s),
+            Sweeper((webhooks_ask,), interval_s),
             Sweeper((notifications_make,), interval_s),
             Sweeper((deliveries_send,), interval_s),
             Sweeper((watch.look,), PERIOD_S),

@@ -101,16 +101,40 @@ class NewError:
 
 
 @dataclass(frozen=True, slots=True)
+class WebhookSaid:
+    """What the webhook at `where` said of this step, or before the first one. `outcome`: None while it did not answer;
+    `reason`: in its words, or why there is no answer. `left_s`: for how many seconds more an answer is waited for; None
+    where it was not asked yet.
+    """
+
+    where: str
+    outcome: Outcome | None = None
+    reason: str = ""
+    left_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotInUse:
+    """How many clients of the cohort acknowledged a resource and do not ask for what it refers to, in a sentence
+    (truth.md H5).
+    """
+
+    key: Key
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What is known of a step.
 
+    begun: whether the first step went out, or may.
     served_s: for how many seconds the fleet could have been sent this step; None where it could not yet.
     names: what differs between the sides, and of which a client can say something. wanted: how many connected clients
         ask for each of them.
     others: by (kind, name), who might be asked beside the cohort.
     cohort_streams, control_streams: for the comparison of lost streams.
-    errors: what the cohort was told. webhook: what a webhook said; None where nobody was asked or it did not answer
-        yet. webhook_waits: whether an answer is due.
+    errors: what the cohort was told. webhooks: what those said that are asked about this step.
+    warming: what clients of the cohort took and do not use yet.
     approved: whether a person agreed.
     """
 
@@ -122,9 +146,10 @@ class Facts:
     cohort_streams: Streams = Streams()
     control_streams: Streams = Streams()
     errors: tuple[NewError, ...] = ()
-    webhook: Outcome | None = None
-    webhook_waits: bool = False
+    webhooks: tuple[WebhookSaid, ...] = ()
+    warming: tuple[NotInUse, ...] = ()
     approved: bool = False
+    begun: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +168,7 @@ class Verdict:
     outcome: None while answers are waited for.
     reasons: sentences.
     blamed: on FAIL, the names that are to be taken back; empty: all of them.
-    asks: whom else to ask; only while there is no outcome.
+    asks: whom else to ask; only while there is no outcome. consults: whether webhooks are to be asked; likewise.
     waits_for: a sentence; empty where nothing is waited for. left_s: for how many seconds more, at most.
     """
 
@@ -151,6 +176,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     blamed: frozenset[Key] = frozenset()
     asks: tuple[Ask, ...] = ()
+    consults: bool = False
     waits_for: str = ""
     left_s: float | None = None
 
@@ -180,9 +206,13 @@ def facts_json(facts: Facts) -> dict[str, object]:
         "cohort_streams": [facts.cohort_streams.clients, facts.cohort_streams.lost],
         "control_streams": [facts.control_streams.clients, facts.control_streams.lost],
         "errors": [[*each.key, each.code, each.clients, each.own] for each in facts.errors],
-        "webhook": facts.webhook.value if facts.webhook is not None else None,
-        "webhook_waits": facts.webhook_waits,
+        "webhooks": [
+            [each.where, each.outcome.value if each.outcome is not None else None, each.reason, each.left_s]
+            for each in facts.webhooks
+        ],
+        "warming": [[*each.key, each.sentence] for each in facts.warming],
         "approved": facts.approved,
+        "begun": facts.begun,
     }
 
 
@@ -212,7 +242,11 @@ def facts_from_json(read: Mapping[str, Any]) -> Facts:
         cohort_streams=Streams(*read["cohort_streams"]),
         control_streams=Streams(*read["control_streams"]),
         errors=tuple(NewError((word, name), code, clients, own) for word, name, code, clients, own in read["errors"]),
-        webhook=Outcome(read["webhook"]) if read["webhook"] is not None else None,
-        webhook_waits=bool(read["webhook_waits"]),
+        webhooks=tuple(
+            WebhookSaid(where, Outcome(outcome) if outcome is not None else None, reason, left_s)
+            for where, outcome, reason, left_s in read["webhooks"]
+        ),
+        warming=tuple(NotInUse((word, name), sentence) for word, name, sentence in read["warming"]),
         approved=bool(read["approved"]),
+        begun=bool(read["begun"]),
     )

@@ -5,7 +5,6 @@ Failures come first, and all of them at once. Inconclusive never promotes (R9): 
 went away or is silent (R10), a person decides. The same facts always give the same verdict.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Final
 
 from controlplane.catalog.rollout_settings import Unexposed
 from controlplane.rollouts.binomial import at_least
-from controlplane.rollouts.facts import Answer, Ask, Asked, Facts, Rules, Verdict
+from controlplane.rollouts.facts import Answer, Ask, Asked, Facts, Rules, Verdict, WebhookSaid
 from controlplane.rollouts.values import ClientState, Key, Outcome
 from controlplane.rollouts.votes import NOBODY, Poll, Result, Stand, polls_of, result_of
 
@@ -42,6 +41,8 @@ class _Read:
 
 def judge(facts: Facts, rules: Rules) -> Verdict:
     """The verdict on a step. It depends neither on the order of clients nor on how often it was asked for."""
+    if not facts.begun:
+        return _before(facts)
     if facts.served_s is None:
         return Verdict(None, waits_for=NOT_SERVED)
     polls = polls_of(facts.cohort, answer_within_s=rules.answer_within_s)
@@ -49,7 +50,9 @@ def judge(facts: Facts, rules: Rules) -> Verdict:
         place: result_of(poll, facts.others.get(place, NOBODY), pilot=rules.pilot) for place, poll in polls.items()
     }
     read = _Read(facts, rules, polls, results)
-    found = _failures(read) or _asking(read) or _waiting(read) or _doubtful(read) or _approval(read)
+    found = (
+        _failures(read) or _asking(read) or _waiting(read) or _doubtful(read) or _consulting(read) or _approval(read)
+    )
     return found or Verdict(Outcome.PASS, (*_praise(read), *_told(read)))
 
 
@@ -105,8 +108,8 @@ def _failures(read: _Read) -> Verdict | None:
     if lost := _lost_more(facts, read.rules):
         reasons.append(lost)
         unblamed = True
-    if facts.webhook is Outcome.FAIL:
-        reasons.append("a webhook says that it must not go on")
+    if said := _webhook_words(facts.webhooks, Outcome.FAIL):
+        reasons.extend(said)
         unblamed = True
     if not reasons:
         return None
@@ -188,17 +191,10 @@ def _waiting(read: _Read) -> Verdict | None:
         waits.append(
             (f"the {rules.bake_s:g} s to be over for which this step goes on at least", rules.bake_s - served_s)
         )
-    if facts.webhook_waits:
-        waits.append(("a webhook to answer", math.inf))
     if not waits:
         return None
     left = max(left for _, left in waits)
-    return Verdict(
-        None,
-        reasons,
-        waits_for=" and for ".join(what for what, _ in waits),
-        left_s=left if math.isfinite(left) else None,
-    )
+    return Verdict(None, reasons, waits_for=" and for ".join(what for what, _ in waits), left_s=left)
 
 
 def _unanswered(facts: Facts, rules: Rules) -> list[Asked]:
@@ -236,8 +232,7 @@ def _doubtful(read: _Read) -> Verdict | None:
         doubts.append(f"nobody of the cohort asks for {_names(unheard)}, and others do")
     if share := _too_silent(read, here):
         doubts.append(share)
-    if facts.webhook is Outcome.INCONCLUSIVE:
-        doubts.append("a webhook cannot tell")
+    doubts += _webhook_words(facts.webhooks, Outcome.INCONCLUSIVE)
     return Verdict(Outcome.INCONCLUSIVE, (*doubts, *_told(read))) if doubts else None
 
 
@@ -271,6 +266,35 @@ def _is_silent(asked: Asked, read: _Read) -> bool:
         return bool(open_keys)
     heard = {Stand.TAKEN, Stand.OUTVOTED}
     return any(read.results[asked.kind, key].stand not in heard for key in open_keys)
+
+
+def _consulting(read: _Read) -> Verdict | None:
+    """That webhooks are to be asked, or to answer; None where none is. They are asked once nothing else is in the way,
+    so that they are told the verdict on which their word is asked.
+    """
+    return _unsaid(read.facts, (*_praise(read), *_told(read)))
+
+
+def _unsaid(facts: Facts, reasons: tuple[str, ...]) -> Verdict | None:
+    unsaid = [each for each in facts.webhooks if each.outcome is None]
+    if not unsaid:
+        return None
+    left = [each.left_s for each in unsaid if each.left_s is not None]
+    return Verdict(
+        None,
+        reasons,
+        consults=len(left) < len(unsaid),
+        waits_for=f"the answer of {_list([f'the webhook {each.where}' for each in unsaid])}",
+        left_s=max(left, default=None),
+    )
+
+
+def _before(facts: Facts) -> Verdict:
+    """The verdict on whether the first step may go out: that is what webhooks alone are asked."""
+    for outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE):
+        if said := _webhook_words(facts.webhooks, outcome):
+            return Verdict(outcome, tuple(said))
+    return _unsaid(facts, ()) or Verdict(Outcome.PASS, tuple(_webhook_words(facts.webhooks, Outcome.PASS)))
 
 
 def _approval(read: _Read) -> Verdict | None:
@@ -307,7 +331,27 @@ def _told(read: _Read) -> tuple[str, ...]:
             f"{cohort.lost} of {_clients(cohort.clients)} lost a stream, and it takes {MIN_COMPARED} on either side to "
             "compare that"
         )
+    told += [each.sentence for each in read.facts.warming[:_MAX_NAMED]]
+    if len(read.facts.warming) > _MAX_NAMED:
+        told.append(f"{len(read.facts.warming) - _MAX_NAMED} more resources were taken and are not used yet")
+    told += _webhook_words(read.facts.webhooks, Outcome.PASS)
     return tuple(told)
+
+
+_WEBHOOK_WORDS: Final = {
+    Outcome.PASS: "agrees",
+    Outcome.FAIL: "says that it must not go on",
+    Outcome.INCONCLUSIVE: "cannot tell",
+}
+
+
+def _webhook_words(webhooks: Iterable[WebhookSaid], outcome: Outcome) -> list[str]:
+    """A sentence for each of the webhooks that said this, with its reason."""
+    return [
+        f"the webhook {each.where} {_WEBHOOK_WORDS[outcome]}{f': {each.reason}' if each.reason else ''}"
+        for each in webhooks
+        if each.outcome is outcome
+    ]
 
 
 def _clients(number: int) -> str:

@@ -8,9 +8,11 @@ from enum import Enum
 
 from django.db import models
 
+from controlplane.catalog.rollout_settings import MAX_URL_CHARS
 from controlplane.clients.identity import CLIENT_ID_CHARS
 from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
-from controlplane.rollouts.values import OPEN_STATES, Outcome, ResourceOutcome, RolloutState, Why
+from controlplane.rollouts.values import OPEN_STATES, Outcome, Phase, ResourceOutcome, RolloutState, Why
+from controlplane.rollouts.webhooks import MAX_REASON_CHARS
 from xdscore.resource_types import RESOURCE_TYPES
 
 TYPE_WORDS = tuple(kind.word for kind in RESOURCE_TYPES)
@@ -32,6 +34,7 @@ class Rollout(models.Model):
     `settings`, `groups`: those of the environment, and the client groups of its steps, as they were when it opened.
     `steps`: of each step, whom it means and how it went (`services.steps`). `step`: the number of the present one, from
         0. `permille`, `seed`: of the table.
+    `begun`: whether the first step went out; false while webhooks are asked whether it may.
     `generation`: that of the environment which its last move counted; `served_generation`: the newest of those that the
         fleet could be sent. `evidence_at`: since when answers to the present step are waited for; null until it could
         be sent. `moved_at`: when it came to be what answers are waited for; clients may be sent it a moment before
@@ -49,6 +52,7 @@ class Rollout(models.Model):
     groups = models.JSONField(default=list)
     steps = models.JSONField()
     step = models.PositiveSmallIntegerField(default=0)
+    begun = models.BooleanField(default=True)
     permille = models.PositiveSmallIntegerField(default=0)
     seed = models.CharField(max_length=64)
     generation = models.PositiveBigIntegerField()
@@ -218,3 +222,52 @@ class RolloutApproval(models.Model):
     def __str__(self) -> str:
         """Who approved which step."""
         return f"{self.by}, step {self.step}"
+
+
+class RolloutQuestion(models.Model):
+    """What a webhook is asked, and what it said: at most once for each webhook, phase and step (rollouts.md "Gates").
+
+    `public_id`: the same for every try. `tries`: how often it was tried; `due_at`: when the next try may begin, while
+    one is under way the end of the time that it may take, so that of two processes one asks and the other takes over
+    where that one was killed. `until`: how long an answer is waited for.
+    `outcome`: empty until it is decided, once; `reason`: in the webhook's words, or why there is no answer.
+    """
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True)
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="questions", db_index=False)
+    phase = models.CharField(max_length=8, choices=_choices(Phase))
+    step = models.PositiveSmallIntegerField()
+    place = models.PositiveSmallIntegerField()
+    url = models.CharField(max_length=MAX_URL_CHARS)
+    tries = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField()
+    until = models.DateTimeField()
+    outcome = models.CharField(max_length=16, choices=_choices(Outcome), blank=True, default="")
+    reason = models.CharField(max_length=MAX_REASON_CHARS, blank=True, default="")
+
+    class Meta:
+        """A webhook is asked once about each step and phase. The index finds the few that are not decided."""
+
+        constraints = (
+            models.UniqueConstraint(fields=("rollout", "phase", "step", "place"), name="rollout_question_once"),
+        )
+        indexes = (models.Index(fields=("due_at",), condition=models.Q(outcome=""), name="rollout_question_open"),)
+
+    def __str__(self) -> str:
+        """What was said, and of what."""
+        return f"{self.outcome or 'no answer yet'} at {self.phase} of step {self.step}"
+
+
+class WebhookKey(models.Model):
+    """What the secret is made of, beside a key that is not in the database, with which an environment signs what it
+    asks webhooks (`services.signing`). Another `salt` is another secret.
+    """
+
+    environment = models.OneToOneField(
+        "catalog.Environment", on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    salt = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        """The row id of the environment."""
+        return str(self.environment_id)

@@ -29,13 +29,16 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a rollout is: its step, from 0, of how many; what it still holds; what failing means."""
+    """Where a rollout is: its step, from 0, of how many; what it still holds; what failing means. `begun`: whether the
+    first step went out, or may.
+    """
 
     step: int
     steps: int
     names: frozenset[Key]
     on_failure: OnFailure = OnFailure.REVERT
     needs: Needs = Needs()
+    begun: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,16 @@ class AskMore:
     """More clients are to be asked."""
 
     asks: tuple[Ask, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Consult:
+    """Webhooks are to be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The first step goes out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +86,23 @@ class TakeBack:
     over: bool
 
 
-Move = Stay | AskMore | Step | Promote | AskPerson | TakeBack
+Move = Stay | AskMore | Consult | Begin | Step | Promote | AskPerson | TakeBack
 
 
 def move_of(verdict: Verdict, position: Position) -> Move:
     """What follows from a verdict for a rollout at this position."""
     match verdict.outcome:
         case Outcome.PASS:
+            if not position.begun:
+                return Begin()
             return Promote() if position.step + 1 >= position.steps else Step()
         case Outcome.FAIL:
             return _failed(verdict, position)
         case Outcome.INCONCLUSIVE:
             return AskPerson()
         case None:
+            if verdict.consults:
+                return Consult()
             return AskMore(verdict.asks) if verdict.asks else Stay()
 
 

@@ -13,12 +13,15 @@ from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.staging import OpenSide, StagedView
 from controlplane.clients.ended import EndedStream, streams_ended
 from controlplane.clients.holdings import holding_states
+from controlplane.clients.in_use import ANSWER_WITHIN, Unused
+from controlplane.clients.uses import unfollowed
 from controlplane.rollouts.answers import Candidate, answer_of, candidates_of
 from controlplane.rollouts.cohort import Member, kind_word
-from controlplane.rollouts.facts import Answer, Asked, Facts, NewError, Others, Rules, Streams
+from controlplane.rollouts.facts import Answer, Asked, Facts, NewError, NotInUse, Others, Rules, Streams
 from controlplane.rollouts.fleet import Known, ReadFleet, members_read
 from controlplane.rollouts.judge import state_of
 from controlplane.rollouts.models import Rollout, RolloutApproval, RolloutPick
+from controlplane.rollouts.questions import webhooks_said
 from controlplane.rollouts.stored import groups_of
 from controlplane.rollouts.values import ClientState, Counts, Key
 from controlplane.snapshots.selectors import candidate_diff, rollout_table, snapshot_of_names
@@ -86,6 +89,9 @@ def facts_read(
             cohort_streams=reader.streams(Side.CANDIDATE),
             control_streams=reader.streams(Side.STABLE),
             errors=_errors(environment.key, candidates, own, cohort, reader.holdings),
+            webhooks=webhooks_said(row, now),
+            warming=_warming(environment.key, candidates, cohort),
+            begun=row.begun,
             approved=RolloutApproval.objects.filter(rollout=row, step=row.step, void=False).exists(),
         ),
         fleet=fleet,
@@ -235,6 +241,28 @@ def _others(members: Iterable[Member], inside: frozenset[str]) -> Mapping[tuple[
             clients[member.kind, key] += 1
             identities[member.kind, key].add(member.identity)
     return {place: Others(number, frozenset(identities[place])) for place, number in clients.items()}
+
+
+def _warming(
+    environment_key: str, candidates: Mapping[Key, Candidate], cohort: Iterable[Asked]
+) -> tuple[NotInUse, ...]:
+    """What clients of the cohort acknowledged a while ago and do not use yet (truth.md H5)."""
+    taken = [
+        (asked.client, (*key, candidates[key].version))
+        for asked in cohort
+        if asked.asked_s is not None and asked.asked_s >= ANSWER_WITHIN.total_seconds() and asked.connected
+        for key, answer in asked.answers.items()
+        if answer is Answer.TAKEN and candidates[key].version
+    ]
+    clients: Counter[Key] = Counter()
+    missing: defaultdict[Key, set[Key]] = defaultdict(set)
+    for (_, (word, name, _version)), lacks in unfollowed(environment_key=environment_key, taken=taken).items():
+        clients[word, name] += 1
+        missing[word, name].update(lacks)
+    return tuple(
+        NotInUse(key, Unused(*key, clients[key], tuple(sorted(missing[key]))).sentence.removesuffix("."))
+        for key in sorted(clients)
+    )
 
 
 def _errors(

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from controlplane.catalog.rollout_settings import (
+    GateSettings,
     RolloutMode,
     RolloutSettings,
     RolloutStep,
@@ -70,16 +71,33 @@ def groups_of(row: Rollout) -> tuple[ClientGroup, ...]:
 
 
 def table_groups(row: Rollout, step: int) -> tuple[ClientGroup, ...]:
-    """The groups whose members are on the candidate side at this step: those of it and of all steps before."""
+    """The groups whose members are on the candidate side at this step: those of it and of all steps before, and none
+    before the first went out.
+    """
+    if not row.begun:
+        return ()
     named = {key for size in sizes_of(settings_of(row))[: step + 1] for key in size.groups}
     return tuple(group for group in groups_of(row) if group.key in named)
+
+
+def gates_of(settings: RolloutSettings, step: int) -> GateSettings:
+    """The gates of a step: its own, and where it has none, those of the environment."""
+    if settings.mode is RolloutMode.PILOT:
+        return settings.gates
+    return settings.steps[step].gates.over(settings.gates)
+
+
+def webhooks_of(settings: RolloutSettings) -> tuple[str, ...]:
+    """The URLs of all webhooks that a rollout with these settings asks, each once."""
+    steps = range(len(sizes_of(settings)))
+    return tuple(dict.fromkeys(url for step in steps for url in gates_of(settings, step).webhooks or ()))
 
 
 def rules_of(settings: RolloutSettings, step: int) -> Rules:
     """How a step of these settings is judged."""
     pilot = settings.mode is RolloutMode.PILOT
     own: RolloutStep | None = None if pilot else settings.steps[step]
-    gates = own.gates.over(settings.gates) if own is not None else settings.gates
+    gates = gates_of(settings, step)
     lost = gates.lost_percent if gates.lost_percent is not None else LOST_PERCENT
     return Rules(
         pilot=pilot,

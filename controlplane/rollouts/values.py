@@ -38,6 +38,14 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
+class Phase(StrEnum):
+    """Why a webhook is asked."""
+
+    BEGIN = "begin"  # whether the first step may go out
+    STEP = "step"  # whether it may go on after a step
+    END = "end"  # it is told how the rollout ended, and its answer counts nothing
+
+
 class ResourceOutcome(StrEnum):
     """What became of one resource of a rollout."""
 

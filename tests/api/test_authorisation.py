@@ -76,6 +76,8 @@ def rows() -> Iterator[Row]:
     )
     yield row("environments/<part:environment_key>/series", "GET", "environments/prod/series", EVERYBODY)
     yield row("environments/<part:environment_key>/rollouts", "GET", "environments/prod/rollouts", EVERYBODY)
+    secret = "environments/<part:environment_key>/rollout-webhook-secret"
+    yield row(secret, "POST", "environments/prod/rollout-webhook-secret", ADMINS)
     yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)
     yield row("environments/<part:environment_key>/diff", "GET", "environments/prod/diff?from=live", EVERYBODY)
     yield from access_rows(row)

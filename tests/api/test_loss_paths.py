@@ -247,6 +247,7 @@ NOTHING_LOST: Final = {
     **{f"rollout_{act}": _WRITTEN for act in ("advance", "approve", "pause", "resume")},
     **{f"rollout_{act}": _GOES_BACK for act in ("abort", "reject")},
     "revision_restore": _STAYS,
+    "rollout_webhook_secret_make": _NOT_SERVED,
     "token_create": _NOT_SERVED,
     "token_revoke": _NOT_SERVED,
     "validate": "it writes nothing",

@@ -284,3 +284,16 @@ def test_explain__without_a_rollout__has_the_rungs_of_before(fleet: Fleet) -> No
     found = caller(*ADMIN_SCOPES).get("explain?environment=default&client=go-1&type=cluster&name=pay").json
 
     assert [each["number"] for each in found["rungs"]] == list(range(1, 9))
+
+
+def test_webhook_secret__made_twice__is_another_each_time_and_needs_the_role_admin(environments: None) -> None:
+    api = caller(*ADMIN_SCOPES)
+
+    first, second = (api.post(f"{HERE}/rollout-webhook-secret", None) for _ in range(2))
+    refused = caller(Scope(Role.OPERATOR, "default")).post(f"{HERE}/rollout-webhook-secret", None)
+
+    assert first.status == second.status == 201
+    assert first.json["secret"].startswith("whsec_")
+    assert first.json["secret"] != second.json["secret"]
+    assert_problem(refused, 403)
+    assert AuditEvent.objects.filter(verb="rollout.secret_made").count() == 2

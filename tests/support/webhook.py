@@ -17,12 +17,13 @@ class Received:
 
 @dataclass
 class Receiver:
-    """A receiver of webhooks. `status` is its answer from now on. Between `hold` and `let_go` it answers nobody;
-    `waiting` are the requests that wait for its answer.
+    """A receiver of webhooks. `status` and `says` are its answer from now on. Between `hold` and `let_go` it
+    answers nobody; `waiting` are the requests that wait for its answer.
     """
 
     url: str = ""
     status: int = 200
+    says: bytes = b"ok"
     received: list[Received] = field(default_factory=list)
     waiting: list[Received] = field(default_factory=list)
     most_at_once: int = 0
@@ -60,9 +61,9 @@ def receiver() -> Iterator[Receiver]:
             self.send_response(state.status)
             if 300 <= state.status < 400:
                 self.send_header("Location", state.url + "elsewhere")
-            self.send_header("Content-Length", "2")
+            self.send_header("Content-Length", str(len(state.says)))
             self.end_headers()
-            self.wfile.write(b"ok")
+            self.wfile.write(state.says)
 
         def log_message(self, *_arguments: object) -> None:
             """Log nothing: the test looks at what was received."""

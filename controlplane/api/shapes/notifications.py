@@ -8,7 +8,7 @@ from controlplane.api.fields import StrictSerializer, Text
 from controlplane.notify.catalogue import KINDS, Severity
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.models import DeliveryState
-from controlplane.notify.targets import MAX_URL_CHARS
+from controlplane.outside.targets import MAX_URL_CHARS
 
 
 class NotificationOut(serializers.Serializer[Any]):

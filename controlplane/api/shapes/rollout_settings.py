@@ -37,7 +37,9 @@ class RolloutGatesOut(serializers.Serializer[Any]):
         help_text="By how many percent points more of the cohort than of the others may lose their streams.",
     )
     webhooks = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text=f"URLs that are asked; at most {MAX_WEBHOOKS}."
+        child=serializers.CharField(),
+        required=False,
+        help_text=f"URLs that are asked before the first step and after each; at most {MAX_WEBHOOKS}.",
     )
 
 

@@ -18,6 +18,12 @@ def _words(kind: type[Enum]) -> list[str]:
 _VERDICT_HELP: Final = "What the clients' answers mean; null while answers are awaited."
 
 
+class WebhookSecretOut(serializers.Serializer[Any]):
+    """The secret with which rollouts of an environment sign what they ask webhooks: shown only now."""
+
+    secret = serializers.CharField()
+
+
 class RolloutResourceOut(serializers.Serializer[Any]):
     """One resource of a rollout."""
 

@@ -18,7 +18,13 @@ from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import CURSOR, ROLLOUT_CLIENT_FILTERS, ROLLOUT_FILTERS, body_of_shape, described, page_of
 from controlplane.api.shapes.facts import ReasonIn
-from controlplane.api.shapes.rollouts import RolloutActedOut, RolloutClientOut, RolloutDetailOut, RolloutOut
+from controlplane.api.shapes.rollouts import (
+    RolloutActedOut,
+    RolloutClientOut,
+    RolloutDetailOut,
+    RolloutOut,
+    WebhookSecretOut,
+)
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.views.changes import reverted_json
 from controlplane.catalog.rights import require
@@ -31,6 +37,7 @@ from controlplane.rollouts.services import (
     rollout_pause,
     rollout_reject,
     rollout_resume,
+    webhook_secret_make,
 )
 from controlplane.rollouts.values import (
     ClientState,
@@ -67,6 +74,27 @@ class RolloutListView(ApiView):
         query.done()
         found, following = rollout_views(environment_key=environment_key, states=states, after=after, limit=limit)
         return json_answer(cursor_page(request, [rollout_json(each) for each in found], limit, following))
+
+
+class WebhookSecretView(ApiView):
+    """Make the secret with which rollouts of an environment sign what they ask webhooks."""
+
+    needs = {"POST": Role.ADMIN}
+    tells_secret = frozenset({"POST"})
+
+    @extend_schema(
+        operation_id="rollout_webhook_secret_make",
+        summary="Make another secret for the webhooks of an environment's rollouts; it is shown once",
+        request=None,
+        responses=described(201, WebhookSecretOut, 401, 403, 404, 422, 503),
+    )
+    def post(self, request: Request, environment_key: str) -> HttpResponse:
+        """Make a secret; only this answer tells it, and the one before signs nothing any more."""
+        Query(request, ()).done()
+        secret = webhook_secret_make(
+            environment_key=environment_key, actor=principal_of(request), request_id=request_id()
+        )
+        return json_answer({"secret": secret}, status=201)
 
 
 class RolloutDetailView(ApiView):
@@ -353,6 +381,7 @@ def _client_json(row: RolloutClient) -> dict[str, object]:
 _ROLLOUT = "rollouts/<uuid:rollout_id>"
 urlpatterns = [
     path(f"{ENVIRONMENT_PATH}/rollouts", RolloutListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/rollout-webhook-secret", WebhookSecretView.as_view()),
     path(_ROLLOUT, RolloutDetailView.as_view()),
     path(f"{_ROLLOUT}/clients", RolloutClientsView.as_view()),
     path(f"{_ROLLOUT}/advance", RolloutAdvanceView.as_view()),

@@ -23,7 +23,7 @@ from controlplane.notify.channel_kinds import Addressed, ChannelKind
 from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.sealing import secret_make, secret_seal
 from controlplane.notify.services.sending import Sent, send
-from controlplane.notify.targets import Target, TargetRefusedError, allowed_address, shown_target, target_of
+from controlplane.outside.targets import Target, TargetRefusedError, allowed_address, shown_target, target_of
 
 MAX_CHANNELS = 100
 # Stands in for an event where there is none; real ones count up from 1.

@@ -1,11 +1,7 @@
-"""The edge: one notification to one target, under one deadline. The only way of this room to anybody outside.
-
-A webhook carries `Parley-Signature: v1=HMAC-SHA256(secret, timestamp "." body)`, so that its receiver can tell who sent
-it and refuse what is old, and `Parley-Delivery`, which stays the same when a delivery is tried again.
+"""The edge: one notification to one target, under one deadline. The only way of this room to anybody outside; a webhook
+is signed as `outside.posting` says.
 """
 
-import hashlib
-import hmac
 import http.client
 import json
 from collections.abc import Callable, Mapping
@@ -18,15 +14,13 @@ from controlplane.clients.foreign_text import one_line
 from controlplane.database.waiting_outside import before_waiting_outside
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.models import Delivery, Notification
-from controlplane.notify.reaching import Deadline, addresses_of, connected, tls_context
 from controlplane.notify.sealing import channel_secret
-from controlplane.notify.targets import TargetRefusedError, allowed_address, target_of
+from controlplane.outside.posting import post, signed
+from controlplane.outside.reaching import Deadline
+from controlplane.outside.targets import TargetRefusedError
 
 _MAX_ANSWER_BYTES = 200
 _SUBJECT_CHARS = 1_200
-SIGNATURE = "Parley-Signature"
-TIMESTAMP = "Parley-Timestamp"
-DELIVERY = "Parley-Delivery"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +49,6 @@ def send(delivery: Delivery, *, timestamp: int) -> Sent:
         if deadline.passed:
             return Sent(False, f"It was not taken within {milliseconds:,} ms (PARLEY_LIMIT_DELIVERY_TIMEOUT_MS).")
         return Sent(False, f"{type(error).__name__}: {error}")
-
-
-def signature(secret: bytes, timestamp: int, body: bytes) -> str:
-    """The signature of a webhook's body, by which its receiver knows that this installation sent it at this time.
-    `timestamp`: seconds since 1970.
-    """
-    mac = hmac.new(secret, f"{timestamp}.".encode() + body, hashlib.sha256)
-    return f"v1={mac.hexdigest()}"
 
 
 def webhook_body(notification: Notification, delivery: str) -> Mapping[str, object]:
@@ -97,11 +83,7 @@ def _escaped(text: str) -> str:
 def _webhook(delivery: Delivery, timestamp: int, deadline: Deadline) -> Sent:
     number = str(delivery.public_id)
     body = json.dumps(webhook_body(delivery.notification, number)).encode()
-    headers = {
-        TIMESTAMP: str(timestamp),
-        SIGNATURE: signature(channel_secret(delivery.channel), timestamp, body),
-        DELIVERY: number,
-    }
+    headers = signed(channel_secret(delivery.channel), timestamp, body, delivery=number)
     return _post(delivery.channel.target, body, headers, deadline)
 
 
@@ -138,49 +120,7 @@ each raises is what `send` takes for a try that failed.
 
 
 def _post(url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline) -> Sent:
-    target = target_of(url)
-    found = addresses_of(target.host, target.port, deadline)
-    address = allowed_address(target, found, settings.PARLEY.webhook_allow)
-    connection = _Pinned(target.host, target.port, address, deadline, tls=target.scheme == "https")
-    try:
-        connection.request(
-            "POST",
-            target.path,
-            body,
-            {"Content-Type": "application/json", "User-Agent": "parley", "Connection": "close", **headers},
-        )
-        answer = connection.getresponse()
-        text = _said(answer).decode(errors="replace")
-        said = "".join(character if character.isprintable() else " " for character in text)
-        return Sent(200 <= answer.status < 300, f"{answer.status} {said}".strip())
-    finally:
-        connection.close()
-
-
-def _said(answer: http.client.HTTPResponse) -> bytes:
-    """The first part of the answer's body, for the log. If reading fails, what there is until then; the answer's status
-    alone says whether the delivery was taken.
-    """
-    said = b""
-    try:
-        while len(said) < _MAX_ANSWER_BYTES and (part := answer.read1(_MAX_ANSWER_BYTES - len(said))):
-            said += part
-    except (OSError, http.client.HTTPException):
-        pass
-    return said
-
-
-class _Pinned(http.client.HTTPConnection):
-    """An HTTP connection to the one IP address that was judged to be allowed; the host's name is used for TLS and in
-    the header only.
-    """
-
-    def __init__(self, host: str, port: int, address: str, deadline: Deadline, *, tls: bool) -> None:
-        super().__init__(host, port)
-        self._address = address
-        self._deadline = deadline
-        self._tls = tls
-
-    def connect(self) -> None:
-        plain = connected(self._address, self.port, self._deadline)
-        self.sock = tls_context().wrap_socket(plain, server_hostname=self.host) if self._tls else plain
+    answered = post(url, body, headers, deadline, at_most_bytes=_MAX_ANSWER_BYTES)
+    text = answered.body.decode(errors="replace")
+    said = "".join(character if character.isprintable() else " " for character in text)
+    return Sent(answered.ok, f"{answered.status} {said}".strip())

@@ -8,6 +8,8 @@ from controlplane.rollouts.services.acting import (
     rollout_reject,
     rollout_resume,
 )
+from controlplane.rollouts.services.asking import webhooks_ask
+from controlplane.rollouts.services.signing import webhook_secret_make
 from controlplane.rollouts.services.ticking import rollout_tick, rollouts_tick
 
 __all__ = [
@@ -19,4 +21,6 @@ __all__ = [
     "rollout_resume",
     "rollout_tick",
     "rollouts_tick",
+    "webhook_secret_make",
+    "webhooks_ask",
 ]

@@ -10,15 +10,19 @@ from typing import Final
 from django.db import transaction
 
 from controlplane.accounts.principal import Principal
+from controlplane.accounts.whose import in_one_hand
 from controlplane.broker.hints import hint_rollout
 from controlplane.catalog.models import Environment
+from controlplane.catalog.staged_links import authors_of
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import Conflict, Forbidden
 from controlplane.journal.services import audit_record
 from controlplane.rollouts.fleet import ReadFleet, groups_read, members_read
 from controlplane.rollouts.lookup import rollout_row
-from controlplane.rollouts.models import Rollout, RolloutApproval, RolloutResource
+from controlplane.rollouts.models import Rollout, RolloutApproval
+from controlplane.rollouts.services.consulting import webhooks_forget
 from controlplane.rollouts.services.moving import (
+    first_begin,
     names_revert,
     rollout_end,
     rollout_promote,
@@ -28,7 +32,7 @@ from controlplane.rollouts.services.settling import is_gone
 from controlplane.rollouts.services.situation import Situation, environment_of, situation_lock, situation_read
 from controlplane.rollouts.services.telling import rollout_told
 from controlplane.rollouts.stored import settings_of, steps_of
-from controlplane.rollouts.values import ResourceOutcome, RolloutState
+from controlplane.rollouts.values import RolloutState
 from xdscore.sides import Side, side_of_digest
 
 # What a person acts upon may move meanwhile; then it is looked at again.
@@ -39,8 +43,8 @@ _Act = Callable[[Environment, Situation, datetime], bool]
 
 
 def rollout_advance(*, public_id: str, reason: str, actor: Principal, request_id: str = "") -> bool:
-    """Go on with the next step, or promote after the last, whatever the gates wait for. Raises NotFound, and Conflict
-    for a rollout that is paused, on hold or over.
+    """Go on with the first or next step, or promote after the last, whatever the gates wait for. Raises NotFound, and
+    Conflict for a rollout that is paused, on hold or over.
     """
 
     def advance(environment: Environment, now_is: Situation, now: datetime) -> bool:
@@ -50,7 +54,10 @@ def rollout_advance(*, public_id: str, reason: str, actor: Principal, request_id
         if row.evidence_at is None and row.last_act == f"advance {row.step}":
             return False
         because = f"{actor.name} let it go on: {reason}"
-        if row.step + 1 < len(row.steps):
+        if not row.begun:
+            row.last_act = "advance 0"
+            first_begin(environment, row, fleet.members, _inside(now_is, fleet), now)
+        elif row.step + 1 < len(row.steps):
             row.last_act = f"advance {row.step + 1}"
             step_begin(environment, row, fleet.members, _inside(now_is, fleet), now)
         else:
@@ -96,6 +103,7 @@ def rollout_resume(*, public_id: str, reason: str, actor: Principal, request_id:
         row.lineage = environment.lineage
         # What was waited for meanwhile is waited for anew.
         row.evidence_at, row.waits_for = None, ""
+        webhooks_forget(row, passed=False)
         row.save(update_fields=["state", "paused_because", "lineage", "evidence_at", "waits_for"])
         rollout_told("rollout.resumed", row, because=reason, actor=actor.name)
         return True
@@ -233,8 +241,8 @@ def _check_asks(row: Rollout) -> None:
 def _check_other_eyes(row: Rollout, actor: Principal) -> None:
     if not settings_of(row).four_eyes:
         return
-    wrote = RolloutResource.objects.filter(rollout=row, outcome=ResourceOutcome.CANDIDATE.value, author=actor.name)
-    if wrote.exists():
+    authors = authors_of(rollout=str(row.public_id))
+    if any(author.name == actor.name or in_one_hand(str(actor.id), author.principal) for author in authors):
         raise Forbidden(
             f"You wrote one of the changes of {row}, and the environment asks for four eyes: somebody else has to "
             "approve it. Nothing was changed."

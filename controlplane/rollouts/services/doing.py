@@ -10,10 +10,12 @@ from controlplane.rollouts.cohort import Pick, second
 from controlplane.rollouts.facts import Ask, Rules, Verdict
 from controlplane.rollouts.judge import state_of
 from controlplane.rollouts.models import Rollout, RolloutPick
-from controlplane.rollouts.moves import AskMore, AskPerson, Move, Promote, Stay, Step, TakeBack
+from controlplane.rollouts.moves import AskMore, AskPerson, Begin, Consult, Move, Promote, Stay, Step, TakeBack
 from controlplane.rollouts.reading import Reading
+from controlplane.rollouts.services.consulting import webhooks_consult
 from controlplane.rollouts.services.keeping import verdict_keep
 from controlplane.rollouts.services.moving import (
+    first_begin,
     more_ask,
     names_revert,
     rollout_end,
@@ -42,6 +44,11 @@ def move_do(
     """Do what follows from a verdict; returns whether something moved."""
     because = "; ".join(verdict.reasons)
     match move:
+        case Consult():
+            webhooks_consult(row, now)
+            return False
+        case Begin():
+            first_begin(environment, row, reading.fleet.members, reading.inside, now)
         case Step():
             step_begin(environment, row, reading.fleet.members, reading.inside, now)
         case Promote():
@@ -102,7 +109,7 @@ def verdict_note(row: Rollout, reading: Reading, verdict: Verdict, rules: Rules,
     after = (state.value, outcome, list(verdict.reasons), waits_for[:_WORDS_CHARS], reading.control)
     if row.until is not None and until is not None and abs((row.until - until).total_seconds()) < _SAME_S:
         until = row.until
-    if reading.facts.served_s is not None:
+    if reading.facts.served_s is not None or not reading.facts.begun:
         verdict_keep(row, reading.facts, verdict, counts, now)
     said = {name: getattr(counts, name) for name in counts.__slots__}
     if (before, row.until, row.counts) == (after, until, said):

@@ -23,6 +23,8 @@ from controlplane.catalog.services.staging import (
 from controlplane.catalog.staging import StagedView
 from controlplane.rollouts.cohort import Member, Pick, meant, step_cohort
 from controlplane.rollouts.models import Rollout, RolloutApproval, RolloutChange, RolloutPick, RolloutResource
+from controlplane.rollouts.questions import webhooks_now
+from controlplane.rollouts.services.consulting import webhooks_forget, webhooks_tell
 from controlplane.rollouts.services.telling import rollout_told
 from controlplane.rollouts.stored import StoredStep, settings_of, sizes_of, steps_of, table_groups
 from controlplane.rollouts.values import Key, Outcome, ResourceOutcome, RolloutState
@@ -77,7 +79,9 @@ def rollout_begin(environment: Environment, opening: Opening, now: datetime) -> 
         ).as_json()
         for place, (size, number, step) in enumerate(zip(sizes, numbers, by_step, strict=False))
     ]
-    picks = _cohort(row, 0, opening.members, inside=frozenset())
+    # Where webhooks have to agree first, the candidate side is there, and nobody is on it.
+    row.begun = not webhooks_now(row)
+    picks = _cohort(row, 0, opening.members, inside=frozenset()) if row.begun else ()
     row.save()
     _picks_add(row, picks, step=0)
     side_open(environment, table=table_of(row), names=[view.key for view in opening.names])
@@ -86,6 +90,17 @@ def rollout_begin(environment: Environment, opening: Opening, now: datetime) -> 
     resources_note(row, opening.names)
     rollout_told("rollout.opened", row)
     return row
+
+
+def first_begin(
+    environment: Environment, row: Rollout, members: Collection[Member], inside: Collection[str], now: datetime
+) -> None:
+    """Let the first step of a rollout go out, now that it may. `members`: the connected clients."""
+    row.begun = True
+    row.reasons, row.outcome = [], ""
+    _picks_add(row, _cohort(row, row.step, members, inside), step=row.step)
+    row.evidence_at, row.moved_at = None, now
+    _stepped(environment, row)
 
 
 def step_begin(
@@ -117,7 +132,7 @@ def cohort_renew(
     """Begin the evidence of the present step again, because names of the rollout changed meanwhile (R5): clients that
     ask for what is new join the cohort, and nobody leaves it.
     """
-    picks = _cohort(row, row.step, members, inside)
+    picks = _cohort(row, row.step, members, inside) if row.begun else ()
     row.evidence_at, row.moved_at = None, now
     if picks:
         more_ask(environment, row, picks)
@@ -179,6 +194,7 @@ def rollout_end(
     row.ended_because = because[:_WORDS_CHARS]
     row.waits_for, row.until = "", None
     row.save()
+    webhooks_tell(row, now)
     rollout_told(f"rollout.{state.value}", row, because=because, actor=actor)
 
 
@@ -201,9 +217,10 @@ def resources_note(row: Rollout, names: Collection[StagedView]) -> bool:
 
 
 def approvals_void(row: Rollout) -> None:
-    """Ask again for the approvals of the present step and of later ones, because something of the rollout changed
-    (rollouts.md, settled question 6).
+    """Ask again for the approvals of the present step and of later ones, and the webhooks of the present one, because
+    something of the rollout changed (rollouts.md, settled question 6).
     """
+    webhooks_forget(row, passed=True)
     RolloutApproval.objects.filter(rollout=row, step__gte=row.step).update(void=True)
 
 

@@ -46,11 +46,11 @@ class Situation:
         )
         names = frozenset(view.key for view in self.names)
         settings = settings_of(self.row)
-        return Position(self.row.step, len(self.row.steps), names, settings.on_failure, needs)
+        return Position(self.row.step, len(self.row.steps), names, settings.on_failure, needs, self.row.begun)
 
 
 def _mark(row: Rollout) -> tuple[object, ...]:
-    return (row.pk, row.state, row.step, row.generation, row.served_generation, row.evidence_at, row.lineage)
+    return (row.pk, row.state, row.step, row.generation, row.served_generation, row.evidence_at, row.lineage, row.begun)
 
 
 def environment_of(environment_id: int) -> EnvironmentState | None:

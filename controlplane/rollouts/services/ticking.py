@@ -23,7 +23,7 @@ from controlplane.database.failpoints import failpoint
 from controlplane.rollouts.fleet import groups_read, members_read
 from controlplane.rollouts.judge import judge
 from controlplane.rollouts.models import Rollout, RolloutPick
-from controlplane.rollouts.moves import AskMore, Promote, Stay, Step, TakeBack, move_of
+from controlplane.rollouts.moves import AskMore, Begin, Promote, Stay, Step, TakeBack, move_of
 from controlplane.rollouts.reading import facts_read, is_served
 from controlplane.rollouts.services.blaming import incidents_find, incidents_link
 from controlplane.rollouts.services.doing import move_do, verdict_note
@@ -152,7 +152,7 @@ def _judged(seen: Situation, side: OpenSide) -> bool:
     rules = rules_of(settings_of(seen.row), seen.row.step)
     verdict = judge(reading.facts, rules)
     move = move_of(verdict, seen.position)
-    if seen.environment.policy.hold and isinstance(move, Step | Promote | AskMore):
+    if seen.environment.policy.hold and isinstance(move, Begin | Step | Promote | AskMore):
         held = replace(verdict, outcome=None, waits_for="the environment's hold to be released", left_s=None)
         verdict, move = held, Stay()
     incidents = incidents_find(seen, move.names) if isinstance(move, TakeBack) else {}
@@ -172,7 +172,7 @@ def _judged(seen: Situation, side: OpenSide) -> bool:
 
 def _begins(seen: Situation) -> bool:
     """Whether clients could be sent something new of the rollout since the last look."""
-    if seen.side is None or not is_served(seen.environment, seen.row, seen.side, seen.names):
+    if seen.side is None or not seen.row.begun or not is_served(seen.environment, seen.row, seen.side, seen.names):
         return False
     return seen.row.evidence_at is None or RolloutPick.objects.filter(rollout=seen.row, asked_at=None).exists()
 

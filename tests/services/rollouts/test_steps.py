@@ -3,13 +3,17 @@
 from typing import Protocol
 
 import pytest
+from django.contrib.auth.models import User
 
-from controlplane.accounts.principal import Principal
+from controlplane.accounts.models import ApiToken
+from controlplane.accounts.principal import ADMIN_SCOPES, Principal
+from controlplane.accounts.token_rules import TokenKind
 from controlplane.catalog.models import CandidateSide, Change, Environment, Quarantine, Revision
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import Put
 from controlplane.common.errors import Conflict, Forbidden, NotFound
+from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.database import failpoints
 from controlplane.database.aliases import READER
 from controlplane.rollouts.judge import judge
@@ -38,6 +42,7 @@ from controlplane.rollouts.values import ClientState, Outcome, ResourceOutcome, 
 from controlplane.snapshots.rollback import environment_rollback
 from tests.services.rollouts.clients import DANA, GO, OPAL, Fleet, go_on, rollout_now, switch_on, write
 from tests.support.manifests import cluster, parsed
+from tests.support.principals import somebody
 from xdscore.sides import Side
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
@@ -162,6 +167,33 @@ def test_approve__a_step_asks_for_it__goes_on_after_it(fleet: Fleet) -> None:
     assert view.steps[0].approvals == ("opal",)
     with pytest.raises(Conflict, match="cannot approve any more"):
         act(rollout_approve)
+
+
+def test_approve__four_eyes__whoever_wrote_any_of_it_is_refused_also_by_another_token(fleet: Fleet) -> None:
+    dana = User.objects.create(username="dana")
+    own = [
+        ApiToken.objects.create(
+            name=name, name_space=name, kind=TokenKind.PERSONAL.value, owner=dana, prefix=name, digest=name
+        )
+        for name in ("ci", "laptop")
+    ]
+    wrote, approves = (
+        Principal(f"token:{each.name}", ADMIN_SCOPES, PrincipalId(PrincipalKind.TOKEN, each.pk)) for each in own
+    )
+    person = Principal("dana, renamed", ADMIN_SCOPES, PrincipalId(PrincipalKind.USER, dana.pk))
+    fleet.join("node")
+    write(cluster("pay"))
+    go_on(fleet)
+    switch_on(mode="steps", steps=[{"clients": 1, "approve": True}, {"percent": 100}], four_eyes=True)
+    for actor, timeout in ((wrote, "2s"), (OPAL, "3s")):  # one writes over what the other wrote
+        edits = [Put(parsed(cluster("pay", connect_timeout=timeout)))]
+        change_apply(environment_key="default", edits=edits, actor=actor, message="why")
+    go_on(fleet)
+
+    for actor in (wrote, approves, person, OPAL):
+        with pytest.raises(Forbidden, match="four eyes"):
+            act(rollout_approve, actor=actor)
+    assert act(rollout_approve, actor=somebody("eve", ADMIN_SCOPES))
 
 
 def test_reject__a_step_asks_for_a_word__takes_everything_back(fleet: Fleet) -> None:

@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 
 from controlplane.catalog.rollout_settings import Unexposed
-from controlplane.rollouts.facts import Answer, Facts, NewError, Rules, Streams, facts_from_json, facts_json
+from controlplane.rollouts.facts import (
+    Answer,
+    Facts,
+    NewError,
+    NotInUse,
+    Rules,
+    Streams,
+    WebhookSaid,
+    facts_from_json,
+    facts_json,
+)
 from controlplane.rollouts.judge import judge, state_of
 from controlplane.rollouts.values import ClientState, Outcome
 from tests.unit.rollouts.facts_made import (
@@ -324,11 +334,47 @@ def test_judge__streams_of_the_cohort_are_lost__fails_where_that_is_no_chance(
 
 @pytest.mark.parametrize("said", [FAIL, INCONCLUSIVE, PASS])
 def test_judge__a_webhook_answered__its_word_counts(said: Outcome) -> None:
-    assert judge(facts(client("a"), webhook=said), STEPS).outcome is said
+    verdict = judge(facts(client("a"), webhooks=(WebhookSaid("https://a/…", said, "since then"),)), STEPS)
+
+    assert verdict.outcome is said
+    assert verdict.blamed == frozenset()
+    assert any("https://a/… " in reason and reason.endswith(": since then") for reason in verdict.reasons)
 
 
-def test_judge__a_webhook_is_to_answer__waits_for_it() -> None:
-    assert judge(facts(client("a"), webhook_waits=True), STEPS).waits_for == "a webhook to answer"
+def test_judge__webhooks_and_the_answers_differ__the_worst_counts() -> None:
+    said = [WebhookSaid("a", each) for each in (PASS, INCONCLUSIVE, FAIL)]
+
+    assert judge(facts(client("a"), webhooks=tuple(said)), STEPS).outcome is FAIL
+    assert judge(facts(client("a"), webhooks=tuple(said[:2])), STEPS).outcome is INCONCLUSIVE
+    assert judge(facts(client("a", REFUSED), webhooks=tuple(said[:1])), STEPS).outcome is FAIL
+
+
+def test_judge__a_webhook_is_to_answer__is_asked_when_nothing_else_is_waited_for() -> None:
+    unasked, asked = WebhookSaid("https://a/…"), WebhookSaid("https://b/…", left_s=7.0)
+
+    early = judge(facts(client("a", SENT), webhooks=(unasked,)), STEPS)
+    due = judge(facts(client("a"), webhooks=(unasked, asked)), STEPS)
+    under_way = judge(facts(client("a"), webhooks=(asked,)), replace(STEPS, approve=True))
+
+    assert (early.outcome, early.consults) == (None, False)
+    assert (due.outcome, due.consults) == (None, True)
+    assert due.waits_for == "the answer of the webhook https://a/… and the webhook https://b/…"
+    assert (under_way.outcome, under_way.consults, under_way.left_s) == (None, False, 7.0)
+    assert under_way.waits_for == "the answer of the webhook https://b/…"
+
+
+@pytest.mark.parametrize("said", [FAIL, INCONCLUSIVE, PASS, None])
+def test_judge__before_the_first_step__the_word_of_webhooks_alone_counts(said: Outcome | None) -> None:
+    verdict = judge(facts(begun=False, served_s=None, webhooks=(WebhookSaid("a", said),)), STEPS)
+
+    assert (verdict.outcome, verdict.consults) == (said, said is None)
+
+
+def test_judge__somebody_takes_it_and_does_not_use_it__is_told_and_decides_nothing() -> None:
+    verdict = judge(facts(client("a"), warming=(NotInUse(PAY, "1 client took it and did not ask"),)), STEPS)
+
+    assert verdict.outcome is PASS
+    assert "1 client took it and did not ask" in verdict.reasons
 
 
 # --- All of it
@@ -341,7 +387,9 @@ def test_judge__facts_are_read_again__are_the_same() -> None:
         identities=("one", "two"),
         cohort_streams=Streams(3, 1),
         errors=(NewError(PAY, "XDS2106", 3, own=True),),
-        webhook=PASS,
+        webhooks=(WebhookSaid("https://a/…", PASS, "fine"), WebhookSaid("b", left_s=3.0)),
+        warming=(NotInUse(PAY, "words"),),
+        begun=False,
         approved=True,
     )
 

@@ -9,6 +9,8 @@ from controlplane.rollouts.facts import Ask, Verdict
 from controlplane.rollouts.moves import (
     AskMore,
     AskPerson,
+    Begin,
+    Consult,
     Move,
     Needs,
     Position,
@@ -33,6 +35,7 @@ ASK = Ask(ENVOY, PAY, frozenset())
         (Verdict(Outcome.PASS), 0, Step()),
         (Verdict(Outcome.PASS), 1, Promote()),
         (Verdict(Outcome.INCONCLUSIVE), 1, AskPerson()),
+        (Verdict(None, consults=True), 0, Consult()),
         (Verdict(None), 0, Stay()),
         (Verdict(None, asks=(ASK,)), 0, AskMore((ASK,))),
         (Verdict(Outcome.FAIL, blamed=frozenset({PAY})), 0, TakeBack(frozenset({PAY}), over=False)),
@@ -42,6 +45,10 @@ ASK = Ask(ENVOY, PAY, frozenset())
 )
 def test_move_of__a_verdict__leads_to_one_move(verdict: Verdict, step: int, move: Move) -> None:
     assert move_of(verdict, Position(step, 2, ALL)) == move
+
+
+def test_move_of__the_first_step_may_go_out__begins() -> None:
+    assert move_of(Verdict(Outcome.PASS), Position(0, 1, ALL, begun=False)) == Begin()
 
 
 def test_move_of__failing_aborts__takes_everything_back() -> None:

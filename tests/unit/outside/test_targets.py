@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from controlplane.config.values import WebhookAllow
-from controlplane.notify.targets import Target, TargetRefusedError, allowed_address, shown_target, target_of
+from controlplane.outside.targets import Target, TargetRefusedError, allowed_address, shown_target, target_of
 
 NOBODY = WebhookAllow()
 HOOK = Target("https", "hooks.example", 443, "/")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from controlplane.notify.reaching import Deadline, Lookups, connected, tls_context
+from controlplane.outside.reaching import Deadline, Lookups, connected, tls_context
 from tests.support.slow_peers import silent, slow_peer
 from tests.support.waiting import eventually
 
