@@ -185,6 +185,13 @@ class Fleet:
             self.buffer.sent(member.info, response)
 
 
+def deliver(fleet: Fleet) -> None:
+    """A worker builds, ADS loads, clients answer."""
+    build(environment_id=environment_id())
+    fleet.look()
+    fleet.settle()
+
+
 def rollout_now() -> RolloutView:
     """The newest rollout."""
     return rollout_get(public_id=str(Rollout.objects.latest("pk").public_id))

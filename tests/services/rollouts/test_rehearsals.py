@@ -10,7 +10,6 @@ from adsserver.engine.events import DeltaRequest, Nack
 from controlplane.access.services import group_create
 from controlplane.access.values import GroupDraft
 from controlplane.builder.models import HeldResource
-from controlplane.builder.services import build
 from controlplane.catalog.models import (
     Blob,
     Change,
@@ -25,7 +24,7 @@ from controlplane.catalog.models import (
 )
 from controlplane.catalog.rehearsals import rehearsal_is_open
 from controlplane.catalog.services import rehearsals_prune
-from controlplane.catalog.values import Delete, Put
+from controlplane.catalog.values import Delete, Edit, Put
 from controlplane.common.errors import Conflict, InputInvalid, InputTooLarge, Occupied
 from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
@@ -36,7 +35,7 @@ from controlplane.rollouts.rehearsal import MAX_NAMES, RehearsalVerdict, Report,
 from controlplane.rollouts.rehearsal_reading import Rehearsing, rehearsal_look
 from controlplane.rollouts.services import rehearsal_begin, rehearsal_end, rollouts_tick
 from controlplane.snapshots.selectors import candidate_diff, entries_published, rollout_table
-from tests.services.rollouts.clients import DANA, ENVOY, GO, Fleet, environment_id, go_on, switch_on, write
+from tests.services.rollouts.clients import DANA, ENVOY, GO, Fleet, deliver, go_on, switch_on, write
 from tests.support.manifests import Tree, cluster, endpoints, parsed, route, tls_secret
 from xdscore.client_groups import Trust
 from xdscore.environment_choice import Selector
@@ -65,7 +64,10 @@ def theatre(fleet: Fleet) -> Fleet:
 def begin(
     *trees: Tree, clients: Sequence[str] | int = 1, delete: Sequence[str] = (), within_s: float = 10
 ) -> Rehearsing:
-    edits = [*(Put(parsed(tree)) for tree in trees), *(Delete(CLUSTER, name, missing_ok=True) for name in delete)]
+    edits: list[Edit] = [
+        *(Put(parsed(tree)) for tree in trees),
+        *(Delete(CLUSTER, name, missing_ok=True) for name in delete),
+    ]
     return rehearsal_begin(environment_key="default", edits=edits, clients=clients, within_s=within_s, actor=DANA)
 
 
@@ -73,12 +75,6 @@ def play(fleet: Fleet, rehearsing: Rehearsing) -> Report:
     """The clients get it and answer."""
     deliver(fleet)
     return rehearsal_look(rehearsing)
-
-
-def deliver(fleet: Fleet) -> None:
-    build(environment_id=environment_id())
-    fleet.look()
-    fleet.settle()
 
 
 def states(report: Report) -> dict[tuple[str, str], str]:
@@ -377,7 +373,7 @@ def test_begin__environment_without_a_group_or_too_much__is_refused(theatre: Fle
     with pytest.raises(InputInvalid, match="more than once"):
         begin(cluster("pay"), cluster("pay", connect_timeout="2s"))
     switch_on(mode="off")
-    with pytest.raises(InputInvalid, match="rollout.rehearsal_group"):
+    with pytest.raises(InputInvalid, match="names no client group for it"):
         begin(cluster("new"))
 
     assert Rehearsal.objects.count() == 0
