@@ -12,6 +12,7 @@ class Role(Enum):
 
     VIEWER = "viewer"
     REPORTER = "reporter"
+    REHEARSER = "rehearser"
     EDITOR = "editor"
     ACCESS_EDITOR = "access-editor"
     OPERATOR = "operator"
@@ -22,9 +23,10 @@ class Role(Enum):
 _IMPLIES: dict[Role, frozenset[Role]] = {
     Role.VIEWER: frozenset({Role.VIEWER}),
     Role.REPORTER: frozenset({Role.VIEWER, Role.REPORTER}),
+    Role.REHEARSER: frozenset({Role.VIEWER, Role.REHEARSER}),
     Role.EDITOR: frozenset({Role.VIEWER, Role.EDITOR}),
     Role.ACCESS_EDITOR: frozenset({Role.VIEWER, Role.ACCESS_EDITOR}),
-    Role.OPERATOR: frozenset({Role.VIEWER, Role.REPORTER, Role.OPERATOR}),
+    Role.OPERATOR: frozenset({Role.VIEWER, Role.REPORTER, Role.REHEARSER, Role.OPERATOR}),
     Role.ADMIN: frozenset(Role),
 }
 

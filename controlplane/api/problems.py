@@ -31,6 +31,7 @@ from controlplane.common.errors import (
     InputTooLarge,
     InputUnreadable,
     NotFound,
+    Occupied,
     PreconditionFailed,
 )
 from xdscore.findings import Finding, Severity
@@ -183,7 +184,7 @@ def _headers(error: ControlPlaneError) -> Mapping[str, str]:  # noqa: PLR0911 - 
             return {"ETag": etag}
         case ToldOnce(location=location) if location:
             return {"Location": location}
-        case Busy():
+        case Busy() | Occupied():
             return {"Retry-After": str(error.retry_after_s)}
         case DependencyError():
             return {"Retry-After": str(RETRY_AFTER_S)}

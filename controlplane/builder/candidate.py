@@ -1,17 +1,27 @@
-"""Builds the candidate side of an environment beside its stable side, while a rollout is open (rollouts.md R2)."""
+"""Builds the candidate side of an environment beside its stable side, while a rollout or a rehearsal is open
+(rollouts.md R2).
+"""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from controlplane.builder.deep.envoy_refusals import Inspection
 from controlplane.builder.recording import HeldBackWhy, Report, held_why
 from controlplane.builder.stages.fallback import Resolution, resolve
 from controlplane.builder.stages.isolation import Isolation
 from controlplane.builder.stages.permit import permit
-from controlplane.builder.stages.sides import Heads, candidate_heads, candidates_of, diff, with_stable
+from controlplane.builder.stages.sides import (
+    Heads,
+    candidate_heads,
+    candidates_of,
+    diff,
+    with_rehearsed,
+    with_stable,
+)
 from controlplane.catalog.heads import CatalogState
 from xdscore.access import AccessTable
 from xdscore.rollout_part import CandidatePart
+from xdscore.snapshot import EntryKey
 
 Inspect = Callable[[Heads, Resolution, frozenset[bytes]], Inspection]
 """A function that has an Envoy judge a resolution of these heads, but for contents that it accepted before."""
@@ -19,13 +29,17 @@ Inspect = Callable[[Heads, Resolution, frozenset[bytes]], Inspection]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The candidate side of a build: `part` is what is published of it, None while no rollout is open; `inspection` is
-    that of both sides; `held` has the names of the rollout whose newest revision is not served on this side either.
+    """The candidate side of a build: `part` is what is published of it, None while none is open; `inspection` is that
+    of both sides; `held` has the names of the rollout whose newest revision is not served on this side either.
+
+    `rehearsed`: of a rehearsal, the names whose content cannot be served, and why. They are in no report, for they are
+    no revisions.
     """
 
     part: CandidatePart | None
     inspection: Inspection
     held: tuple[HeldBackWhy, ...] = ()
+    rehearsed: Mapping[EntryKey, str] = field(default_factory=dict)
 
     def report(self, stable: Report) -> Report:
         """The report on both sides, given that on the stable side."""
@@ -51,19 +65,28 @@ def candidate_build(
     """
     if state.side is None:
         return Candidate(None, inspection)
+    rehearsed = {key: head for key, head in state.rehearsed.items() if key[0] not in isolation.failed}
     candidates = frozenset(key for key in candidates_of(state.heads, state.staged) if key[0] not in isolation.failed)
-    mixed = {**heads, **{key: state.heads[key] for key in candidates}}
+    rolled = {**heads, **{key: state.heads[key] for key in candidates}}
+    mixed = with_rehearsed(rolled, rehearsed, stable.entries)
+    candidates |= rehearsed.keys() & mixed.keys()
     own_heads = candidate_heads(mixed, candidates, stable.entries)
     own = inspect(own_heads, resolve(own_heads), inspection.accepted)
     resolution = with_stable(isolation.keep(own.resolution), candidates, stable.entries)
     differing = isolation.keep_diff(diff(stable.entries, resolution.entries))
     rules = permit({key: entry for key, entry in differing.items() if entry is not None}, access).entries
+    part = CandidatePart(state.side, {key: rules.get(key) for key in differing})
     held = [each for each in resolution.held if each.key in candidates]
-    return Candidate(
-        CandidatePart(state.side, {key: rules.get(key) for key in differing}),
-        _together(inspection, own),
-        held_why(resolution, own_heads, state.environment, held),
-    )
+    why = held_why(resolution, own_heads, state.environment, held)
+    if state.rehearsal:
+        accepted = replace(inspection, accepted=inspection.accepted | own.accepted)
+        return Candidate(part, accepted, rehearsed={each.held.key: _sentence(each) for each in why})
+    return Candidate(part, _together(inspection, own), why)
+
+
+def _sentence(held: HeldBackWhy) -> str:
+    """Why a name is held back: what was found or, where nothing is told of it any more, for what."""
+    return " ".join(finding.detail for finding in held.findings) or held.held.reason
 
 
 def _together(stable: Inspection, candidate: Inspection) -> Inspection:

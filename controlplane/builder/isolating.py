@@ -5,7 +5,7 @@ F29).
 from collections.abc import Mapping
 
 from controlplane.builder.stages.isolation import NOTHING_ISOLATED, Isolation, failing_types
-from controlplane.builder.stages.sides import candidate_heads, stable_heads
+from controlplane.builder.stages.sides import candidate_heads, stable_heads, with_rehearsed
 from controlplane.catalog.heads import CatalogState
 from controlplane.snapshots.selectors import candidate_diff, entries_published, rollout_table
 from xdscore.snapshot import Entry, EntryKey
@@ -16,7 +16,8 @@ def isolation_of(state: CatalogState) -> Isolation:
     stable = stable_heads(state.heads, state.staged)
     failed = failing_types(stable)
     if not failed and state.side is not None:
-        failed = failing_types(candidate_heads(state.heads, state.staged, {}))
+        heads = with_rehearsed(state.heads, state.rehearsed, {})
+        failed = failing_types(candidate_heads(heads, state.staged | (state.rehearsed.keys() & heads.keys()), {}))
     if not failed:
         return NOTHING_ISOLATED
     return Isolation(failed, stable, entries_published(environment_key=state.environment), _candidate(state))

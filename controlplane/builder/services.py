@@ -28,7 +28,7 @@ from controlplane.builder.stages.sides import Heads, stable_heads, with_stopped
 from controlplane.catalog.change_names import changes_between, named_fields
 from controlplane.catalog.heads import CatalogState
 from controlplane.catalog.selectors import environment_generations, environments_due
-from controlplane.catalog.services import certificates_watch
+from controlplane.catalog.services import certificates_watch, rehearsal_expire, rehearsal_held
 from controlplane.catalog.staging import sides_moved_last
 from controlplane.database.failpoints import failpoint
 from controlplane.journal.services import event_append
@@ -76,6 +76,10 @@ def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
     watch = _Stopwatch(time.monotonic)
     known = memory.take(environment_id)
     inputs = inputs_read(environment_id=environment_id, known=known.state)
+    if inputs is not None and inputs.state.overdue:
+        # Whoever made it died, and no sweeper was here yet (rollouts.md "Rehearsal").
+        rehearsal_expire(environment_id=environment_id)
+        inputs = inputs_read(environment_id=environment_id, known=inputs.state)
     if inputs is None:
         return
     state = inputs.state
@@ -243,6 +247,8 @@ def _publish(prepared: _Prepared, watch: "_Stopwatch") -> None:
         """
         watch.lap("publish")
         held_replace(environment_id=prepared.environment_id, generation=state.at.generation, held=report.held)
+        if state.rehearsal:
+            rehearsal_held(rehearsal=state.rehearsal, held=prepared.candidate.rehearsed)
         refusals_replace(environment_id=prepared.environment_id, refusals=prepared.inspection.refusals)
         build_record(
             environment_id=prepared.environment_id,

@@ -84,7 +84,9 @@ class CatalogState:
     name, not only the newest ones. `deep_validation`: a real Envoy is to check what is new.
 
     `staged`: the names whose newest revision is staged.
-    `side`: who is on the candidate side; None while no rollout is open.
+    `side`: who is on the candidate side; None while neither a rollout nor a rehearsal is open.
+    `rehearsed`: of an open rehearsal, what it has of each of its names, which is in no other field. `rehearsal`: its
+        public id; empty while none is open. `overdue`: it is open beyond its deadline, and left out here.
     """
 
     environment: str
@@ -96,3 +98,6 @@ class CatalogState:
     deep_validation: bool = False
     staged: frozenset[EntryKey] = frozenset()
     side: RolloutTable | None = None
+    rehearsed: Mapping[EntryKey, Head] = field(default_factory=dict)
+    rehearsal: str = ""
+    overdue: bool = False

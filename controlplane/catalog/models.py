@@ -379,6 +379,61 @@ class CandidateSide(models.Model):
         return str(self.rollout)
 
 
+class Rehearsal(models.Model):
+    """Manifests that some clients are sent for a moment, beside what the stable side has (rollouts.md "Rehearsal").
+
+    `table`: which clients these are (`xdscore.sides.RolloutTable`).
+    `ends_at`: when it ends at the latest, whoever made it, by the clock of the database. `closed_at`: when it ended; a
+    row stays for some minutes after that, so that its contents do.
+    """
+
+    public_id = models.UUIDField(unique=True)
+    environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="+", db_index=False)
+    table = models.JSONField()
+    ends_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        """At most one rehearsal is open in an environment (rollouts.md, settled question 9)."""
+
+        constraints = (
+            models.UniqueConstraint(
+                fields=("environment",), condition=models.Q(closed_at=None), name="one_open_rehearsal"
+            ),
+        )
+        indexes = (models.Index(fields=("closed_at",), name="rehearsal_closed"),)
+
+    def __str__(self) -> str:
+        """What people call the rehearsal: the word and the beginning of its public id."""
+        return f"rehearsal {str(self.public_id)[:8]}"
+
+
+class RehearsedName(models.Model):
+    """What a rehearsal has of one name. `blob`: null where it deletes the name. `needs`: the (type, name) pairs that
+    the content refers to. `held`: why the content cannot be sent to anybody, in a sentence; empty where it can.
+    """
+
+    rehearsal = models.ForeignKey(Rehearsal, on_delete=models.CASCADE, related_name="names", db_index=False)
+    type = models.CharField(max_length=16)
+    name = models.CharField(max_length=1024)
+    blob = models.ForeignKey(Blob, on_delete=models.RESTRICT, null=True, related_name="+")
+    version = models.CharField(max_length=32, blank=True, default="")
+    size = models.PositiveIntegerField(default=0)
+    eds_name = models.CharField(max_length=1024, blank=True, default="")
+    claims = models.TextField(blank=True, default="")
+    needs = models.JSONField(default=list)
+    held = models.CharField(max_length=500, blank=True, default="")
+
+    class Meta:
+        """Constraint: a rehearsal has a name once."""
+
+        constraints = (models.UniqueConstraint(fields=("rehearsal", "type", "name"), name="rehearsed_name_once"),)
+
+    def __str__(self) -> str:
+        """The type and the name."""
+        return f"{self.type} {self.name}"
+
+
 class StagedChange(models.Model):
     """A change of which something was staged.
 

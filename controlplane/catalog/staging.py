@@ -9,7 +9,15 @@ from uuid import UUID
 from django.db import models
 
 from controlplane.catalog.choices import ChangeKind, StagedChangeState, StagedState
-from controlplane.catalog.models import CandidateSide, Change, Environment, SideMove, StagedChange, StagedName
+from controlplane.catalog.models import (
+    CandidateSide,
+    Change,
+    Environment,
+    Rehearsal,
+    SideMove,
+    StagedChange,
+    StagedName,
+)
 from controlplane.catalog.rollout_settings import settings_stored
 from xdscore.sides import RolloutTable
 
@@ -112,10 +120,13 @@ def candidate_side(environment_key: str) -> OpenSide | None:
 
 
 def environments_waiting() -> tuple[int, ...]:
-    """The row ids of the environments with rollouts in which names wait and no rollout is open."""
+    """The row ids of the environments with rollouts in which names wait, and neither a rollout nor a rehearsal is
+    open.
+    """
+    rehearsals = Rehearsal.objects.filter(environment=models.OuterRef("pk"), closed_at=None)
     waiting = StagedName.objects.filter(state=StagedState.WAITING.value, resource__environment=models.OuterRef("pk"))
     rows = Environment.objects.filter(models.Exists(waiting), rollout__isnull=False, candidate_side__isnull=True)
-    found = rows.order_by("pk").values_list("pk", "rollout")
+    found = rows.filter(~models.Exists(rehearsals)).order_by("pk").values_list("pk", "rollout")
     return tuple(pk for pk, rollout in found if settings_stored(rollout).stages)
 
 

@@ -12,6 +12,7 @@ from django.db import models
 from controlplane.catalog.choices import QuarantineCause, StagedState
 from controlplane.catalog.heads import CatalogState, Head, Moment, Staged
 from controlplane.catalog.models import CandidateSide, Environment, Quarantine, Reference, Resource, StagedName
+from controlplane.catalog.rehearsals import any_rehearsal, rehearsal_read
 from controlplane.catalog.selectors import change_of_generation
 from controlplane.catalog.withholding import Withholding, marks_of
 from controlplane.database.aliases import READER
@@ -34,7 +35,8 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
     """
     anything_staged = models.Exists(StagedName.objects.filter(resource__environment=models.OuterRef("pk")))
     rows = Environment.objects.using(READER).filter(pk=environment_id).select_related("candidate_side")
-    environment = rows.annotate(anything_staged=anything_staged).first()
+    rehearsing = any_rehearsal(models.OuterRef("pk"))
+    environment = rows.annotate(anything_staged=anything_staged, rehearsing=rehearsing).first()
     if environment is None:
         return None
     if known is not None and not _continues(environment, known):
@@ -51,6 +53,10 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
     removed = sum(head.content is None and head.staged is None for head in heads.values())
     if removed > MAX_REMOVED or not complete:
         complete = _keep_newest_removed(environment_id, heads)
+    rehearsal = rehearsal_read(environment_id=environment_id) if environment.rehearsing else None
+    overdue = rehearsal is not None and rehearsal.over
+    if overdue:
+        rehearsal = None
     return CatalogState(
         environment=environment.key,
         at=_moment(environment, environment.generation),
@@ -60,7 +66,10 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
         removed_complete=complete,
         deep_validation=environment.deep_validation,
         staged=frozenset(still_staged | staged.keys()),
-        side=_side(environment),
+        side=rehearsal.table if rehearsal is not None else _side(environment),
+        rehearsed=rehearsal.heads if rehearsal is not None else {},
+        rehearsal=rehearsal.id if rehearsal is not None else "",
+        overdue=overdue,
     )
 
 

@@ -6,6 +6,7 @@
     │   ├── NotFound              404
     │   ├── Forbidden             403
     │   ├── Conflict              409: held, name taken, base moved
+    │   │   └── Occupied          something else goes on that ends by itself
     │   ├── Gone                  410: not kept any more
     │   ├── PreconditionFailed    412: If-Match or If-None-Match does not hold
     │   └── Busy                  429: too many at once, or too often
@@ -87,6 +88,16 @@ class Conflict(OperatorError):
 
     code = "XDS3009"
     status = 409
+
+
+class Occupied(Conflict):
+    """Something else goes on that does not allow it and ends by itself; the caller may ask again after `retry_after_s`
+    seconds.
+    """
+
+    def __init__(self, detail: str, *, retry_after_s: int) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
 
 
 class Gone(OperatorError):

@@ -35,6 +35,7 @@ from controlplane.console.sign_in import browser_keep, caller_of_request
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),
     (Role.REPORTER, "reports what data planes say of themselves, and reads"),
+    (Role.REHEARSER, "has clients rehearse changes before anybody makes them, and reads"),
     (Role.EDITOR, "writes resources"),
     (Role.ACCESS_EDITOR, "decides which clients may read what"),
     (Role.OPERATOR, "rolls back, holds and quarantines"),

@@ -141,6 +141,7 @@ ELSEWHERE = {
     ("incidents/<slug:incident_id>", "PATCH"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>/quarantine", "POST"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>/release", "POST"): "tests/api/test_facts.py",
+    ("environments/<part:environment_key>/rehearsals", "POST"): "tests/api/test_rehearsals.py",
     ("rollouts/<uuid:rollout_id>", "GET"): "tests/api/test_rollouts.py",
     ("rollouts/<uuid:rollout_id>/clients", "GET"): "tests/api/test_rollouts.py",
     **{

@@ -242,6 +242,7 @@ NOTHING_LOST: Final = {
     "client_token_revoke": "who is shut out keeps what it has, and is meant to be",
     "incident_release": _STAYS,
     "incident_update": _NOT_SERVED,
+    "rehearse": "clients that are there for it have it for a moment, and get back what they had",
     "resource_put": _STAYS,
     # What goes on was accepted when it was written; what goes back was only the cohort's, for a moment.
     **{f"rollout_{act}": _WRITTEN for act in ("advance", "approve", "pause", "resume")},
@@ -291,6 +292,7 @@ SERVICES_NOTHING_LOST: Final = {
     "names_take_back": _GOES_BACK,
     "lineages_renew": _STAYS,
     "quarantine_release": _STAYS,
+    "rehearsal_open": "clients that are there for it have it for a moment, and get back what they had",
     "secrets_read_record": "it writes nothing",
 }
 

@@ -95,6 +95,7 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
         "incident_quarantine",
         "incident_release",
         "client_report",
+        "rehearse",  # test_rehearsals.py
         # And these a rollout: test_rollouts.py.
         *(f"rollout_{act}" for act in ("advance", "pause", "resume", "approve", "reject", "abort")),
     }

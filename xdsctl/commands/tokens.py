@@ -106,7 +106,7 @@ def create_token(
         list[str],
         typer.Option(
             help="What it may: ROLE in the chosen environment, ROLE@ENVIRONMENT, or 'ROLE@*' in all. May be repeated. "
-            "Roles: viewer, reporter, editor, access-editor, operator, admin."
+            "Roles: viewer, reporter, rehearser, editor, access-editor, operator, admin."
         ),
     ],
     kind: Annotated[

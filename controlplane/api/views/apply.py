@@ -132,7 +132,7 @@ def _wanted(documents: Sequence[Document], query: Query) -> _Wanted:
     return _within_limit(
         _Wanted(
             manifests=manifests,
-            deletions=_deletions(document, values["delete"]),
+            deletions=deletions_of(document, values["delete"]),
             notes=notes,
             message=values["message"] or message,
             owner=values["owner"] or owner,
@@ -153,7 +153,7 @@ def _is_apply(document: Document) -> bool:
     return isinstance(tree, dict) and not (tree.keys() & _OTHER_KEYS) and bool(tree.keys() & _APPLY_KEYS or not tree)
 
 
-def _deletions(document: Document, values: Sequence[dict[str, str]]) -> tuple[Delete, ...]:
+def deletions_of(document: Document, values: Sequence[dict[str, str]]) -> tuple[Delete, ...]:
     """An edit for each resource to delete; deleting one that does not exist is no error. Raises InputInvalid with every
     problem.
     """

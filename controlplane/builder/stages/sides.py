@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from controlplane.builder.stages.fallback import REJECTED, Cause, HeldBack, Resolution
 from controlplane.catalog.choices import StagedState
-from controlplane.catalog.heads import Head
+from controlplane.catalog.heads import Head, Staged
 from xdscore.snapshot import Entry, EntryKey, Served, WithheldName
 
 Heads = Mapping[EntryKey, Head]
@@ -43,6 +43,27 @@ def candidate_heads(heads: Heads, staged: Collection[EntryKey], stable: Entries)
 def candidates_of(heads: Heads, staged: Collection[EntryKey]) -> frozenset[EntryKey]:
     """The names among `staged` whose newest revision the open rollout has."""
     return frozenset(key for key in staged if _state(heads[key]) is StagedState.CANDIDATE)
+
+
+def with_rehearsed(heads: Heads, rehearsed: Heads, stable: Entries) -> Heads:
+    """The heads with what a rehearsal has of its names, as candidates in front of what the stable side has (rollouts.md
+    "Rehearsal"). Without any, `heads` itself.
+
+    `stable`: what is served on that side. Where a name is rehearsed as it is served there, its content stays the same
+    to clients; a name that is nowhere is not deleted.
+    """
+    if not rehearsed:
+        return heads
+    found = dict(heads)
+    for key, head in rehearsed.items():
+        before, served = heads.get(key), stable.get(key)
+        if head.content is None and before is None and served is None:
+            continue
+        content = head.content
+        if content is not None and isinstance(served, Served) and served.content.blob == content.blob:
+            content = served.content
+        found[key] = replace(head, content=content, staged=Staged(before, StagedState.CANDIDATE))
+    return found
 
 
 def with_stopped(resolution: Resolution, heads: Heads, staged: Collection[EntryKey]) -> Resolution:

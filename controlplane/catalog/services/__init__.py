@@ -25,6 +25,13 @@ from controlplane.catalog.services.quarantines import (
     quarantine_refused,
     quarantine_release,
 )
+from controlplane.catalog.services.rehearsing import (
+    rehearsal_close,
+    rehearsal_expire,
+    rehearsal_held,
+    rehearsal_open,
+    rehearsals_prune,
+)
 from controlplane.catalog.services.restoring import resource_restore
 from controlplane.catalog.services.rotation import Resealed, secrets_foreign, secrets_reseal
 from controlplane.catalog.services.secrets import secrets_read_record
@@ -66,6 +73,11 @@ __all__ = [
     "quarantine_probed",
     "quarantine_refused",
     "quarantine_release",
+    "rehearsal_close",
+    "rehearsal_expire",
+    "rehearsal_held",
+    "rehearsal_open",
+    "rehearsals_prune",
     "resource_restore",
     "resources_undo",
     "resources_undo_way",

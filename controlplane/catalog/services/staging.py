@@ -12,7 +12,15 @@ from django.db import transaction
 from controlplane.accounts.principal import Principal
 from controlplane.broker.hints import hint_build
 from controlplane.catalog.choices import ChangeKind, QuarantineCause, StagedState
-from controlplane.catalog.models import CandidateSide, Environment, Quarantine, Revision, SideMove, StagedName
+from controlplane.catalog.models import (
+    CandidateSide,
+    Environment,
+    Quarantine,
+    Rehearsal,
+    Revision,
+    SideMove,
+    StagedName,
+)
 from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.services.staged_rows import (
     Key,
@@ -42,9 +50,11 @@ def side_open(environment: Environment, *, table: RolloutTable, names: Collectio
             f"A rollout is open in '{environment.key}' already: {open_side.rollout}. Wait for its end. "
             "Nothing was changed."
         )
+    if Rehearsal.objects.filter(environment=environment, closed_at=None).exists():
+        raise Conflict(f"A rehearsal is open in '{environment.key}'. Wait for its end. Nothing was changed.")
     CandidateSide.objects.create(environment=environment, rollout=table.id, table=table.as_json())
     rows = staged_rows(environment, StagedState.WAITING, names)
-    generation = _generation_count(environment)
+    generation = generation_count(environment)
     rows_move(rows, StagedState.CANDIDATE, generation)
     changes_settle(_changes(rows), generation, rollout=table.id)
     return frozenset((row.resource.type, row.resource.name) for row in rows)
@@ -59,7 +69,7 @@ def side_step(environment: Environment, *, table: RolloutTable) -> None:
         raise Conflict(f"The rollout {table.id} is not open in '{environment.key}'. Nothing was changed.")
     row.table = table.as_json()
     row.save(update_fields=["table"])
-    _generation_count(environment)
+    generation_count(environment)
 
 
 def names_promote(environment: Environment, *, names: Collection[Key]) -> frozenset[Key]:
@@ -68,7 +78,7 @@ def names_promote(environment: Environment, *, names: Collection[Key]) -> frozen
     is staged any more is promoted.
     """
     rows = staged_rows(environment, StagedState.CANDIDATE, names)
-    generation = _generation_count(environment)
+    generation = generation_count(environment)
     rows_promote(rows, generation)
     changes_settle(_changes(rows), generation, promoted=_changes(rows))
     return frozenset((row.resource.type, row.resource.name) for row in rows)
@@ -114,7 +124,7 @@ def side_close(environment: Environment) -> None:
     """
     if not CandidateSide.objects.filter(environment=environment).delete()[0]:
         return
-    generation = _generation_count(environment)
+    generation = generation_count(environment)
     rows = staged_rows(environment, StagedState.CANDIDATE)
     rows_move(rows, StagedState.WAITING, generation)
     changes_settle(_changes(rows), generation)
@@ -157,8 +167,10 @@ def stopped_release(environment: Environment, revision: Revision, generation: in
     changes_settle(_changes([row]), generation, promoted=_changes([row]))
 
 
-def _generation_count(environment: Environment) -> int:
-    """Count a generation at which no change is written, and hint its build; returns it."""
+def generation_count(environment: Environment) -> int:
+    """Count a generation of an environment at which no change is written, and hint its build once the caller's
+    transaction commits; returns it.
+    """
     environment.generation += 1
     environment.save(update_fields=["generation"])
     SideMove.objects.create(environment=environment, generation=environment.generation)

@@ -22,6 +22,7 @@ from controlplane.incidents.fingerprint import (
 from controlplane.incidents.values import CROWDED
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
+from xdscore.rehearsed import is_rehearsed
 from xdscore.resource_types import by_word
 
 # Bounds on what one text may make (reliability N8).
@@ -100,9 +101,12 @@ class Reader:
 
     def refusals(self, nack: NackView) -> tuple[Refusal, ...]:
         """One refusal for each culprit of this NACK; a single one without a name where no culprit is known; and a
-        single one that names all of them where there are too many.
+        single one that names all of them where there are too many. What was rehearsed counts for nothing, and may be
+        what a NACK without a culprit means (rollouts.md "Rehearsal").
         """
-        found = self._blame(nack)
+        found = _without_rehearsed(self._blame(nack), nack)
+        if found is None:
+            return ()
         if not found.culprits:
             return (self._unnamed(nack, found.confidence, found.suspects[:MAX_SUSPECTS]),)
         culprits = found.culprits[:MAX_CULPRITS]
@@ -182,3 +186,11 @@ class Reader:
                 environment_key=nack.environment, word=nack.type, name=name, version=version
             )
         return self._origins[key]
+
+
+def _without_rehearsed(found: Blame, nack: NackView) -> Blame | None:
+    """The blame without what was rehearsed; None where nothing else is left of it."""
+    if found.culprits:
+        culprits = tuple(content for content in found.culprits if not is_rehearsed(content[1]))
+        return replace(found, culprits=culprits) if culprits else None
+    return None if any(is_rehearsed(version) for _, version in found.suspects or nack.resources) else found

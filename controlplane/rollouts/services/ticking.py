@@ -14,8 +14,9 @@ from django.db import transaction
 
 from controlplane.builder.claims import claim
 from controlplane.builder.debounce import wait_for_quiet
+from controlplane.catalog.rehearsals import rehearsal_is_open
 from controlplane.catalog.selectors import EnvironmentState, environment_generations, environment_state
-from controlplane.catalog.services import environment_lock
+from controlplane.catalog.services import environment_lock, rehearsals_prune
 from controlplane.catalog.staging import OpenSide, environments_waiting, names_waiting
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import NotFound
@@ -29,6 +30,7 @@ from controlplane.rollouts.services.blaming import incidents_find, incidents_lin
 from controlplane.rollouts.services.doing import move_do, verdict_note
 from controlplane.rollouts.services.keeping import rollouts_prune
 from controlplane.rollouts.services.moving import Opening, rollout_begin
+from controlplane.rollouts.services.rehearsals import rehearsals_end
 from controlplane.rollouts.services.settling import is_gone, is_news, situation_settle
 from controlplane.rollouts.services.situation import Situation, environment_of, situation_lock, situation_read
 from controlplane.rollouts.stored import rules_of, settings_of
@@ -56,7 +58,10 @@ def rollout_tick(*, environment_id: int) -> None:
 
 
 def rollouts_tick() -> None:
-    """Bring the rollouts of all environments as far as facts allow: the job of the worker's sweeper."""
+    """Bring the rollouts of all environments as far as facts allow, and end rehearsals whose deadline has passed: the
+    job of the worker's sweeper.
+    """
+    rehearsals_end()
     open_ones = Rollout.objects.filter(state__in=[state.value for state in OPEN_STATES])
     due = {*open_ones.values_list("environment_id", flat=True), *environments_waiting()}
     for environment_id in sorted(due):
@@ -70,7 +75,7 @@ def rollouts_tick() -> None:
 
 
 class _Pruning:
-    """Deletes old rollouts at intervals, and remembers when this process last did."""
+    """Deletes old rollouts and rehearsals at intervals, and remembers when this process last did."""
 
     def __init__(self) -> None:
         self._due_at = time.monotonic() + 60.0
@@ -79,6 +84,7 @@ class _Pruning:
         if time.monotonic() >= self._due_at:
             self._due_at = time.monotonic() + 60.0
             rollouts_prune()
+            rehearsals_prune()
 
 
 _pruning = _Pruning()
@@ -123,6 +129,8 @@ def _open(environment: EnvironmentState) -> bool:
         policy = environment_state(locked).policy
         if not names or policy.hold or policy.rollout != chosen or names_waiting(environment.key) != names:
             return bool(names)
+        if rehearsal_is_open(environment_key=environment.key):
+            return False  # its end is hinted
         if Rollout.objects.filter(environment=locked, state__in=[state.value for state in OPEN_STATES]).exists():
             return True
         rollout_begin(locked, Opening(chosen, groups, names, fleet.members), database_now())

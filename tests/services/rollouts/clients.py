@@ -167,7 +167,8 @@ class Fleet:
         sent = {each.name: each.content.version for each in response.resources}
         bad = sorted(name for name in sent.keys() & member.refuses if (name, sent[name]) not in member.took)
         if bad:
-            said = "; ".join(f"[resource index {place}: {name}: INVALID]" for place, name in enumerate(bad))
+            places = [(place, each.name) for place, each in enumerate(response.resources) if each.name in bad]
+            said = "; ".join(f"[resource index {place}: {name}: INVALID]" for place, name in places)
             nack = Nack(3, f"xDS response validation errors: {said}")
             self._request(member, DeltaRequest(member.kind, nonce=response.nonce, nack=nack))
             return
@@ -197,6 +198,13 @@ def later(seconds: float) -> None:
     back = timedelta(seconds=seconds)
     Rollout.objects.update(evidence_at=F("evidence_at") - back)
     RolloutPick.objects.update(asked_at=F("asked_at") - back)
+
+
+def deliver(fleet: Fleet) -> None:
+    """A worker builds, ADS loads, clients answer."""
+    build(environment_id=environment_id())
+    fleet.look()
+    fleet.settle()
 
 
 def rollout_now() -> RolloutView:
