@@ -355,8 +355,7 @@ class FactBuffer:
             # A NACK does not wait for the second to be over, but a storm of them costs a bounded number of writes.
             gap_s = _AWAITED_S if self._awaited else self._shortest_gap_s
             self._stopping.wait(max(0.0, self._written_at + gap_s - self._clock()))
-            if not self._awaited:
-                self._wait_for_calm()
+            self._wait_for_calm()
             self._wake.clear()
             self._take()
             self._flush()

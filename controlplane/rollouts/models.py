@@ -34,7 +34,8 @@ class Rollout(models.Model):
         0. `permille`, `seed`: of the table.
     `generation`: that of the environment which its last move counted; `served_generation`: the newest of those that the
         fleet could be sent. `evidence_at`: since when answers to the present step are waited for; null until it could
-        be sent.
+        be sent. `moved_at`: when it came to be what answers are waited for; clients may be sent it a moment before
+        that is noted, and die of it.
     `lineage`: of the environment, when it opened or was resumed.
     `outcome`, `reasons`, `waits_for`, `until`, `counts`, `uncovered`: of the newest verdict.
     `last_act`: what a person did last, at which step; the same again changes nothing.
@@ -53,6 +54,7 @@ class Rollout(models.Model):
     generation = models.PositiveBigIntegerField()
     served_generation = models.PositiveBigIntegerField(default=0)
     evidence_at = models.DateTimeField(null=True)
+    moved_at = models.DateTimeField()
     lineage = models.UUIDField()
     outcome = models.CharField(max_length=16, choices=_choices(Outcome), blank=True, default="")
     reasons = models.JSONField(default=list)

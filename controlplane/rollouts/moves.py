@@ -67,7 +67,7 @@ class AskPerson:
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """These names go back. `over`: whether the rollout ends with that."""
+    """What goes back: `names`. `over`: whether the rollout ends with that."""
 
     names: frozenset[Key]
     over: bool

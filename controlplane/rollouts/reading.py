@@ -115,8 +115,7 @@ class _Cohort:
         self._fleet = fleet
         self._now = now
         self._picks = {pick.client: pick for pick in RolloutPick.objects.filter(rollout=row)}
-        since = row.evidence_at or now
-        ended = streams_ended(environment_key=environment_key, since=since, keys=candidates.keys())
+        ended = streams_ended(environment_key=environment_key, since=row.moved_at, keys=candidates.keys())
         self._ended: defaultdict[str, list[EndedStream]] = defaultdict(list)
         for each in ended:
             self._ended[each.client].append(each)

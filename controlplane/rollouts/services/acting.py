@@ -134,7 +134,7 @@ def rollout_reject(*, public_id: str, reason: str, actor: Principal, request_id:
 
     def reject(environment: Environment, now_is: Situation, now: datetime) -> bool:
         _check_asks(now_is.row)
-        return _all_back(environment, now_is, now, f"{actor.name} rejected it: {reason}", "reject", actor)
+        return _all_back(environment, now_is, now, f"{actor.name} said no: {reason}", "reject", actor)
 
     return _done(public_id, "reject", reject, reason=reason, actor=actor, request_id=request_id)
 
@@ -181,7 +181,7 @@ _PAST: Final = {
     "pause": "paused",
     "resume": "resumed",
     "approve": "approved",
-    "reject": "rejected",
+    "reject": "refused",
     "abort": "aborted",
 }
 

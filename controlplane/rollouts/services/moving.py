@@ -63,6 +63,7 @@ def rollout_begin(environment: Environment, opening: Opening, now: datetime) -> 
         lineage=environment.lineage,
         generation=environment.generation,
         started_at=now,
+        moved_at=now,
         authors=list(dict.fromkeys(view.author for view in opening.names))[:_MAX_AUTHORS],
     )
     by_step = settings.steps or (None,)
@@ -99,7 +100,7 @@ def step_begin(
     steps[row.step] = replace(steps[row.step], started_at=now)
     row.steps = [step.as_json() for step in steps]
     _picks_add(row, _cohort(row, row.step, members, inside), step=row.step)
-    row.evidence_at = None
+    row.evidence_at, row.moved_at = None, now
     _stepped(environment, row)
     rollout_told("rollout.stepped", row)
 
@@ -110,12 +111,14 @@ def more_ask(environment: Environment, row: Rollout, picks: Collection[Pick]) ->
     _stepped(environment, row)
 
 
-def cohort_renew(environment: Environment, row: Rollout, members: Collection[Member], inside: Collection[str]) -> None:
+def cohort_renew(
+    environment: Environment, row: Rollout, members: Collection[Member], inside: Collection[str], now: datetime
+) -> None:
     """Begin the evidence of the present step again, because names of the rollout changed meanwhile (R5): clients that
     ask for what is new join the cohort, and nobody leaves it.
     """
     picks = _cohort(row, row.step, members, inside)
-    row.evidence_at = None
+    row.evidence_at, row.moved_at = None, now
     if picks:
         more_ask(environment, row, picks)
     else:

@@ -74,7 +74,7 @@ def situation_settle(seen: Situation) -> bool:
                 if still.side is not None
                 and side_of_digest(still.side.table, known.member.digest, known.facts) is Side.CANDIDATE
             }
-            cohort_renew(environment, row, fleet.members, inside)
+            cohort_renew(environment, row, fleet.members, inside, now)
         transaction.on_commit(lambda: failpoint("rollout.settled"))
     return True
 

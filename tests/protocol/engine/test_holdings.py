@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from adsserver.engine.events import NamedContent, Respond, Variant
+from adsserver.engine.events import DeltaRequest, NamedContent, Respond, Variant
 from adsserver.engine.holdings import with_unanswered
 from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.scenario import Wire
@@ -211,7 +211,7 @@ def test_holdings__a_collection_is_left_for_a_wildcard__nothing_is_said_of_its_n
     (told,) = wire.delta(CLUSTER, glob)
     assert [error.name for error in told.errors] == [glob]
 
-    wire.delta(CLUSTER, "*", unsubscribe=(glob,))
+    wire.session.receive(DeltaRequest(CLUSTER, ("*",), (glob,)), wire.now)
 
     said = wire.session.holdings(CLUSTER)
     assert said is not None

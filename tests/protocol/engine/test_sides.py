@@ -14,6 +14,7 @@ from tests.protocol.engine.world import (
     World,
     content,
     errors_of,
+    name_rules,
     names_of,
     versions_of,
 )
@@ -32,7 +33,7 @@ class Two:
     """A client that rollouts pick, and another one that they do not; both ask for the same and acknowledge it."""
 
     def __init__(self, variant: Variant, kind: ResourceType, *names: str) -> None:
-        self.world, self.variant, self.kind, self.names = World(), variant, kind, names
+        self.world, self.variant, self.kind, self.names = World(access=name_rules({})), variant, kind, names
         for each in KINDS:
             for name in "ab":
                 self.world.serve(each, name, f"{name}1")
@@ -309,7 +310,7 @@ def test_access__rules_hold_on_the_candidate_side_as_on_the_other() -> None:
 
 
 def test_kind__content_that_the_candidate_withholds_from_it__is_withheld_there_alone() -> None:
-    world = World()
+    world = World(access=name_rules({}))
     world.serve(ROUTE, "a", "a1")
     world.diff["route", "a"] = WithheldName("refused", content("a2"), (str(CLIENT.kind),))
     world.roll(CLIENT)
@@ -357,6 +358,8 @@ def test_view__first_one_of_the_candidate_side__is_made_of_the_stable_sides() ->
 
     assert view.named["b"] is stable_view.named["b"]
     assert publication.view(candidate, ROUTE) is publication.view(AUDIENCE, ROUTE)
+    # None was made for this side where the sides do not differ: it takes time and memory.
+    assert {audience.side for audience, word in publication.made if word == "route"} == {AUDIENCE.side}
 
 
 def test_is_costly__a_view_of_the_candidate_side__costs_little_where_the_stable_sides_is_there() -> None:

@@ -57,6 +57,8 @@ class World:
     effects: dict[tuple[str, str], Effect] = field(default_factory=dict)
     epoch: int = 0
     publication: Publication | None = None
+    # In place of an equal one made anew each time: as a loader does it while no rule changes.
+    access: AccessTable | None = None
     # The open rollout, and what its candidate side has in place of the entries.
     rollout: RolloutTable | None = None
     diff: dict[tuple[str, str], Entry | None] = field(default_factory=dict)
@@ -132,7 +134,7 @@ class World:
 
     @property
     def snapshot(self) -> Snapshot:
-        access = name_rules(self.effects)
+        access = self.access or name_rules(self.effects)
         stable = snapshot_from_entries(
             environment="default", lineage="one", epoch=self.epoch, access=access, entries=self.entries.items()
         )

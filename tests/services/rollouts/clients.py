@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
+
+from django.db.models import F
 
 from adsserver.engine.events import DeltaRequest, Nack, Respond, Variant
 from adsserver.engine.publication import Publication
@@ -19,7 +22,7 @@ from controlplane.catalog.rollout_settings import settings_from_json, settings_t
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Delete, Put
 from controlplane.clients.identity import client_id
-from controlplane.rollouts.models import Rollout
+from controlplane.rollouts.models import Rollout, RolloutPick
 from controlplane.rollouts.selectors import rollout_get
 from controlplane.rollouts.services import rollout_tick
 from controlplane.rollouts.values import RolloutView
@@ -49,20 +52,22 @@ def environment_id() -> int:
 
 def write(*trees: Tree, delete: tuple[str, ...] = ()) -> str:
     """Write resources; the id of the change."""
-    edits = [*(Put(parsed(tree)) for tree in trees), *(Delete(CLUSTER, name) for name in delete)]
+    edits: list[Put | Delete] = [Put(parsed(tree)) for tree in trees]
+    edits.extend(Delete(CLUSTER, name) for name in delete)
     return change_apply(environment_key="default", edits=edits, actor=DANA, message="why").change_id
 
 
 @dataclass
 class Member:
     """A client with one stream. `refuses`: the names of which it refuses every content but those that it took before;
-    `answers`: whether it answers at all.
+    `dies`: those whose new content ends its process; `answers`: whether it answers at all.
     """
 
     info: StreamInfo
     session: Session
     kind: ResourceType
     refuses: frozenset[str] = frozenset()
+    dies: frozenset[str] = frozenset()
     answers: bool = True
     has: dict[str, str] = field(default_factory=dict)
     took: set[tuple[str, str]] = field(default_factory=set)
@@ -107,18 +112,17 @@ class Fleet:
         )
         facts = ClientFacts(identity, node_id, "demo", kind=kind_of(*agent))
         session = Session(Variant.DELTA, facts, SETTINGS, self._publication)
-        member = Member(info, session, kind, frozenset(refuses), answers)
+        member = Member(info, session, kind, frozenset(refuses), answers=answers)
         self.members[node_id] = member
         self.buffer.opened(info)
         self._request(member, DeltaRequest(kind, subscribe=names or ("*",)))
         self.settle()
         return member
 
-    def leave(self, node_id: str) -> None:
-        """The client's process ends; its stream ends with it."""
+    def leave(self, node_id: str, cause: str = "") -> None:
+        """The client's process ends, its stream with it; or the ADS process ended the stream for this cause."""
         member = self.members.pop(node_id)
-        self.buffer.closed(member.info, "")
-        self.write()
+        self.buffer.closed(member.info, cause)
 
     def look(self) -> None:
         """The ADS process takes in what was published."""
@@ -130,6 +134,10 @@ class Fleet:
         for member in self.members.values():
             member.session.offer(self._publication, self.now)
             self._compose(member)
+        for node_id, member in list(self.members.items()):
+            sent = {(each.name, each.content.version) for some in member.unanswered for each in some.resources}
+            if any(name in member.dies for name, _ in sent - member.took):
+                self.leave(node_id)  # before anything of it was written
 
     def settle(self) -> None:
         """Everybody answers, until nobody has anything to answer any more."""
@@ -141,8 +149,8 @@ class Fleet:
         self.write()
 
     def write(self) -> None:
-        """What the thread does each second, on this thread's connection; a second later."""
-        self.now += 1.0
+        """What the thread does each second, on this thread's connection."""
+        self.now += 0.001  # facts are as old as this clock says, and must not be older than what they are about
         self.buffer._take(everything=True)
         self.buffer._flush()
         assert self.buffer._failing_since is None
@@ -182,6 +190,13 @@ class Fleet:
             member.unanswered.append(response)
             member.seen |= {(each.name, each.content.version) for each in response.resources}
             self.buffer.sent(member.info, response)
+
+
+def later(seconds: float) -> None:
+    """Let this time pass since clients were asked."""
+    back = timedelta(seconds=seconds)
+    Rollout.objects.update(evidence_at=F("evidence_at") - back)
+    RolloutPick.objects.update(asked_at=F("asked_at") - back)
 
 
 def rollout_now() -> RolloutView:

@@ -1,7 +1,10 @@
 """Steps: more and more clients, and what people may do about them."""
 
+from typing import Protocol
+
 import pytest
 
+from controlplane.accounts.principal import Principal
 from controlplane.catalog.models import CandidateSide, Change, Environment, Quarantine, Revision
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import Terms, change_apply
@@ -52,9 +55,14 @@ def begun(fleet: Fleet, *, clients: int = 5, **settings: object) -> str:
     return write(cluster("pay", connect_timeout="2s"))
 
 
-def act(what: object, **more: object) -> bool:
-    arguments = {"public_id": rollout_now().id, "reason": "because", "actor": OPAL, **more}
-    return what(**arguments)  # type: ignore[operator]  # one of the services
+class Act(Protocol):
+    """What a person does about a rollout."""
+
+    def __call__(self, *, public_id: str, reason: str, actor: Principal) -> bool: ...
+
+
+def act(what: Act, *, actor: Principal = OPAL) -> bool:
+    return what(public_id=rollout_now().id, reason="because", actor=actor)
 
 
 def has_new(fleet: Fleet) -> int:
@@ -63,9 +71,13 @@ def has_new(fleet: Fleet) -> int:
 
 def test_steps__all_take_it__more_and_more_have_it_until_all_do(fleet: Fleet) -> None:
     begun(fleet)
-    had = []
+    had: list[int] = []
 
-    go_on(fleet, until=lambda: had.append(has_new(fleet)) is not None)
+    def look() -> bool:
+        had.append(has_new(fleet))
+        return False
+
+    go_on(fleet, until=look)
 
     assert sorted({1, 3, 5} & set(had)) == [1, 3, 5]
     assert had == sorted(had)
@@ -153,7 +165,7 @@ def test_reject__a_step_asks_for_a_word__takes_everything_back(fleet: Fleet) -> 
     go_on(fleet)
 
     view = rollout_now()
-    assert (view.state, view.ended_because) == (RolloutState.ABORTED, "opal rejected it: because")
+    assert (view.state, view.ended_because) == (RolloutState.ABORTED, "opal said no: because")
     assert has_new(fleet) == 0
     assert stops_of_changes(change_ids=[change])[change].reverted[0].name == "pay"
 

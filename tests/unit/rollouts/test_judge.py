@@ -40,7 +40,7 @@ def test_judge__one_of_each_kind_took_it__passes() -> None:
 def test_judge__the_only_client_of_a_kind_refuses__fails() -> None:
     verdict = judge(facts(client("a"), client("b", REFUSED, kind=GO)), PILOT)
 
-    assert (verdict.outcome, verdict.blamed) == (FAIL, {PAY})
+    assert (verdict.outcome, verdict.blamed) == (FAIL, frozenset({PAY}))
     assert verdict.reasons == ("the only grpc-go 1.66 that could be asked refuses the cluster 'pay'",)
 
 
@@ -54,7 +54,7 @@ def test_judge__one_refuses_and_others_may_be_asked__asks_a_second() -> None:
 def test_judge__two_refuse__fails_though_others_could_be_asked() -> None:
     verdict = judge(facts(client("a", REFUSED), client("b", REFUSED), client("c", TAKEN), others=5), PILOT)
 
-    assert (verdict.outcome, verdict.blamed) == (FAIL, {PAY})
+    assert (verdict.outcome, verdict.blamed) == (FAIL, frozenset({PAY}))
     assert verdict.reasons == ("2 of 3 that were asked of envoy 1.40 refuse the cluster 'pay'",)
 
 
@@ -67,7 +67,7 @@ def test_judge__one_to_one_and_a_third_may_be_asked__asks_it() -> None:
 def test_judge__one_to_one_of_exactly_two__fails() -> None:
     verdict = judge(facts(client("a", REFUSED), client("b", TAKEN)), PILOT)
 
-    assert (verdict.outcome, verdict.blamed) == (FAIL, {PAY})
+    assert (verdict.outcome, verdict.blamed) == (FAIL, frozenset({PAY}))
 
 
 def test_judge__two_take_it_and_one_refuses__is_outvoted_and_told() -> None:
@@ -80,7 +80,7 @@ def test_judge__two_take_it_and_one_refuses__is_outvoted_and_told() -> None:
 def test_judge__kinds_are_judged_apart__two_acks_of_one_do_not_outvote_another() -> None:
     verdict = judge(facts(client("a"), client("b"), client("c", REFUSED, kind=GO)), PILOT)
 
-    assert (verdict.outcome, verdict.blamed) == (FAIL, {PAY})
+    assert (verdict.outcome, verdict.blamed) == (FAIL, frozenset({PAY}))
 
 
 def test_judge__one_identity_refuses_with_many_node_ids__has_one_voice() -> None:
@@ -155,7 +155,7 @@ def test_judge__a_second_pilot_is_lost__fails_and_blames_what_both_were_sent() -
 
     verdict = judge(facts(*cohort, others=2), PILOT)
 
-    assert (verdict.outcome, verdict.blamed) == (FAIL, {PAY})
+    assert (verdict.outcome, verdict.blamed) == (FAIL, frozenset({PAY}))
     assert verdict.reasons == (
         "streams of envoy 1.40 ended 2 times after they were sent the cluster 'pay' and before they answered",
     )
@@ -293,7 +293,7 @@ def test_judge__the_cohort_was_told_a_new_error__fails_and_blames_what_is_its_ow
     error = NewError(PAY, "XDS2106", 3, own=True)
     verdict = judge(facts(client("a", Answer.ERROR), errors=(error,)), STEPS)
 
-    assert (verdict.outcome, verdict.blamed) == (FAIL, {PAY})
+    assert (verdict.outcome, verdict.blamed) == (FAIL, frozenset({PAY}))
     assert "3 clients were told XDS2106 of the cluster 'pay'" in verdict.reasons[0]
     assert judge(facts(client("a"), errors=(error,)), replace(STEPS, errors=False)).outcome is PASS
 

@@ -138,9 +138,9 @@ class Rollouts(RuleBasedStateMachine):
             self.bad[content] = bad
             if deadly and bad:
                 self.deadly.add(content)
-        if self.open is not None and self.open.names & names:
-            self.open.names |= names  # R5: it joins whole
-            self.open.evidence_at = self.now
+        if self.open is not None and self.rollout.names & names:
+            self.rollout.names |= names  # R5: it joins whole
+            self.rollout.evidence_at = self.now
             self.renew()
         self.send()
 
@@ -177,7 +177,7 @@ class Rollouts(RuleBasedStateMachine):
     @rule(seldom=st.integers(0, 9))
     def aborts(self, seldom: int) -> None:
         if seldom == 0:
-            self.take_back(set(self.open.names))
+            self.take_back(set(self.rollout.names))
             self.end("aborted")
 
     @precondition(lambda self: self.open is not None)
@@ -207,7 +207,7 @@ class Rollouts(RuleBasedStateMachine):
                 self.worker_looks(approved=approved)
 
     def worker_looks(self, *, approved: bool) -> None:
-        rollout = self.open
+        rollout = self.rollout
         facts = self.facts(approved=approved)
         rules = replace(rollout.rules, last=rollout.table.step + 1 == len(rollout.sizes))
         verdict = judge(facts, rules)
@@ -252,27 +252,33 @@ class Rollouts(RuleBasedStateMachine):
 
     # The model
 
+    @property
+    def rollout(self) -> Open:
+        """The rollout that is open."""
+        assert self.open is not None
+        return self.open
+
     def waiting(self) -> Iterable[Key]:
         staged = (key for key in NAMES if self.head[key] != self.stable[key])
         return [key for key in staged if (key, self.head[key]) not in self.stopped]
 
     def side(self, person: Person) -> Side:
-        return side_of(self.open.table if self.open is not None else None, "default", person.facts)
+        return side_of(self.rollout.table if self.open is not None else None, "default", person.facts)
 
     def inside(self) -> set[str]:
         return {person.digest for person in self.people if self.side(person) is Side.CANDIDATE} | set(
-            self.open.table.picks if self.open is not None else ()
+            self.rollout.table.picks if self.open is not None else ()
         )
 
     def pick(self, digests: set[str]) -> None:
-        rollout = self.open
+        rollout = self.rollout
         rollout.table = replace(rollout.table, picks=rollout.table.picks | digests)
         for person in self.people:
             if person.digest in digests:
                 person.asked_at = self.now
 
     def renew(self) -> None:
-        rollout = self.open
+        rollout = self.rollout
         members = [
             replace(person.member, asks=person.asks & rollout.names) for person in self.people if person.connected
         ]
@@ -284,7 +290,7 @@ class Rollouts(RuleBasedStateMachine):
             person.losses = 0
 
     def meant_for(self, person: Person, key: Key) -> int:
-        if self.open is not None and key in self.open.names and self.side(person) is Side.CANDIDATE:
+        if self.open is not None and key in self.rollout.names and self.side(person) is Side.CANDIDATE:
             return self.head[key]
         return self.stable[key]
 
@@ -317,14 +323,14 @@ class Rollouts(RuleBasedStateMachine):
             return
         person.connected = False
         if self.open is not None and any(
-            number == self.head[key] != self.stable[key] and key in self.open.names
+            number == self.head[key] != self.stable[key] and key in self.rollout.names
             for key, number in person.sent.items()
         ):
             person.losses += 1
         person.refused.clear()
 
     def facts(self, *, approved: bool) -> Facts:
-        rollout = self.open
+        rollout = self.rollout
         names = frozenset(rollout.names)
         inside = self.inside()
         cohort, others = [], dict[tuple[str, Key], Others]()
@@ -366,11 +372,11 @@ class Rollouts(RuleBasedStateMachine):
             # Nobody but those who were asked ever saw it, and of a kind that refuses it those are few: of each kind one
             # for each name, and two for their word (R8).
             saw = {person.digest for person in self.people if content in person.seen}
-            assert saw <= self.inside() | self.open.ever_inside
-            for kind in KINDS if self.open.rules.pilot else ():
+            assert saw <= self.inside() | self.rollout.ever_inside
+            for kind in KINDS if self.rollout.rules.pilot else ():
                 alike = (person for person in self.people if person.kind == kind)
                 assert sum(person.refused.get(key) == content[1] for person in alike) <= len(NAMES) + 2
-        self.open.names -= names
+        self.rollout.names -= names
 
     def end(self, how: str) -> None:
         event(how)
@@ -383,7 +389,7 @@ class Rollouts(RuleBasedStateMachine):
         """Nothing is promoted by itself that a kind refuses, or that too few of those that were asked took (R8 to R10).
         Counted anew, by clients alone.
         """
-        rollout = self.open
+        rollout = self.rollout
         exposed = [asked for asked in facts.cohort if asked.answers]
         took = sum(Answer.TAKEN in asked.answers.values() for asked in exposed)
         assert took or (not exposed and rollout.rules.unexposed is Unexposed.PROMOTE), "nobody took it"
@@ -411,14 +417,14 @@ class Rollouts(RuleBasedStateMachine):
     def the_cohort_only_grows(self) -> None:
         if getattr(self, "open", None) is not None:
             inside = self.inside()
-            assert self.open.ever_inside <= inside, "nobody is moved back"
-            self.open.ever_inside |= inside
+            assert self.rollout.ever_inside <= inside, "nobody is moved back"
+            self.rollout.ever_inside |= inside
 
     @invariant()
     def nobody_else_has_seen_what_is_not_promoted(self) -> None:
         if getattr(self, "open", None) is None:
             return
-        for key in self.open.names:
+        for key in self.rollout.names:
             content = (key, self.head[key])
             if content not in self.promoted:
                 saw = {person.digest for person in self.people if content in person.seen}
@@ -436,7 +442,7 @@ class Rollouts(RuleBasedStateMachine):
             self.worker_looks(approved=True)
             self.now += 5.0
         if self.open is not None:
-            assert self.open.waits or self.open.rules.unexposed is Unexposed.WAIT, "it neither ends nor waits"
+            assert self.rollout.waits or self.rollout.rules.unexposed is Unexposed.WAIT, "it neither ends nor waits"
 
 
 TestRollouts = Rollouts.TestCase

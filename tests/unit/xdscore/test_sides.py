@@ -105,6 +105,14 @@ def test_side_of__permille_at_its_ends__is_nobody_and_everybody(client: ClientFa
     assert side_of(table(permille=1000), "prod", client) is Side.CANDIDATE
 
 
+@given(CLIENTS)
+def test_side_of__permille_of_a_clients_place__begins_just_behind_it(client: ClientFacts) -> None:
+    place = place_of("seed", client_digest("prod", client))
+
+    assert side_of(table(permille=place), "prod", client) is Side.STABLE
+    assert side_of(table(permille=place + 1), "prod", client) is Side.CANDIDATE
+
+
 def test_side_of__a_tenth_of_many_clients__is_about_a_tenth_and_others_with_another_seed() -> None:
     clients = [ClientFacts(node_id=f"node-{number}") for number in range(5_000)]
 

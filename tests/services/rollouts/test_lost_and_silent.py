@@ -1,0 +1,128 @@
+"""Pilots that die, leave or say nothing (R9, R10)."""
+
+import pytest
+
+from controlplane.catalog.models import Quarantine, Revision
+from controlplane.clients.ended import streams_ended
+from controlplane.clients.services.upkeep import DIED
+from controlplane.database.aliases import READER
+from controlplane.rollouts.selectors import rollout_clients
+from controlplane.rollouts.values import ClientState, Outcome, RolloutState, Why
+from tests.services.rollouts.clients import Fleet, go_on, later, rollout_now, switch_on, write
+from tests.support.manifests import cluster
+
+pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
+
+
+def version(name: str, number: int) -> str:
+    return Revision.objects.get(resource__name=name, number=number).version
+
+
+def begin(fleet: Fleet, clients: int, **settings: object) -> None:
+    for number in range(clients):
+        fleet.join(f"node-{number}")
+    write(cluster("pay"))
+    go_on(fleet)
+    switch_on(**settings)
+
+
+def states(view_id: str) -> list[ClientState]:
+    return sorted(row.state for row in rollout_clients(public_id=view_id).rows)
+
+
+def test_pilot__it_dies_of_what_it_is_sent__so_does_a_second_and_nobody_else(fleet: Fleet) -> None:
+    begin(fleet, 5)
+    for member in fleet.members.values():
+        member.dies = frozenset({"pay"})
+
+    write(cluster("pay", connect_timeout="2s"))
+    go_on(fleet)
+
+    view = rollout_now()
+    assert len(fleet.members) == 3
+    assert (view.state, view.outcome) == (RolloutState.REVERTED, Outcome.FAIL)
+    assert view.reasons == (
+        "streams of envoy 1.40 ended 2 times after they were sent the cluster 'pay' and before they answered",
+    )
+    assert states(view.id) == [ClientState.LOST, ClientState.LOST]
+    assert set(fleet.has("pay").values()) == {version("pay", 1)}
+    assert Quarantine.objects.get(released_at=None).cause == "rollout"
+
+
+def test_pilot__it_dies_once_by_chance__another_takes_it_and_all_have_it(fleet: Fleet) -> None:
+    begin(fleet, 5)
+    write(cluster("pay", connect_timeout="2s"))
+    for member in fleet.members.values():
+        member.dies = frozenset({"pay"})
+
+    go_on(fleet, until=lambda: len(fleet.members) < 5)
+    for member in fleet.members.values():
+        member.dies = frozenset()
+    go_on(fleet)
+
+    assert rollout_now().state is RolloutState.DONE
+    assert {row.why for row in rollout_clients(public_id=rollout_now().id).rows} == {Why.PILOT, Why.SECOND}
+    assert set(fleet.has("pay").values()) == {version("pay", 2)}
+
+
+def test_pilot__the_ads_process_ended_its_stream__is_not_lost(fleet: Fleet) -> None:
+    begin(fleet, 1)
+    fleet.members["node-0"].answers = False
+    write(cluster("pay", connect_timeout="2s"))
+    go_on(fleet)
+
+    fleet.leave("node-0", DIED)
+    fleet.write()
+    go_on(fleet)
+    view = rollout_now()
+    assert (view.state, view.counts.lost) == (RolloutState.RUNNING, 0)
+    [ended] = streams_ended(environment_key="default", since=view.started_at, keys=[("cluster", "pay")])
+    assert not ended.by_client
+
+    fleet.join("node-0")
+    go_on(fleet)
+    assert rollout_now().state is RolloutState.DONE
+
+
+def test_pilot__it_is_silent__is_replaced_once(fleet: Fleet) -> None:
+    begin(fleet, 3)
+    for member in fleet.members.values():
+        member.answers = False
+    write(cluster("pay", connect_timeout="2s"))
+    go_on(fleet)
+    assert (rollout_now().waits_for, len(fleet.saw("pay", version("pay", 2)))) == ("1 client to answer", 1)
+
+    for member in fleet.members.values():
+        member.answers = not member.unanswered
+    later(31)
+    go_on(fleet)
+
+    assert rollout_now().state is RolloutState.DONE
+
+
+def test_pilot__the_second_is_silent_too__a_person_decides(fleet: Fleet) -> None:
+    begin(fleet, 3)
+    for member in fleet.members.values():
+        member.answers = False
+    write(cluster("pay", connect_timeout="2s"))
+
+    for _ in range(3):
+        go_on(fleet)
+        later(31)
+
+    view = rollout_now()
+    assert (view.state, view.outcome) == (RolloutState.WAITING, Outcome.INCONCLUSIVE)
+    assert view.reasons[0].startswith("2 of 2 clients did not answer within 30 s")
+    assert len(fleet.saw("pay", version("pay", 2))) == 2
+
+
+def test_pilot__nobody_asks_for_what_is_new__is_promoted_and_told(fleet: Fleet) -> None:
+    fleet.join("node", "pay")
+    switch_on()
+
+    write(cluster("shop"))
+    go_on(fleet)
+
+    view = rollout_now()
+    assert view.state is RolloutState.DONE
+    assert view.ended_because == "0 of 0 clients in the cohort ask for the cluster 'shop'"
