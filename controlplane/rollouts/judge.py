@@ -239,7 +239,11 @@ def _doubtful(read: _Read) -> Verdict | None:
 def _nobody(facts: Facts) -> str:
     if not facts.names:
         return "nothing differs between the sides that a client could be asked about"
-    return f"0 of {_clients(len(facts.cohort))} in the cohort ask for {_names(sorted(facts.names))}"
+    named = _names(sorted(facts.names))
+    if not facts.cohort and not any(facts.wanted.values()):
+        connected = facts.control_streams.clients
+        return f"no connected client asks for {named}" if connected else f"no client is connected to ask for {named}"
+    return f"0 of {_clients(len(facts.cohort))} in the cohort ask for {named}"
 
 
 def _unheard(read: _Read) -> list[Key]:

@@ -66,8 +66,9 @@ def rows_promote(rows: Sequence[StagedName], generation: int) -> None:
 def changes_settle(
     changes: Collection[int], generation: int, *, rollout: str | None = None, promoted: Collection[int] = _NO_CHANGES
 ) -> None:
-    """Set the state of each of these changes, given by row id, from what of it is staged at this generation: stopped
-    where a rollout took anything of it back, promoted where nothing of it is staged any more.
+    """Set the state of each of these changes, given by row id, from what of it is staged at this generation: a
+    candidate while a rollout has anything of it, then stopped where anything was taken back, and promoted where nothing
+    of it is staged any more.
 
     `rollout`: the open rollout, which a change that becomes a candidate belongs to. `promoted`: the changes of which
     something was just promoted; another change that is stopped stays so, whoever writes over what it wrote.
@@ -87,7 +88,8 @@ def changes_settle(
 
 
 def _state_of(row: StagedChange, staged: Collection[str], *, was_promoted: bool) -> StagedChangeState:
-    for state in (StagedState.STOPPED, StagedState.CANDIDATE, StagedState.WAITING):
+    # While a rollout has anything of it, the change is on its way (rollouts.md "Settled questions" 4).
+    for state in (StagedState.CANDIDATE, StagedState.STOPPED, StagedState.WAITING):
         if state.value in staged:
             return StagedChangeState(state.value)
     before = StagedChangeState(row.state)

@@ -210,6 +210,20 @@ def test_take_back__names__are_quarantined_and_no_later_rollout_takes_them_by_it
     assert candidate(*PAY) == version(OLD)
 
 
+def test_take_back__the_rollout_has_other_names_of_the_change__is_a_candidate_until_the_rollout_is_over() -> None:
+    write(OLD)
+    rollouts(PILOT)
+    made = write(NEW, cluster("good"))
+    opened()
+
+    taken_back(PAY)
+    meanwhile = state_of(made.change_id)
+    promoted()
+    closed()
+
+    assert (meanwhile, state_of(made.change_id)) == ("candidate", "stopped")
+
+
 def test_take_back__names_that_the_rollout_does_not_have__makes_no_change() -> None:
     rollouts(PILOT)
     write(OLD)

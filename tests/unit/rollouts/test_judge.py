@@ -234,6 +234,21 @@ def test_judge__nobody_asks_for_what_differs__is_as_the_environment_says(
         assert "0 of 2 clients in the cohort ask for the cluster 'pay'" in verdict.reasons
 
 
+@pytest.mark.parametrize(
+    ("connected", "reason"),
+    [
+        (0, "no client is connected to ask for the cluster 'pay'"),
+        (3, "no connected client asks for the cluster 'pay'"),
+    ],
+)
+def test_judge__there_is_nobody_to_be_asked__says_whether_anybody_is_connected(connected: int, reason: str) -> None:
+    given = replace(facts(), wanted={}, control_streams=Streams(connected))
+
+    verdict = judge(given, replace(PILOT, unexposed=Unexposed.PROMOTE))
+
+    assert (verdict.outcome, verdict.reasons) == (PASS, (reason,))
+
+
 def test_judge__the_cohort_of_the_last_step_does_not_ask_for_a_name_that_others_ask_for__is_inconclusive() -> None:
     given = facts(client("a"))
     given = replace(given, names=given.names | {SHOP}, wanted={PAY: 1, SHOP: 3})
