@@ -14,7 +14,7 @@ from controlplane.catalog.staging import OpenSide, StagedView
 from controlplane.clients.ended import EndedStream, streams_ended
 from controlplane.clients.holdings import holding_states
 from controlplane.clients.in_use import ANSWER_WITHIN, Unused
-from controlplane.clients.uses import unfollowed
+from controlplane.clients.uses import Uses, unfollowed
 from controlplane.rollouts.answers import Candidate, answer_of, candidates_of
 from controlplane.rollouts.cohort import Member, kind_word
 from controlplane.rollouts.facts import Answer, Asked, Facts, NewError, NotInUse, Others, Rules, Streams
@@ -256,7 +256,7 @@ def _warming(
     ]
     clients: Counter[Key] = Counter()
     missing: defaultdict[Key, set[Key]] = defaultdict(set)
-    for (_, (word, name, _version)), lacks in unfollowed(environment_key=environment_key, taken=taken).items():
+    for (_, (word, name, _version)), lacks in unfollowed(uses=Uses(environment_key), taken=taken).items():
         clients[word, name] += 1
         missing[word, name].update(lacks)
     return tuple(
