@@ -6,6 +6,7 @@ the same (`Resource.touched`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from django.db import models
 
@@ -53,11 +54,7 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
     removed = sum(head.content is None and head.staged is None for head in heads.values())
     if removed > MAX_REMOVED or not complete:
         complete = _keep_newest_removed(environment_id, heads)
-    rehearsal = rehearsal_read(environment_id=environment_id) if environment.rehearsing else None
-    overdue = rehearsal is not None and rehearsal.over
-    if overdue:
-        rehearsal = None
-    return CatalogState(
+    state = CatalogState(
         environment=environment.key,
         at=_moment(environment, environment.generation),
         built_generation=environment.built_generation,
@@ -66,11 +63,19 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
         removed_complete=complete,
         deep_validation=environment.deep_validation,
         staged=frozenset(still_staged | staged.keys()),
-        side=rehearsal.table if rehearsal is not None else _side(environment),
-        rehearsed=rehearsal.heads if rehearsal is not None else {},
-        rehearsal=rehearsal.id if rehearsal is not None else "",
-        overdue=overdue,
+        side=_side(environment),
     )
+    return _with_rehearsal(state, environment_id) if environment.rehearsing else state
+
+
+def _with_rehearsal(state: CatalogState, environment_id: int) -> CatalogState:
+    """The state with the open rehearsal; without it, but said so, where its deadline has passed."""
+    rehearsal = rehearsal_read(environment_id=environment_id)
+    if rehearsal is None:
+        return state
+    if rehearsal.over:
+        return replace(state, overdue=True)
+    return replace(state, side=rehearsal.table, rehearsed=rehearsal.heads, rehearsal=rehearsal.id)
 
 
 def _continues(environment: Environment, known: CatalogState) -> bool:
