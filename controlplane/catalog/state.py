@@ -65,11 +65,11 @@ def catalog_state_read(*, environment_id: int, known: CatalogState | None = None
         staged=frozenset(still_staged | staged.keys()),
         side=_side(environment),
     )
-    return _rehearsing(state, environment_id) if environment.rehearsing else state
+    return _with_rehearsal(state, environment_id) if environment.rehearsing else state
 
 
-def _rehearsing(state: CatalogState, environment_id: int) -> CatalogState:
-    """The state with what is rehearsed in the environment; or with the mark that the rehearsal is over its deadline."""
+def _with_rehearsal(state: CatalogState, environment_id: int) -> CatalogState:
+    """The state with the open rehearsal; without it, but said so, where its deadline has passed."""
     rehearsal = rehearsal_read(environment_id=environment_id)
     if rehearsal is None:
         return state

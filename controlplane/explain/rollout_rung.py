@@ -11,15 +11,26 @@ ROLLOUT = 9
 
 
 def rollout_rung(name: NameFacts, side: OnSide | None, *, named: bool) -> Rung | None:
-    """The rung of a rollout; None where none is open and nothing of the name is staged. `side`: on which side of the
-    open rollout the client is, None where no rollout is open or no client is known; `named`: a client was named.
+    """The rung of a rollout or a rehearsal; None where none is open and nothing of the name is staged. `side`: on which
+    side of the open rollout the client is, None where no rollout is open or no client is known; `named`: a client was
+    named.
     """
     staged = name.staged
+    if name.rehearsal:
+        what = _what(staged) if staged is not None else ""
+        return Rung(ROLLOUT, "rollout", RungState.OK, f"{_rehearsed(name)} {what}".rstrip())
     if side is None and staged is None and not name.rollout:
         return None
     where = _where(side, name.rollout, named=named)
     what = _what(staged) if staged is not None else "The name is the same on both sides." if name.rollout else ""
     return Rung(ROLLOUT, "rollout", RungState.OK, " ".join(each for each in (where, what) if each))
+
+
+def _rehearsed(name: NameFacts) -> str:
+    rehearsal = f"rehearsal {name.rehearsal[:8]}"
+    if name.rehearses:
+        return f"It is one of the clients of {rehearsal}: for a moment it gets what is rehearsed."
+    return f"The open {rehearsal} changes nothing for it: only the clients that rehearse get something else meanwhile."
 
 
 def _where(side: OnSide | None, rollout: str, *, named: bool) -> str:

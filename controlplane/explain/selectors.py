@@ -10,6 +10,7 @@ from django.conf import settings
 from controlplane.access.review import RuleFinding, rules_for_nobody, rules_shadowed
 from controlplane.access.selectors import access_table
 from controlplane.builder.selectors import held_name
+from controlplane.catalog.rehearsals import rehearsal_open_id
 from controlplane.catalog.selectors import (
     environment_get,
     environments_holding,
@@ -35,6 +36,7 @@ from xdscore.environment_choice import ClientFacts
 from xdscore.errors import error_of
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
+from xdscore.sides import Side
 from xdscore.snapshot import Content, Snapshot
 
 _CLOSEST = 3
@@ -155,6 +157,8 @@ def _name_facts(question: Question, decided: _Asked, *, waiting: bool, keys: Col
         # History is the stable side's (rollouts.md R13).
         staged=_staged(environment, kind, name) if question.at is None else None,
         rollout=_open_rollout(environment) if question.at is None else "",
+        rehearsal=rehearsal_open_id(environment_key=environment) if question.at is None else "",
+        rehearses=decided.audience.side is Side.CANDIDATE,
     )
 
 

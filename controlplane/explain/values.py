@@ -98,6 +98,8 @@ class NameFacts:
     `told`: the error text that clients are sent in place of the resource.
     `staged`: set where the newest revision is not what the stable side has.
     `rollout`: the id of the environment's open rollout; empty where none is.
+    `rehearsal`: the id of its open rehearsal; empty where none is. `rehearses`: the client is one of those that
+        rehearse.
     """
 
     decision: Decision
@@ -117,6 +119,8 @@ class NameFacts:
     told: str = ""
     staged: Staged | None = None
     rollout: str = ""
+    rehearsal: str = ""
+    rehearses: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,6 +208,21 @@ def test_rehearsal__too_much__413(fleet: Fleet) -> None:
     assert_problem(caller(*ADMIN_SCOPES).post(PATH, body(*trees)), 413)
 
 
+def test_explain__while_something_is_rehearsed__says_who_gets_it(fleet: Fleet) -> None:
+    api = caller(*ADMIN_SCOPES)
+    edits = [Put(parsed(cluster("pay", connect_timeout="2s")))]
+    begun = rehearsal_begin(environment_key="default", edits=edits, clients=["stage-go"], within_s=10, actor=DANA)
+    deliver(fleet)
+
+    def rung(node: str) -> str:
+        found = api.get(f"explain?environment=default&client={node}&type=cluster&name=pay").json
+        assert found["answer"] == "yes", found
+        return {each["title"]: str(each["text"]) for each in found["rungs"]}["rollout"]
+
+    assert rung("stage-go").startswith(f"It is one of the clients of rehearsal {begun.id[:8]}: ")
+    assert rung("public").startswith(f"The open rehearsal {begun.id[:8]} changes nothing for it: ")
+
+
 def test_rehearsal__view_is_one_of_the_api(api: Caller) -> None:
     """The wrapper keeps what the schema reads."""
     assert "/api/v1/environments/{environment_key}/rehearsals" in api.get("schema/").content.decode()
