@@ -5,10 +5,11 @@ stable side has; and what became of names that are not staged any more.
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from uuid import UUID
 
-from controlplane.catalog.choices import StagedChangeState, StagedState
-from controlplane.catalog.models import Change, Reference, Resource, StagedChange, StagedName
+from django.db import models
+
+from controlplane.catalog.choices import StagedState
+from controlplane.catalog.models import Change, Reference, Resource, Revision, StagedName
 
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
@@ -33,11 +34,16 @@ class Author:
     principal: str
 
 
-def authors_of(*, rollout: str) -> frozenset[Author]:
-    """Who made the changes of which the open rollout with this public id still has something, also those whose
-    revisions were written over by others.
+def authors_of(environment_key: str) -> frozenset[Author]:
+    """Who wrote what the open rollout of an environment has: all revisions since those that the stable side serves,
+    also those that others wrote over. One query.
     """
-    rows = StagedChange.objects.filter(rollout=UUID(rollout), state=StagedChangeState.CANDIDATE.value)
+    since = models.Q(number__gt=models.F("resource__staged__stable__number")) | models.Q(resource__staged__stable=None)
+    rows = Revision.objects.filter(
+        since,
+        resource__environment__key=environment_key,
+        resource__staged__state=StagedState.CANDIDATE.value,
+    )
     return frozenset(Author(*each) for each in rows.values_list("change__author", "change__principal").distinct())
 
 

@@ -241,7 +241,7 @@ def _check_asks(row: Rollout) -> None:
 def _check_other_eyes(row: Rollout, actor: Principal) -> None:
     if not settings_of(row).four_eyes:
         return
-    authors = authors_of(rollout=str(row.public_id))
+    authors = authors_of(row.environment.key)
     if any(author.name == actor.name or in_one_hand(str(actor.id), author.principal) for author in authors):
         raise Forbidden(
             f"You wrote one of the changes of {row}, and the environment asks for four eyes: somebody else has to "

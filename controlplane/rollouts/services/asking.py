@@ -16,7 +16,7 @@ from typing import Final
 
 import structlog
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from controlplane.broker.hints import hint_rollout
 from controlplane.builder.sweeper import fork_waits
@@ -131,20 +131,18 @@ class _Round:
 
 
 def _due() -> QuerySet[RolloutQuestion]:
-    rows = RolloutQuestion.objects.filter(outcome="", due_at__lte=database_now())
+    """What may be asked now, longest due first. Of a paused rollout nobody is asked; when it goes on, all are anew."""
+    wanted = Q(phase=Phase.END.value) | Q(rollout__state__in=_ASKED)
+    rows = RolloutQuestion.objects.filter(wanted, outcome="", due_at__lte=database_now())
     return rows.select_related("rollout__environment").order_by("due_at", "pk")
 
 
 def _begun(question: RolloutQuestion) -> _Try | None:
-    """Take the next try of a question for this process; None where another process did, where it is too late for one,
-    or where nobody is to be asked now.
+    """Take the next try of a question for this process; None where another process did, and where it is too late for
+    one, which decides the question.
     """
     now = database_now()
     row = question.rollout
-    ended = question.phase == Phase.END.value
-    if not ended and row.state not in _ASKED:
-        # Of a paused rollout nobody is asked; when it goes on, all are anew.
-        return None
     left_s = (question.until - now).total_seconds()
     if left_s <= 0 or question.tries >= MAX_TRIES:
         _decide(question.pk, row.environment_id, Outcome.INCONCLUSIVE, _unanswered(question))
