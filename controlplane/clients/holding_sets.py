@@ -50,8 +50,12 @@ class StoredSets:
 
     def read(self, ids: Collection[str | None]) -> None:
         """Read these sets, too. Two queries for 500 sets at most, none for those that were read lately."""
-        self._read({each for each in ids if each is not None})
-        self._read({part[0] for part in self._parts.values() if part[0] is not None})
+        wanted = {each for each in ids if each is not None}
+        # A keyframe may have been stored, or read, as the difference from another one first.
+        while wanted:
+            self._read(wanted)
+            found = {part[0] for part in self._parts.values() if part[0] is not None} - self._parts.keys()
+            wanted = found - wanted
 
     def find(self, held_id: str | None, name: str) -> Holding | None:
         """What the set has of this name; None for nothing."""
@@ -60,7 +64,7 @@ class StoredSets:
         keyframe, entries = self._parts[held_id]
         if name in entries or keyframe is None:
             return entries.get(name)
-        return self._parts[keyframe][1].get(name) if keyframe in self._parts else None
+        return self.find(keyframe, name)
 
     def keyframe(self, held_id: str) -> str:
         """The id of the keyframe to which this set is the difference; its own id where it is none."""
@@ -76,7 +80,7 @@ class StoredSets:
         if held_id is None or held_id not in self._parts:
             return {}
         keyframe, entries = self._parts[held_id]
-        base = self._parts[keyframe][1] if keyframe in self._parts else {}
+        base = self.items(keyframe)
         return {name: holding for name, holding in {**base, **entries}.items() if holding is not None}
 
     def _read(self, ids: set[str]) -> None:

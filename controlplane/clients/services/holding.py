@@ -14,7 +14,8 @@ from controlplane.clients.held_sets import HeldRow
 _BATCH: Final = 500
 _SET: Final = """
     INSERT INTO clients_holdingset (id, keyframe_id, count, entries) VALUES (%s, %s, %s, %s)
-    ON CONFLICT (id) DO NOTHING
+    ON CONFLICT (id) DO UPDATE SET keyframe_id = NULL, entries = excluded.entries
+    WHERE excluded.keyframe_id IS NULL AND clients_holdingset.keyframe_id IS NOT NULL
 """
 # A set that is not there any more (its batch was given up) leaves a gap in the history, and does not stop it.
 _MOVE: Final = """
@@ -27,21 +28,26 @@ _MOVE: Final = """
 def held_sets_write(cursor: CursorWrapper, *, rows: Sequence[HeldRow]) -> None:
     """Store these sets, as far as they are not there yet; keyframes come first. Those that are there cannot be pruned
     before the transaction ends.
+
+    What is a keyframe here may be there as the difference from another one, as an ADS process stored it that ran
+    before: it is made a keyframe, because whoever reads a difference looks for the rest in its keyframe alone.
     """
-    known: set[str] = set()
+    known: dict[str, bool] = {}
     for start in range(0, len(rows), _BATCH):
         known |= _known(cursor, [row.id for row in rows[start : start + _BATCH]])
+    wanted = (row for row in rows if row.id not in known or (row.keyframe is None and not known[row.id]))
     # Sorted, so that two replicas never wait for each other.
-    missing = sorted((row for row in rows if row.id not in known), key=lambda row: (row.keyframe is not None, row.id))
+    missing = sorted(wanted, key=lambda row: (row.keyframe is not None, row.id))
     if missing:
         cursor.executemany(_SET, [(row.id, row.keyframe, row.count, row.packed) for row in missing])
 
 
-def _known(cursor: CursorWrapper, ids: Sequence[str]) -> set[str]:
+def _known(cursor: CursorWrapper, ids: Sequence[str]) -> dict[str, bool]:
+    """Whether each of these sets that is there is a keyframe."""
     marks = ", ".join(["%s"] * len(ids))
     kept = " ORDER BY id FOR KEY SHARE" if connection.vendor == "postgresql" else ""
-    cursor.execute(f"SELECT id FROM clients_holdingset WHERE id IN ({marks}){kept}", list(ids))  # noqa: S608 - marks
-    return {pk for (pk,) in cursor.fetchall()}
+    cursor.execute(f"SELECT id, keyframe_id FROM clients_holdingset WHERE id IN ({marks}){kept}", list(ids))  # noqa: S608 - marks
+    return {pk: keyframe is None for pk, keyframe in cursor.fetchall()}
 
 
 def moves_write(cursor: CursorWrapper, *, moves: Iterable[tuple[MoveFact, datetime | str | None]]) -> None:
