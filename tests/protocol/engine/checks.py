@@ -7,12 +7,7 @@ the engine.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from adsserver.engine.events import (
-    NamedContent,
-    Rejected,
-    Respond,
-    Variant,
-)
+from adsserver.engine.events import NamedContent, Rejected, Respond, Variant
 from adsserver.engine.session import Session
 from tests.protocol.engine.world import URL, World, names_of, versions_of
 from xdscore.access import Audience

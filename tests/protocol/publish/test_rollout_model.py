@@ -5,7 +5,8 @@ R12).
 import pytest
 
 from tests.protocol.publish.explorer import explore
-from tests.protocol.publish.rollout_model import Flaws, World, model, put_back, world
+from tests.protocol.publish.rollout_model import model
+from tests.protocol.publish.rollout_world import Flaws, World, put_back, world
 from tests.support.figures import measured
 
 RACE = "two workers race"
