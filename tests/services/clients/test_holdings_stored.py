@@ -15,7 +15,7 @@ from controlplane.clients.services import facts_prune
 from controlplane.database.aliases import READER
 from tests.protocol.engine.world import World
 from tests.services.clients.test_shares import limited
-from tests.support.held_fleet import Fleet
+from tests.support.held_fleet import Fleet, Member
 from xdscore.holdings import HoldingState
 from xdscore.resource_types import CLUSTER
 
