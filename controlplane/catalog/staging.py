@@ -4,6 +4,7 @@ and the candidate side of an open rollout (rollouts.md, "Words"). Reads only; `s
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db import models
@@ -81,6 +82,15 @@ class OpenSide:
 def names_waiting(environment_key: str) -> tuple[StagedView, ...]:
     """The names of an environment that wait for the next rollout, by type and name. One query."""
     return _views(environment_key, StagedState.WAITING)
+
+
+def waiting_since(environment_key: str) -> datetime | None:
+    """When the newest of what waits for the next rollout was written, by the clock of who wrote it; None where nothing
+    waits.
+    """
+    rows = StagedName.objects.filter(resource__environment__key=environment_key, state=StagedState.WAITING.value)
+    newest: datetime | None = rows.aggregate(newest=models.Max("resource__head__change__at"))["newest"]
+    return newest
 
 
 def names_candidate(environment_key: str) -> tuple[StagedView, ...]:

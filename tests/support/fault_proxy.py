@@ -2,9 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
+
+P = TypeVar("P", bound="FaultProxy")
 
 _START_S = 10.0
 _CHUNK_BYTES = 65_536
@@ -64,19 +66,28 @@ class FaultProxy:
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
             self._writers.add(there_writer)
             try:
-                await asyncio.gather(self._pump(reader, there_writer), self._pump(there_reader, writer))
+                back = self._pump(there_reader, writer, self.carries)
+                await asyncio.gather(self._pump(reader, there_writer), back)
             finally:
                 self._writers.discard(there_writer)
                 there_writer.transport.abort()
-        except OSError:
+        except (OSError, asyncio.CancelledError):
+            # Asyncio reports a server's task that was cancelled as an error.
             pass  # the target is not there, or somebody reset it: the other side learns the same
         finally:
             self._writers.discard(writer)
             writer.transport.abort()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def carries(self, data: bytes) -> None:
+        """Hear of bytes that go from the target to who connected; a proxy that listens overrides it."""
+
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, carries: Callable[[bytes], None] | None = None
+    ) -> None:
         while data := await reader.read(_CHUNK_BYTES):
             await self._flows.wait()
+            if carries is not None:
+                carries(data)
             writer.write(data)
             await writer.drain()
         await self._flows.wait()
@@ -87,11 +98,18 @@ class FaultProxy:
 @contextmanager
 def fault_proxies(*target_ports: int) -> Iterator[list[FaultProxy]]:
     """Run a proxy for each of these ports until the block ends."""
+    with running_proxies(FaultProxy, target_ports) as proxies:
+        yield proxies
+
+
+@contextmanager
+def running_proxies(kind: type[P], target_ports: Sequence[int]) -> Iterator[list[P]]:
+    """Run a proxy of this kind for each of these ports until the block ends."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        proxies = [FaultProxy(port, loop) for port in target_ports]
+        proxies = [kind(port, loop) for port in target_ports]
         for proxy in proxies:
             asyncio.run_coroutine_threadsafe(proxy.listen(), loop).result(_START_S)
         yield proxies

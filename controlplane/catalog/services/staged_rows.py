@@ -88,7 +88,7 @@ def changes_settle(
 
 
 def _state_of(row: StagedChange, staged: Collection[str], *, was_promoted: bool) -> StagedChangeState:
-    # While a rollout has anything of it, the change is on its way (interfaces.md section 8).
+    # While a rollout has anything of it, the change is on its way (rollouts.md R7).
     for state in (StagedState.CANDIDATE, StagedState.STOPPED, StagedState.WAITING):
         if state.value in staged:
             return StagedChangeState(state.value)

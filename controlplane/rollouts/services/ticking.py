@@ -6,6 +6,7 @@ dies between any two of them leaves a rollout that any other goes on with; a hin
 
 import time
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -17,11 +18,11 @@ from controlplane.builder.debounce import wait_for_quiet
 from controlplane.catalog.rehearsals import rehearsal_is_open
 from controlplane.catalog.selectors import EnvironmentState, environment_generations, environment_state
 from controlplane.catalog.services import environment_lock, rehearsals_prune
-from controlplane.catalog.staging import OpenSide, environments_waiting, names_waiting
+from controlplane.catalog.staging import OpenSide, environments_waiting, names_waiting, waiting_since
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import NotFound
 from controlplane.database.failpoints import failpoint
-from controlplane.rollouts.fleet import groups_read, members_read
+from controlplane.rollouts.fleet import ReadFleet, groups_read, members_read
 from controlplane.rollouts.judge import judge
 from controlplane.rollouts.models import Rollout, RolloutPick
 from controlplane.rollouts.moves import AskMore, Begin, Promote, Stay, Step, TakeBack, move_of
@@ -43,6 +44,8 @@ _MAX_LOOKS: Final = 100
 # Another process looks at this moment, maybe at what was there before: that takes some milliseconds.
 _TRIES: Final = 4
 _TRY_AGAIN_S: Final = 0.05
+# An ADS process tells within 1.5 s who connected and what is asked for (`adsserver.store.facts`), and then writes it.
+REPORTED_S: Final = 3.0
 
 
 def rollout_tick(*, environment_id: int) -> None:
@@ -124,6 +127,8 @@ def _open(environment: EnvironmentState) -> bool:
     groups = groups_read(environment_key=environment.key, keys=chosen.groups)
     fleet = members_read(environment_key=environment.key, names=[view.key for view in names], groups=groups)
     failpoint("rollout.read")
+    if _may_be_unknown(environment.key, fleet, chosen.answer_within_s):
+        return False
     with transaction.atomic(durable=True):
         locked = environment_lock(key=environment.key)
         policy = environment_state(locked).policy
@@ -136,6 +141,21 @@ def _open(environment: EnvironmentState) -> bool:
         rollout_begin(locked, Opening(chosen, groups, names, fleet.members), database_now())
         transaction.on_commit(lambda: failpoint("rollout.opened"))
     return True
+
+
+def _may_be_unknown(environment_key: str, fleet: ReadFleet, answer_within_s: float) -> bool:
+    """Whether nobody is known to ask for what waits, and it was written so lately that somebody may: a rollout
+    that asks nobody proves nothing (rollouts.md R9). Who lost its ADS process may be back in time for an answer.
+    """
+    if any(member.asks for member in fleet.members):
+        return False
+    written_at = waiting_since(environment_key)
+    if written_at is None:
+        return False
+    lost = any(known.member.asks for known in fleet.clients.values())
+    at_most = timedelta(seconds=answer_within_s if lost else REPORTED_S)
+    # Where the clock of who wrote it is ahead, nothing is waited for.
+    return timedelta(0) <= database_now() - written_at < at_most
 
 
 # --- Going on

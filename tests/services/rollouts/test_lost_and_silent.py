@@ -3,13 +3,26 @@
 import pytest
 
 from controlplane.catalog.models import Quarantine, Revision
+from controlplane.clients.clock import database_now
 from controlplane.clients.ended import streams_ended
+from controlplane.clients.models import Stream
 from controlplane.clients.services.upkeep import DIED
 from controlplane.database.aliases import READER
+from controlplane.rollouts.models import Rollout
 from controlplane.rollouts.selectors import rollout_clients
+from controlplane.rollouts.services import rollout_tick, ticking
 from controlplane.rollouts.values import ClientState, Outcome, RolloutState, Why
-from tests.services.rollouts.clients import Fleet, go_on, later, rollout_now, switch_on, write
+from tests.services.rollouts.clients import (
+    Fleet,
+    environment_id,
+    go_on,
+    later,
+    rollout_now,
+    switch_on,
+    write,
+)
 from tests.support.manifests import cluster
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
 
@@ -125,4 +138,36 @@ def test_pilot__nobody_asks_for_what_is_new__is_promoted_and_told(fleet: Fleet) 
 
     view = rollout_now()
     assert view.state is RolloutState.DONE
-    assert view.ended_because == "0 of 0 clients in the cohort ask for the cluster 'shop'"
+    assert view.ended_because == "no connected client asks for the cluster 'shop'"
+
+
+def test_pilot__who_connected_a_moment_before_the_write__is_asked_once_its_ads_process_told_of_it(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ticking, "REPORTED_S", 600.0)
+    switch_on()
+    write(cluster("pay"))
+    rollout_tick(environment_id=environment_id())
+    before = Rollout.objects.count()
+
+    fleet.join("node", "pay")
+    go_on(fleet)
+
+    assert before == 0
+    assert (rollout_now().state, rollout_now().counts.acked) == (RolloutState.DONE, 1)
+
+
+def test_pilot__clients_lost_their_ads_process__are_waited_for_as_long_as_for_an_answer(fleet: Fleet) -> None:
+    fleet.join("node", "pay")
+    switch_on(answer_within="1s")
+    Stream.objects.update(closed_at=database_now(), cause=DIED)
+    write(cluster("pay"))
+    rollout_tick(environment_id=environment_id())
+    before = Rollout.objects.count()
+
+    def opened() -> bool:
+        rollout_tick(environment_id=environment_id())
+        return Rollout.objects.exists()
+
+    assert before == 0
+    eventually(opened, within_s=5)
