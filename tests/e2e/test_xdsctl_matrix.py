@@ -129,6 +129,11 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "inspect": {DONE: "--envoy-admin {envoy} --report", NO: "--envoy-admin {envoy} --node-id nobody --report"},
     "login": {DONE: "there < {token}", NO_ANSWER: "there < nonsense"},
     "ps": {DONE: "", NO: "-e nowhere"},
+    "rehearse": {
+        DONE: "-f {good} --client m-reader",
+        NO: "-f {good} --client nobody",
+        UNDECIDED: "-f {alone} --client m-reader",  # it does not ask for it
+    },
     "resolve": {
         DONE: "xds:///m --ads {ads}",
         NO: "xds:///nowhere --ads {ads}",
@@ -268,6 +273,8 @@ def _governed(parley: Parley) -> dict[str, str]:
     made("/environments", {"key": "m-env"})
     for key in ("m-crowd", "m-unused"):
         made(f"{here}/client-groups", {"key": key, "matchers": [{"identity": "m-*"}], "trust": "verified"})
+    made(f"{here}/client-groups", {"key": "m-stage", "matchers": [{"node_id": "m-reader"}], "trust": "declared"})
+    assert parley.call("PATCH", here, {"rollout": {"rehearsal_group": "m-stage"}}).status == 200
     return {
         "rule": made(f"{here}/rules", {**rule, "position": 5000}),
         "other_rule": made(f"{here}/rules", {**rule, "position": 6000, "client_groups": ["m-crowd"]}),
