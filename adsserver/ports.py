@@ -113,7 +113,7 @@ class Facts(Protocol):
 
     def awaited(self, stream: StreamInfo) -> None:
         """Note that a rollout's judge waits for what was just noted of this stream, because its client is on the
-        candidate side: it is written within 50 ms, and the judge is told (rollouts.md, "Where it lives").
+        candidate side: it is written within 50 ms, and the judge is told (rollouts.md R3).
         """
         ...
 

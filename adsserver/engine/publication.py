@@ -32,11 +32,13 @@ class Publication:
     Holds no earlier publication: an earlier view lives as long as some stream still stands on it.
     """
 
-    __slots__ = ("_audiences", "_probed", "made", "recent", "snapshot")
+    __slots__ = ("_audiences", "_on_stable", "_probed", "made", "recent", "snapshot")
 
     def __init__(self, snapshot: Snapshot, previous: "Publication | None" = None) -> None:
         self.snapshot = snapshot
         self._audiences: dict[Audience, Audience] = {}
+        # What audiences of the candidate side would be on the stable side.
+        self._on_stable: dict[Audience, Audience] = {}
         # What a newcomer was let probe in this epoch: (type word, name).
         self._probed: set[tuple[str, str]] = set()
         self.made: dict[_ViewKey, ClientView] = {}
@@ -95,7 +97,7 @@ class Publication:
 
     def view(self, audience: Audience, kind: ResourceType) -> ClientView:
         """What this audience may see of this type; the earlier object when it shows the same."""
-        if self.snapshot.candidate is not None:
+        if self.snapshot.candidate is not None and audience.side is Side.CANDIDATE:
             audience = self._whose_view(audience, kind)
         key = (audience, kind.word)
         view = self.made.get(key)
@@ -125,8 +127,11 @@ class Publication:
         """What clients of this audience would be on the stable side."""
         if audience.side is Side.STABLE:
             return audience
-        kind = audience.kind if audience.kind in self.snapshot.kinds else ""
-        return self._same(replace(audience, side=Side.STABLE, kind=kind))
+        known = self._on_stable.get(audience)
+        if known is None:
+            kind = audience.kind if audience.kind in self.snapshot.kinds else ""
+            known = self._on_stable[audience] = self._same(replace(audience, side=Side.STABLE, kind=kind))
+        return known
 
     def is_costly(self, audience: Audience, kind: ResourceType) -> bool:
         """Whether `view` would look at so many names, for the first time, that `make_first` should do so before."""

@@ -10,7 +10,6 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import grpc
@@ -23,6 +22,7 @@ from adsserver.identity.identification import Caller, NodeError, first_node, sam
 from adsserver.limits.budgets import REQUEST_S, Budget, RefusedStreamError, WriteTurn
 from adsserver.metrics import UNKNOWN_TYPE
 from adsserver.ports import StreamInfo
+from adsserver.servicers.begun import Begun
 from adsserver.servicers.ends import (
     BROKEN,
     CLIENT_ENDED,
@@ -53,7 +53,6 @@ from xdscore.callers import caller_key
 from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ResourceType
-from xdscore.sides import Side
 from xdscore.snapshot import Content
 from xdscore.token_bucket import TokenBucket
 
@@ -71,16 +70,6 @@ _MOVE_SPREAD_S = 5.0
 TOO_MANY_NAMES = "C11"
 # The session says when to look again; never more often than this, whatever it says.
 _SHORTEST_WAIT_S = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """The parts of a stream that are fixed by its first request."""
-
-    node: NodeFacts
-    client: ClientFacts
-    info: StreamInfo
-    session: Session
 
 
 class Stream:
@@ -108,7 +97,7 @@ class Stream:
         self._first_by = math.inf
         self._asked = False
         self._unsupported: UnsupportedTypes | None = None
-        self._begun: _Begun | None = None
+        self._begun: Begun | None = None
         self._reports = Reports(variant, shared.metrics, shared.limits, shared.denied, shared.refusals)
         self._writer: asyncio.Task[object] | None = None
         self._writing_since = math.inf
@@ -216,12 +205,11 @@ class Stream:
         shared.metrics.streams.dec()
         shared.metrics.ended[end.code.name].inc()
         info = None if self._begun is None else self._begun.info
-        if info is not None:
+        if self._begun is not None and info is not None:
             shared.hub.leave(info.environment, self)
             shared.facts.closed(info, end.cause)
-        if self._begun is not None and self._begun.session.audience.side is Side.CANDIDATE:
             # Who is lost before the answer says something, too (rollouts.md R9).
-            shared.facts.awaited(self._begun.info)
+            self._begun.said(shared.facts)
         # How clients come and go is in their timelines in the console; thousands at once are no news for a log.
         if end is not CLIENT_ENDED and self._budget is not None and (unsaid := self._budget.line()) is not None:
             who = {"peer": self._context.peer()} if info is None else {"stream": info.id, "node_id": info.node_id}
@@ -333,7 +321,7 @@ class Stream:
         """The result of long work that touches no stream, done in a thread (reliability F25)."""
         return self._loop.run_in_executor(self._shared.parsers, work, *arguments)
 
-    async def _begin(self, node: NodeFacts, budget: Budget) -> _Begun:
+    async def _begin(self, node: NodeFacts, budget: Budget) -> Begun:
         shared = self._shared
         waits_until = self._loop.time() + shared.limits.first_snapshot_wait_ms / 1000
         budget.enter_node(node.id)
@@ -344,7 +332,7 @@ class Stream:
         with budget:
             return self._started(node, waits_until)
 
-    def _started(self, node: NodeFacts, waits_until: float) -> _Begun:
+    def _started(self, node: NodeFacts, waits_until: float) -> Begun:
         shared, identity = self._shared, self._caller.identity
         kind = kind_of(node.user_agent, node.user_agent_version)
         client = ClientFacts(identity, node.id, node.cluster, node.metadata, kind)
@@ -371,9 +359,9 @@ class Stream:
             self._wake.set()
         shared.hub.join(environment, self)
         shared.facts.opened(info)
-        return _Begun(node, client, info, session)
+        return Begun(node, client, info, session)
 
-    def _receive(self, begun: _Begun, request: Request) -> None:
+    def _receive(self, begun: Begun, request: Request) -> None:
         self._shared.metrics.requests[self._variant.value, request.kind.word].inc()
         facts = begun.session.receive(request, self._loop.time())
         for fact in facts:
@@ -381,14 +369,13 @@ class Stream:
         if facts:
             if (holdings := begun.session.holdings(request.kind)) is not None:
                 self._shared.facts.holds(begun.info, request.kind, holdings)
-            if begun.session.audience.side is Side.CANDIDATE:
-                self._shared.facts.awaited(begun.info)
+            begun.said(self._shared.facts)
         # Most requests are ACKs, after which there is nothing to say.
         if begun.session.dirty:
             self._asked = True
             self._wake.set()
 
-    def _count_names(self, begun: _Begun, budget: Budget) -> None:
+    def _count_names(self, begun: Begun, budget: Budget) -> None:
         """Count the memory of names and node against the caller. Raises RefusedStreamError when it has too much."""
         held = begun.node.kept_bytes + begun.session.name_bytes
         held += self._unsupported.name_bytes if self._unsupported is not None else 0
@@ -403,7 +390,7 @@ class Stream:
                 f"at most {limit} are allowed (name_bytes_per_stream)."
             )
 
-    def _receive_unknown(self, begun: _Begun, request: UnknownTypeRequest) -> None:
+    def _receive_unknown(self, begun: Begun, request: UnknownTypeRequest) -> None:
         self._shared.metrics.requests[self._variant.value, UNKNOWN_TYPE].inc()
         if not begun.session.tells_errors:
             return

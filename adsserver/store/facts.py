@@ -47,8 +47,8 @@ _FLUSH_S = 1.0
 # rows anew. So a batch waits until nothing was noted for a moment, but not for long.
 _CALM_S = 0.05
 _CALM_WITHIN_S = 0.5
-# What the judge of a rollout waits for is written after so long at the latest (rollouts.md, "Where it lives"), and no
-# more often, however many clients are on the candidate side.
+# What the judge of a rollout waits for is written after so long at the latest (rollouts.md R3), and no more often,
+# however many clients are on the candidate side.
 _AWAITED_S = 0.05
 # Nearly every response is answered at once. One that may still be is written together with its answer: a change that
 # reaches a fleet is then one row for each client, not two. Nothing is older than 2 s when it is written (decisions

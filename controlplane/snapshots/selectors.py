@@ -62,8 +62,8 @@ class SnapshotHead:
         return self.root, self.access, self.rollout
 
     def is_of(self, parts: tuple[str, str, str]) -> bool:
-        """Whether these are the hashes of what this snapshot holds. Its candidate side may be unknown: what a process
-        of the version before kept on disk is without.
+        """Whether `parts` are the hashes of what the snapshot holds. Of its candidate side nothing may be known: what a
+        process of the version before kept on disk is without.
         """
         return (self.root, self.access) == parts[:2] and self.rollout in {"", parts[2]}
 

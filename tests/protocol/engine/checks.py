@@ -129,7 +129,6 @@ class Checker:
 
     @property
     def published(self) -> Snapshot:
-        """The side of what is published that the client is on."""
         return self.world.published.seen_by(self.audience)
 
     @property

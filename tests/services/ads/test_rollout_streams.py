@@ -66,9 +66,9 @@ async def test_rollout__who_is_picked_refuses_or_goes__is_awaited_too() -> None:
         no = status_pb2.Status(code=3, message="no")
         await picked.ask(type_url=CLUSTER.url, response_nonce=answer.nonce, error_detail=no)
         await until(lambda: len(run.facts.awaited_streams) == 1)
-        await picked.channel.close()
+        await picked.channel.close(None)
         await until(lambda: len(run.facts.awaited_streams) == 2)
-        await other.channel.close()
+        await other.channel.close(None)
         await until(lambda: len(run.facts.closed_streams) == 2)
 
         assert of(run.facts.awaited_streams) == {"picked"}
@@ -96,7 +96,7 @@ def test_hint_judge__is_heard_on_the_channel_of_judges_with_the_environment(
     with valkey() as server:
         settings.PARLEY = replace(settings.PARLEY, redis_url=server.url)
         redis_client.cache_clear()
-        with server.client().pubsub(ignore_subscribe_messages=True) as subscription:
+        with server.client().pubsub(ignore_subscribe_messages=True) as subscription:  # type: ignore[no-untyped-call]
             subscription.subscribe(JUDGE_CHANNEL)
             eventually(lambda: server.client().pubsub_numsub(JUDGE_CHANNEL)[0][1] == 1, within_s=10)
             heard: list[bytes] = []

@@ -23,7 +23,7 @@ def test_decode_rollout__any_candidate_side__is_what_was_encoded(part: Candidate
 
 @given(PARTS)
 def test_encode_rollout__equal_parts_in_another_order__are_equal_bytes(part: CandidatePart) -> None:
-    turned = CandidatePart(part.table, dict(reversed(part.diff.items())))
+    turned = CandidatePart(part.table, {key: part.diff[key] for key in reversed(list(part.diff))})
 
     assert encode_rollout(turned) == encode_rollout(part)
 
