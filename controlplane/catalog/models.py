@@ -58,7 +58,7 @@ class Environment(models.Model):
     # From how many losing clients on a write has to say that it means it (`catalog.guarding.LossThreshold`).
     loss_access_clients = models.PositiveIntegerField(default=1, db_default=1)
     loss_other_percent = models.PositiveSmallIntegerField(default=10, db_default=10)
-    rollout = models.JSONField(null=True)  # `catalog.rollout_settings`; null: changes go to all clients at once
+    rollout = models.JSONField(null=True)  # `catalog.rollout_settings`; null: it never had rollouts
     lineage = models.UUIDField(default=uuid.uuid4)
     generation = models.PositiveBigIntegerField(default=0)
     built_generation = models.PositiveBigIntegerField(default=0)

@@ -91,6 +91,8 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
     changed = {column: value for column, value in columns.items() if held[column] != value}
     if not changed:
         return ChangeMade(key, "", environment.generation)
+    if "rollout" in changed and changed["rollout"] is None:
+        changed["rollout"] = policy.rollout.as_json()  # an environment that had rollouts may have something staged
     loss = _loss(_prospect(key, current, policy), consent, dry_run=dry_run)
     hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
     was = {column: held[column] for column in changed}

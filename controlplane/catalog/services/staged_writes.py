@@ -1,7 +1,7 @@
 """What a write of resources does about the sides: which of its edits wait for a rollout, and which reach both sides.
 
 `staging_of` decides it under the environment's lock, before the first write; `staging_store` stores it with the
-revisions. An environment without rollouts pays one small query.
+revisions. An environment that never had rollouts pays nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -60,6 +60,8 @@ def staging_of(environment: Environment, planned: Plan, edited: Collection[Key],
     is immediate (rollouts.md, "Immediate types"). An edit of a name that the open rollout has joins it, with all others
     of the write (R5 and settled question 6).
     """
+    if environment.rollout is None:
+        return NOTHING_STAGED
     settings = settings_stored(environment.rollout)
     side = models.Exists(CandidateSide.objects.filter(environment=models.OuterRef("pk")))
     names = models.Exists(StagedName.objects.filter(resource__environment=models.OuterRef("pk")))

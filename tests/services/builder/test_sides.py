@@ -257,6 +257,7 @@ def test_change_progress__taken_back__is_stopped_and_nobody_waits_longer() -> No
     opened()
 
     taken_back(PAY)
+    before_any_build = changes_unfinished(public_ids=[made.change_id])
     promoted()
     closed()
     built()
@@ -265,6 +266,7 @@ def test_change_progress__taken_back__is_stopped_and_nobody_waits_longer() -> No
     assert stopped.state is ChangeState.STOPPED
     assert stopped.state.final
     assert [each.name for each in stopped.held] == ["pay"]
+    assert before_any_build == frozenset()
     assert changes_unfinished(public_ids=[made.change_id]) == frozenset()
 
 

@@ -1,18 +1,17 @@
-"""What is staged: who has which content while a rollout is on its way (rollouts.md R2, R4 to R7, R13)."""
+"""What is staged: who has which content while a rollout is on its way (rollouts.md R2, R4, R5, R7, R13)."""
 
 from dataclasses import replace
 
 import pytest
 from django.db import transaction
 
-from controlplane.catalog.choices import ChangeKind, QuarantineCause
-from controlplane.catalog.models import Change, Environment, Quarantine, Resource, RevisionProof
+from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.models import Change, Environment, Quarantine, Resource
 from controlplane.catalog.rollout_settings import ROLLOUT_OFF
-from controlplane.catalog.selectors import change_get, revision_origin
+from controlplane.catalog.selectors import change_get
 from controlplane.catalog.services import (
     environment_lock,
     proofs_record,
-    quarantine_open,
     quarantine_release,
     side_open,
 )
@@ -395,75 +394,6 @@ def test_immediate_types__one_that_waits_makes_what_it_needs_wait() -> None:
     assert staged() == {("route", "shop"): "waiting", PAY: "waiting", ("endpoint", "pay"): "waiting"}
 
 
-def test_acknowledged__by_the_cohort__is_a_fallback_only_once_it_is_promoted() -> None:
-    write(OLD)
-    acknowledged(OLD)
-    rollouts(PILOT)
-    write(NEW)
-    opened()
-
-    acknowledged(NEW)
-    before = fallback()
-    promoted()
-
-    assert RevisionProof.objects.count() == 2
-    assert (before, fallback()) == (1, 2)
-
-
-def test_acknowledged__a_revision_that_was_never_promoted__is_no_fallback_afterwards_either() -> None:
-    write(OLD)
-    acknowledged(OLD)
-    rollouts(PILOT)
-    write(NEW)
-    opened()
-    acknowledged(NEW)
-    write(NEWER)
-    promoted()
-    closed()
-
-    RevisionProof.objects.filter(revision__number=2).delete()
-    acknowledged(NEW)  # its words were late
-    late = fallback()
-    acknowledged(NEWER)
-    quarantine_open(
-        environment_key="default",
-        word="cluster",
-        name="pay",
-        revision=3,
-        cause=QuarantineCause.OPERATOR,
-        reason="why",
-        actor=DANA,
-    )
-
-    assert late == 1
-    assert fallback() == 1
-
-
-def test_quarantine__of_what_the_stable_side_has_while_another_waits__falls_back_on_that_side() -> None:
-    write(OLD)
-    acknowledged(OLD)
-    write(NEW)
-    rollouts(PILOT)
-    write(NEWER)
-
-    origin = revision_origin(environment_key="default", word="cluster", name="pay", version=version(NEW))
-    quarantine_open(
-        environment_key="default",
-        word="cluster",
-        name="pay",
-        revision=2,
-        cause=QuarantineCause.AUTOMATIC,
-        reason="why",
-        actor=DANA,
-    )
-    built()
-
-    assert origin is not None
-    assert origin.current
-    assert stable(*PAY) == version(OLD)
-    assert staged() == {PAY: "waiting"}
-
-
 def test_rollback__reaches_both_sides_also_where_the_newest_revision_is_as_wanted() -> None:
     write(OLD)
     built()
@@ -498,29 +428,3 @@ def test_sides_moved_last__tells_the_news_of_a_rollout_from_a_write() -> None:
     found.append(sides_moved_last(environment_id=environment_id))
 
     assert found == [False, True, True, False, True]
-
-
-@pytest.mark.parametrize("opens", [True, False])
-def test_quarantine__of_what_is_staged__keeps_it_from_both_sides_until_it_is_released(opens: bool) -> None:
-    write(OLD)
-    rollouts(PILOT)
-    made = write(NEW)
-    if opens:
-        opened()
-
-    quarantine_open(
-        environment_key="default",
-        word="cluster",
-        name="pay",
-        revision=2,
-        cause=QuarantineCause.OPERATOR,
-        reason="why",
-        actor=DANA,
-    )
-    built()
-    while_quarantined = staged(), stable(*PAY), candidate(*PAY), state_of(made.change_id)
-    quarantine_release(environment_key="default", word="cluster", name="pay", revision=2, reason="why", actor=DANA)
-
-    assert while_quarantined == ({PAY: "stopped"}, version(OLD), version(OLD), "stopped")
-    assert staged() == {PAY: "waiting"}
-    assert state_of(made.change_id) == "waiting"
