@@ -175,8 +175,8 @@ class RolloutPick(models.Model):
 
 
 class RolloutVerdict(models.Model):
-    """A verdict with the facts that it rests on, compressed (rollouts.md R11); empty where they are too large to be
-    kept. At most `services.verdicts.MAX_KEPT` for each rollout.
+    """A verdict with the facts that it rests on, compressed (rollouts.md R11). `facts`: empty while answers were
+    awaited, and where they are too large to be kept. At most `services.keeping.MAX_KEPT` rows for each rollout.
     """
 
     rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="verdicts", db_index=False)

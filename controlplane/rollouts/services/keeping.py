@@ -13,15 +13,17 @@ from controlplane.rollouts.models import Rollout, RolloutVerdict
 from controlplane.rollouts.values import OPEN_STATES, Counts
 
 MAX_KEPT: Final = 500
-# Facts about thousands of clients compress well; what is larger than this is left out, and the counts are kept.
-_MAX_FACTS_BYTES: Final = 64 * 1024
+# Facts about 5,000 clients are some 60 KB; what is larger than this is left out, and the counts are kept.
+_MAX_FACTS_BYTES: Final = 512 * 1024
 _KEEP_FOR: Final = timedelta(days=30)
 _KEEP_ROLLOUTS: Final = 1_000
 _BATCH: Final = 50
 
 
 def verdict_keep(row: Rollout, facts: Facts, verdict: Verdict, counts: Counts, now: datetime) -> None:
-    """Keep a verdict, if it says something else than the one before it. The oldest give way."""
+    """Keep a verdict, if it says something else than the one before it. The oldest give way. While answers are awaited
+    there is nothing to give again, and only the counts are kept.
+    """
     outcome = verdict.outcome.value if verdict.outcome is not None else ""
     said = asdict(counts)
     last = RolloutVerdict.objects.filter(rollout=row).order_by("-id").first()
@@ -32,7 +34,7 @@ def verdict_keep(row: Rollout, facts: Facts, verdict: Verdict, counts: Counts, n
         said,
     ):
         return
-    packed = facts_pack(facts)
+    packed = facts_pack(facts) if outcome or verdict.asks else b""
     RolloutVerdict.objects.create(
         rollout=row,
         step=row.step,

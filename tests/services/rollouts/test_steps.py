@@ -11,7 +11,8 @@ from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import Put
 from controlplane.common.errors import Conflict, Forbidden, NotFound
 from controlplane.database.aliases import READER
-from controlplane.rollouts.models import Rollout
+from controlplane.rollouts.judge import judge
+from controlplane.rollouts.models import Rollout, RolloutVerdict
 from controlplane.rollouts.selectors import (
     client_side,
     preview,
@@ -30,6 +31,8 @@ from controlplane.rollouts.services import (
     rollout_reject,
     rollout_resume,
 )
+from controlplane.rollouts.services.keeping import facts_unpack
+from controlplane.rollouts.stored import rules_of, settings_of
 from controlplane.rollouts.values import ClientState, Outcome, ResourceOutcome, RolloutState, Why
 from controlplane.snapshots.rollback import environment_rollback
 from tests.services.rollouts.clients import DANA, GO, OPAL, Fleet, go_on, rollout_now, switch_on, write
@@ -88,6 +91,10 @@ def test_steps__all_take_it__more_and_more_have_it_until_all_do(fleet: Fleet) ->
     points = rollout_verdicts(public_id=view.id)
     assert {point.step for point in points} == {1, 2, 3}
     assert points[-1].counts.acked == 5
+    kept = RolloutVerdict.objects.exclude(facts=b"").order_by("pk")
+    row = Rollout.objects.get()
+    again = [judge(facts_unpack(bytes(each.facts)), rules_of(settings_of(row), each.step)).outcome for each in kept]
+    assert again == [Outcome.PASS] * 3  # R11: the same facts give the same verdict
 
 
 def test_steps__nobody_asks_for_it__a_person_decides(fleet: Fleet) -> None:
