@@ -154,9 +154,7 @@ def watch(parley: Parley, change: str, kills: Sequence[str], database: Postgres 
             for kind in kills:
                 killed(parley, kind, database)
         time.sleep(0.05)
-    raise AssertionError(
-        f"the rollout did not end: {rollout}; {asked(parley, '/rollouts/' + rollout['id'] + '/clients?state=waiting')}"
-    )
+    raise AssertionError(f"the rollout did not end: {asked(parley, f'{HERE}/rollouts')}")
 
 
 def killed(parley: Parley, kind: str, database: Postgres | None) -> None:
