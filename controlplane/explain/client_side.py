@@ -20,12 +20,14 @@ from controlplane.clients.selectors import (
     client_subscriptions,
 )
 from controlplane.common.errors import NotFound
-from controlplane.explain.values import Asked, ClientSide, Held, Question, Refusal
+from controlplane.explain.values import Asked, ClientSide, Held, OnSide, Question, Refusal
 from controlplane.incidents.afterwards import now_of
+from controlplane.rollouts.selectors import client_side as side_of_client
 from xdscore.codes import shown
 from xdscore.holdings import HoldingState
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
+from xdscore.sides import Side
 from xdscore.snapshot import Snapshot
 from xdscore.xdstp import glob_of
 
@@ -85,7 +87,16 @@ def client_side(*, question: Question, client: ClientSummary, snapshot: Snapshot
         refusal=_refusal(client, kind, name, held, question.time),
         held=held,
         unknown=unknown,
+        side=_on_side(question, client),
     )
+
+
+def _on_side(question: Question, client: ClientSummary) -> OnSide | None:
+    """On which side of the open rollout the client is; None where none is open, and for the past."""
+    if question.at is not None or client.environment != question.environment:
+        return None
+    found = side_of_client(environment_key=client.environment, client_id=client.id)
+    return OnSide(found.side is Side.CANDIDATE, found.rollout, found.because) if found is not None else None
 
 
 def _has(client: ClientSummary, kind: ResourceType, name: str) -> Held | None:
