@@ -178,7 +178,9 @@ def _plan_on(database: Database, row: Row, flaws: Flaws) -> str:
 
 
 def _look(database: Database, plan: str) -> Seen:
-    name = (database.state, database.number, database.head)
+    # What waits is nothing to a rollout that is open.
+    counts = plan == "open" or database.state == "candidate"
+    name = (database.state, database.number, database.head) if counts else ("", 0, "")
     return Seen(plan, database.mode, database.lineage, database.open, database.table, name)
 
 

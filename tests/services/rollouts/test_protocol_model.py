@@ -1,11 +1,14 @@
 """The real services and the model that the explorer goes through, side by side: whatever happens, both are at the same
 place (rollouts.md R12).
 
-A worker of the model looks, and acts later; so does one here: it acts upon what it saw, with what the real code finds
-by then. What a restore does is not walked through: test_steps.py has that.
+A worker of the model looks, and acts later. So does one here: it is held before its transaction, with what it saw and
+judged, while everything else goes on; of several that are held the last one goes on first. What a restore does is not
+walked through: test_steps.py has that.
 """
 
 import random
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,9 +16,9 @@ import pytest
 from controlplane.builder.services import build
 from controlplane.catalog.models import CandidateSide, Environment, Resource, StagedName
 from controlplane.catalog.rollout_settings import ROLLOUT_OFF, settings_from_json
-from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.services import Terms, change_apply
 from controlplane.catalog.values import Put
+from controlplane.database import failpoints
 from controlplane.database.aliases import READER
 from controlplane.rollouts.models import Rollout
 from controlplane.rollouts.services import (
@@ -42,14 +45,20 @@ pytestmark = [
 
 ON = settings_from_json({"mode": "steps", "steps": [{"clients": 1}, {"percent": 100}]})
 STEPS = 60
+CALM = 0.7
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    yield
+    failpoints.arm()
 
 
 @dataclass
 class Real:
-    """The installation. `seen`: what each worker saw; `epochs`: of each content, a snapshot in which all had it."""
+    """The installation. `epochs`: of each content, a snapshot in which all had it."""
 
     fleet: Fleet
-    seen: dict[int, Situation | EnvironmentState] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
 
     def begin(self) -> None:
@@ -70,11 +79,9 @@ class Real:
         self.fleet.look()
         self.fleet.settle()
 
-    def do(self, step: Step[World], worker: int | None) -> None:
+    def do(self, step: Step[World]) -> None:
         name = step.name
-        if worker is not None:
-            self.work(name, worker)
-        elif name.startswith("write"):
+        if name.startswith("write"):
             self.write(step.to.database.head, staged=name != "write now")
         elif name.startswith("roll back"):
             epoch = self.epochs[name.rpartition(" ")[2]]
@@ -94,20 +101,6 @@ class Real:
             }
             public_id = str(Rollout.objects.latest("pk").public_id)
             acts[name](public_id=public_id, reason="because", actor=DANA)
-
-    def work(self, name: str, worker: int) -> None:
-        if name.startswith("worker sees"):
-            environment = environment_of(environment_id())
-            assert environment is not None
-            self.seen[worker] = situation_read(environment) or environment
-            return
-        saw = self.seen.pop(worker)
-        if name == "worker dies":
-            return
-        if isinstance(saw, Situation):
-            ticking._look(saw)
-        else:
-            ticking._open(saw)
 
     def state(self) -> tuple[object, ...]:
         """Where the installation is, as `expected` says where the model is."""
@@ -147,41 +140,109 @@ def version(content: str) -> str:
     return parsed(tree).content_hash.hex()[:16]
 
 
-def possible(model: World, real: Real) -> list[tuple[Step[World], int | None]]:
-    """The steps of the model that can be made here, and whose they are where a worker makes them."""
-    found = []
-    for step in steps(model, Flaws.NONE):
-        changed = [
-            place for place, (now, then) in enumerate(zip(model.workers, step.to.workers, strict=True)) if now != then
-        ]
-        worker = changed[0] if changed else None
-        if step.name.startswith("roll back") and step.name.rpartition(" ")[2] not in real.epochs:
-            continue
-        saw = model.workers[worker] if worker is not None else None
-        if step.name == "worker finds it moved" and saw is not None and saw.plan == "open":
-            continue  # it reads what waits when it acts, and would open a rollout of what is there by then
-        found.append((step, worker))
-    return found
+class Died(BaseException):
+    """The worker's process is gone. No handler of the product may see it."""
+
+
+class Walk:
+    """A walk through the model with the installation beside it. `held`: the workers that are held, the last one on top;
+    `seen`: what those saw that do nothing before their transaction at which they could be held.
+    """
+
+    def __init__(self, real: Real, model: World, chance: random.Random) -> None:
+        self.real, self.model, self.chance = real, model, chance
+        self.way: list[str] = []
+        self.held: list[int] = []
+        self.seen: dict[int, Situation] = {}
+
+    def go(self, until: int | None = None) -> Step[World]:
+        """Make steps until this worker goes on or dies, and return that step; to the end of the walk for None."""
+        while True:
+            choices = self._choices()
+            over = len(self.way) >= STEPS
+            if over and until is None:
+                return choices[0][0]
+            # Else people would do so much that no rollout ever came to its end.
+            calm = [choice for choice in choices if not choice[0].faulty]
+            step, worker = self.chance.choice(calm if calm and self.chance.random() < CALM else choices)
+            if over:
+                step, worker = next(each for each in choices if each[1] == until)
+            if worker is not None and worker == until:
+                return step
+            self._make(step, worker)
+
+    def _choices(self) -> list[tuple[Step[World], int | None]]:
+        """The steps of the model that can be made here, and whose they are where a worker makes them."""
+        found = []
+        for step in steps(self.model, Flaws.NONE):
+            pairs = zip(self.model.workers, step.to.workers, strict=True)
+            worker = next((place for place, (now, then) in enumerate(pairs) if now != then), None)
+            if worker in self.held[:-1]:
+                continue
+            if step.name.startswith("roll back") and step.name.rpartition(" ")[2] not in self.real.epochs:
+                continue
+            found.append((step, worker))
+        return found
+
+    def _make(self, step: Step[World], worker: int | None) -> None:
+        if worker is None:
+            self.real.do(step)
+        elif step.name.startswith("worker sees"):
+            step = self._look(step, worker)
+        else:
+            saw = self.seen.pop(worker)
+            if step.name != "worker dies":
+                ticking._look(saw)
+        self.way.append(step.name)
+        self.model = step.to
+        assert self.real.state() == expected(self.model), self.way
+
+    def _look(self, step: Step[World], worker: int) -> Step[World]:
+        """Let a worker look and hold it; returns the step that is made by then."""
+        environment = environment_of(environment_id())
+        assert environment is not None
+        situation = situation_read(environment)
+        plan = step.to.workers[worker]
+        assert plan is not None
+        if plan.plan in ("begin", "settle"):
+            assert situation is not None
+            self.seen[worker] = situation
+            return step
+        point = "rollout.read" if plan.plan == "open" else "rollout.judged"
+        went_on: list[Step[World]] = []
+
+        def hold(name: str) -> None:
+            if name != point or went_on:
+                return
+            went_on.append(self.go(until=worker))
+            failpoints.arm()
+            if went_on[0].name == "worker dies":
+                raise Died
+
+        self.way.append(step.name)
+        self.model = step.to
+        self.held.append(worker)
+        failpoints.arm(hold)
+        with suppress(Died):
+            if situation is None:
+                ticking._open(environment)
+            else:
+                ticking._look(situation)
+        failpoints.arm()
+        self.held.pop()
+        assert went_on, f"it never came to {point}: {self.way}"
+        return went_on[0]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_rollouts__any_steps_in_any_order__are_where_the_model_is(fleet: Fleet, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 - the same walk every time
     real = Real(fleet)
     real.begin()
-    model = world(workers=2, acts=STEPS)
-    build_at_first = next(step for step in steps(model, Flaws.NONE) if step.name == "build")
-    model = build_at_first.to
+    first = world(workers=2, acts=STEPS)
+    built = next(step for step in steps(first, Flaws.NONE) if step.name == "build")
     real.build("1g", "1g")
-    way = []
+    walk = Walk(real, built.to, random.Random(seed))  # noqa: S311 - the same walk every time
 
-    for _ in range(STEPS):
-        choices = possible(model, real)
-        calm = [choice for choice in choices if not choice[0].faulty]
-        # Else people would do so much that no rollout ever came to its end.
-        step, worker = chance.choice(calm if calm and chance.random() < 0.75 else choices)
-        way.append(step.name)
-        real.do(step, worker)
-        model = step.to
+    walk.go()
 
-        assert real.state() == expected(model), way
+    assert len(walk.way) >= STEPS
