@@ -114,7 +114,7 @@ class Doors:
     def _own_page_of_client(self, client: str) -> dict[tuple[str, str], Shown]:
         """What the page of a client itself shows, once above where it needs attention and once below its type."""
         shown: dict[tuple[str, str], Shown] = {}
-        for row in self._rows(f"/clients/{self.ids()[client]}"):
+        for row in self._rows(f"/clients/{self.id_of(client)}"):
             [link] = re.findall(r'<a class="foreign" href="([^"]*)"', row)
             asked = parse_qs(urlsplit(html.unescape(link)).query)
             key = (asked["type"][0], asked["name"][0])
