@@ -86,11 +86,14 @@ class Doors:
             self._ids = {row["node_id"]: row["id"] for row in rows}
         return self._ids.get(client, "")
 
-    def _rest_by_client(self, client: str) -> dict[tuple[str, str], Row]:
-        """What REST says of a client, by type and name; nothing of a client that it does not know."""
+    def now(self, client: str) -> dict[tuple[str, str], Row]:
+        """What REST says of a client at this moment, by type and name; nothing of a client that it does not know."""
         known = self.id_of(client)
         rows = self._parley.call("GET", f"/clients/{known}/resources?limit=500").body["results"] if known else ()
         return {(row["type"], row["name"]): _row(row) for row in rows}
+
+    def _rest_by_client(self, client: str) -> dict[tuple[str, str], Row]:
+        return self.now(client)
 
     def _rest_by_resource(self, environment: str, word: str, name: str) -> dict[str, Row]:
         path = f"/environments/{environment}/resources/{word}/{quote(name, safe='')}/clients?limit=500"
