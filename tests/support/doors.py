@@ -39,6 +39,11 @@ class Row(NamedTuple):
     since: str | None = None
 
 
+def shown_since(row: Row) -> str:
+    """Since when it is so, as a page has it in its markup: to the second."""
+    return (row.since or "")[:_SECONDS_CHARS]
+
+
 class Shown(NamedTuple):
     """What a page shows of a row: the state, what the client has, since when, and the words beside it."""
 
@@ -49,8 +54,8 @@ class Shown(NamedTuple):
 
     def says(self, row: Row) -> bool:
         """Whether it says what the row does; pages say whole seconds."""
-        runs, since = f"r{row.runs}" if row.runs else "nothing", (row.since or "")[:_SECONDS_CHARS]
-        same = (self.state, self.runs, self.since) == (row.state, runs, since)
+        runs = f"r{row.runs}" if row.runs else "nothing"
+        same = (self.state, self.runs, self.since) == (row.state, runs, shown_since(row))
         return same and (row.message or "")[:_SHOWN_CHARS] in self.words
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.catalog.choices import QuarantineCause
-from controlplane.catalog.models import Resource, RevisionProof
+from controlplane.catalog.models import Change, Resource, RevisionProof
 from controlplane.catalog.selectors import revision_origin
 from controlplane.catalog.services import (
     proofs_record,
@@ -11,7 +11,7 @@ from controlplane.catalog.services import (
     quarantine_release,
 )
 from controlplane.catalog.staging import (
-    staged_change,
+    staged_changes,
 )
 from controlplane.catalog.values import ProvenContent
 from controlplane.database.aliases import READER
@@ -41,7 +41,8 @@ OLD, NEW, NEWER = cluster("pay"), cluster("pay", connect_timeout="2s"), cluster(
 
 
 def state_of(change: str) -> str:
-    found = staged_change(change)
+    pk = Change.objects.get(public_id=change).pk
+    found = staged_changes(changes=[pk]).get(pk)
     return found.state.value if found is not None else ""
 
 

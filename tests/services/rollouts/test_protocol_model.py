@@ -32,7 +32,8 @@ from controlplane.rollouts.services.situation import Situation, environment_of, 
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback
 from tests.protocol.publish.explorer import Step
-from tests.protocol.publish.rollout_model import BAD, NO_TABLE, Flaws, World, steps, world
+from tests.protocol.publish.rollout_model import steps
+from tests.protocol.publish.rollout_world import BAD, NO_TABLE, Flaws, World, world
 from tests.services.rollouts.clients import DANA, Fleet, environment_id
 from tests.support.manifests import cluster, parsed
 from tests.support.sides import rollouts
