@@ -168,7 +168,8 @@ def _row(row: Any) -> Row:
 def _shown(row: str) -> Shown:
     [state] = re.findall(_CELL.format("State"), row, re.DOTALL)
     [runs] = re.findall(_CELL.format("Has"), row, re.DOTALL)
-    [since] = re.findall(r'<time datetime="(.*?)"', *re.findall(_CELL.format("Since"), row, re.DOTALL)) or [""]
+    cells = re.findall(_CELL.format("Since"), row, re.DOTALL)
+    since = next(iter(re.findall(r'<time datetime="(.*?)"', "".join(cells))), "")
     return Shown(_text(state), _text(runs), since[:_SECONDS_CHARS], _text(row))
 
 
