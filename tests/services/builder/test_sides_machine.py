@@ -58,6 +58,8 @@ NAMES = ("a", "b", "c")
 CLUSTERS = tuple(("cluster", name) for name in NAMES)
 KEYS = (*CLUSTERS, *(("route", name) for name in NAMES))
 Chosen = frozenset[EntryKey]
+# Most names: of few there would seldom be one that is staged.
+most = st.frozensets(st.sampled_from(KEYS), max_size=3).map(lambda without: frozenset(KEYS) - without)
 
 
 @dataclass
@@ -136,8 +138,8 @@ class Sides(RuleBasedStateMachine):
 
     # Rollouts
 
-    @precondition(lambda self: self.table is None)
-    @rule(chosen=st.frozensets(st.sampled_from(KEYS)))
+    @precondition(lambda self: self.table is None and bool(self.in_state("waiting")))
+    @rule(chosen=most)
     def a_rollout_opens(self, chosen: Chosen) -> None:
         self.table = opened(chosen)
         self.move(self.in_state("waiting") & chosen, "candidate")
@@ -149,15 +151,15 @@ class Sides(RuleBasedStateMachine):
         self.table = replace(self.table, step=self.table.step + 1, permille=min(1000, self.table.permille + 100))
         stepped(self.table)
 
-    @precondition(lambda self: self.table is not None)
-    @rule(chosen=st.frozensets(st.sampled_from(KEYS)))
+    @precondition(lambda self: self.table is not None and bool(self.in_state("candidate")))
+    @rule(chosen=most)
     def it_promotes(self, chosen: Chosen) -> None:
         promoted(chosen)
         for key in self.in_state("candidate") & chosen:
             self.names[key].settle()
 
-    @precondition(lambda self: self.table is not None)
-    @rule(chosen=st.frozensets(st.sampled_from(KEYS)))
+    @precondition(lambda self: self.table is not None and bool(self.in_state("candidate")))
+    @rule(chosen=most)
     def it_takes_back(self, chosen: Chosen) -> None:
         taken_back(*chosen)
         self.move(self.in_state("candidate") & chosen, "stopped")
@@ -178,11 +180,11 @@ class Sides(RuleBasedStateMachine):
             self.settle_all("waiting")
         self.mode = on
 
-    @rule(key=st.sampled_from(KEYS))
-    def somebody_releases(self, key: EntryKey) -> None:
+    @precondition(lambda self: bool(self.in_state("stopped")))
+    @rule(data=st.data())
+    def somebody_releases(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.in_state("stopped"))))
         name = self.names[key]
-        if name.state != "stopped":
-            return
         word, called = key
         quarantine_release(
             environment_key="default", word=word, name=called, revision=name.number, reason="why", actor=DANA
