@@ -20,6 +20,8 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RoutePattern
 
+from adsserver.engine.body import Body
+from adsserver.engine.holdings import BodyGround, Holdings
 from adsserver.store.facts import FactBuffer
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
@@ -49,6 +51,8 @@ from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
 from tests.support.rollouts import rollout_begun
 from tests.web.conftest import HOSTILE, USERS
+from xdscore.holdings import Holding, HoldingState
+from xdscore.resource_types import CLUSTER
 from xdscore.said import Said, SaidSource, SaidState, Word
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -85,6 +89,8 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     buffer.sent(hostile, response)
     text = f"Error adding/updating cluster(s) {NAME}: {EVERYTHING}{'x' * 1_048_576}"
     buffer.learnt(hostile, rejected(response, text, suspects=(content,)))
+    refused = {NAME: Holding(HoldingState.NACKED, content.content.version)}
+    buffer.holds(hostile, CLUSTER, Holdings(BodyGround(Body((), {}, (), ""), tells=True), refused))
     buffer._take()
     buffer._flush()
     digest()
