@@ -274,6 +274,7 @@ def test_rehearsal__client_is_silent_or_gone__is_inconclusive(theatre: Fleet) ->
     assert states(report) == {("stage-envoy", "pay"): "silent", ("stage-go", "pay"): "taken"}
 
     theatre.leave("stage-envoy")
+    theatre.write()
     report = rehearsal_look(rehearsing)
 
     assert (report.verdict, report.settled) == (RehearsalVerdict.INCONCLUSIVE, True)
