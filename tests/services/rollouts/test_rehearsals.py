@@ -24,6 +24,7 @@ from controlplane.catalog.models import (
 )
 from controlplane.catalog.rehearsals import rehearsal_is_open
 from controlplane.catalog.services import rehearsals_prune
+from controlplane.catalog.staging import environments_waiting
 from controlplane.catalog.values import Delete, Edit, Put
 from controlplane.common.errors import Conflict, InputInvalid, InputTooLarge, Occupied
 from controlplane.database.aliases import READER
@@ -347,6 +348,7 @@ def test_rollout__due_while_something_is_rehearsed__opens_after_that(theatre: Fl
     rehearsing = begin(cluster("new"))
     write(cluster("pay", connect_timeout="2s"))
 
+    assert environments_waiting() == ()
     rollouts_tick()
     assert Rollout.objects.count() == 0
 
@@ -391,9 +393,9 @@ def test_deadline__who_made_it_died__the_sweeper_ends_it(theatre: Fleet) -> None
 
     age(seconds=1)
     rollouts_tick()
+    assert not rehearsal_is_open(environment_key="default")
     deliver(theatre)
 
-    assert not rehearsal_is_open(environment_key="default")
     assert theatre.has("pay") == had
 
 
