@@ -27,7 +27,7 @@ bench: install-dev  ## Measure, and write bench/out/latest.json; SCENARIO=… [C
 	$(BIN)/python -m bench $(SCENARIO) $(if $(CLIENTS),clients=$(CLIENTS)) $(SET)
 
 # Small enough for every night, large enough that a change costs more than starting it.
-GUARDED := fan-out fan-out-delta audiences extras clients=500 clusters=500 rounds=5
+GUARDED := fan-out fan-out-delta audiences extras rollout clients=500 clusters=500 rounds=5
 
 bench-guard: install-dev  ## Measure the ratios that are committed in bench/ratios.json; fails when one is worse by a quarter
 	$(BIN)/python -m bench $(GUARDED)

@@ -4,6 +4,7 @@ No worker runs in the first two: the side is opened, stepped and closed as a wor
 is to be measured.
 """
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -126,7 +127,7 @@ def rollout_pilot(parameters: Parameters) -> Iterator[Measurement]:
             pilots = _timed(parley, clients, parameters["changes"])
     yield Measurement("without, p50", "ms", tuple(without))
     yield Measurement("with pilots, p50", "ms", tuple(pilots))
-    later = sorted(pilots)[len(pilots) // 2] - sorted(without)[len(without) // 2]
+    later = statistics.median(pilots) - statistics.median(without)
     yield Measurement("later by, p50", "ms", (later,), at_most=1_500)
 
 
