@@ -3,6 +3,7 @@
 Whoever asks must have been let in before; what is shared depends on `key` alone, and not on who asks.
 """
 
+import hashlib
 import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -21,8 +22,9 @@ _naming = threading.Lock()
 
 def shared(key: str, make: Callable[[], Made]) -> Made:
     """The result of `make`, which is called at most once in two seconds in this process for each `key`; other callers
-    wait for the result, or get the last one.
+    wait for the result, or get the last one. A key may hold anything that was sent.
     """
+    key = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
     found = cache.get(key, _ABSENT)
     if found is _ABSENT:
         with _naming:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypedDict
+from typing import Final, NamedTuple, TypedDict
 from uuid import UUID
 
 from django.contrib import messages
@@ -177,6 +177,14 @@ class RolloutsPage(Page):
         return self.page(context)
 
 
+class _Chosen(NamedTuple):
+    """Clients of a rollout: on this side, in this state or in any, after those before this cursor."""
+
+    side: Side
+    state: ClientState | None
+    after: str
+
+
 class RolloutPage(Page):
     """The page of one rollout: where it is, who has it and why, what they say, what it waits for, and buttons for what
     somebody decides.
@@ -197,9 +205,10 @@ class RolloutPage(Page):
         if part == "chart":
             chart = shared(f"rollout-chart/{rollout_id}", lambda: _chart(rollout_id))
             return self.part("console/parts/chart.html", {"chart": chart})
-        watched, chosen = self._watched(rollout_id)
         if part == "clients":
+            chosen = shared(f"rollout-clients/{rollout_id}/{self._chosen()}", lambda: self._watched(rollout_id)[1])
             return self.part("rollouts/clients.html", {**chosen, "environment": self.here})
+        watched, chosen = self._watched(rollout_id)
         view, now = watched.rollout, _now(watched)
         context = {
             **now,
@@ -244,14 +253,16 @@ class RolloutPage(Page):
         except NotFound:
             raise NotFound(f"There is no rollout '{rollout_id}'.") from None
 
-    def _watched(self, rollout_id: UUID) -> tuple[RolloutWatch, dict[str, object]]:
-        """What is known of the rollout now, and the template values of the table of clients, on the side and in the
-        state that the URL asks for.
-        """
+    def _chosen(self) -> _Chosen:
+        """Which clients the URL asks for."""
         given = self.request.GET
         side = Side.STABLE if given.get("side") == Side.STABLE.value else Side.CANDIDATE
         states = {each.value: each for each in ClientState}
-        state, after = states.get(given.get("state", "")), given.get("after", "")[:_MAX_CURSOR_CHARS]
+        return _Chosen(side, states.get(given.get("state", "")), given.get("after", "")[:_MAX_CURSOR_CHARS])
+
+    def _watched(self, rollout_id: UUID) -> tuple[RolloutWatch, dict[str, object]]:
+        """What is known of the rollout now, and the template values of the table of the clients that the URL asks for."""
+        side, state, after = self._chosen()
         watched = rollout_watch(
             public_id=str(rollout_id), side=side, state=state, after=after, limit=_CLIENTS, refusing=_REFUSING
         )

@@ -51,7 +51,7 @@ def ladder_of(question: Question, name: NameFacts, client: ClientSide | None) ->
     return Ladder(
         has,
         "" if stranger else _code(name, here, decisive),
-        _as_of(question, f"{headline}. {sentence}" if headline else sentence),
+        _as_of(question, sentence),
         (*rungs, rollout) if rollout is not None else rungs,
         () if has is Has.YES or question.time is not None else _next(name, here, decisive),
         _links(question, name, client),

@@ -16,7 +16,10 @@ from controlplane.clients.models import Client as Row
 from controlplane.console import live
 from controlplane.console.live import shared
 from controlplane.database.aliases import READER
+from controlplane.rollouts.models import Rollout
+from controlplane.rollouts.services import rollout_tick
 from tests.services.incidents.fleet import Fleet, publish
+from tests.services.rollouts.clients import environment_id, switch_on
 from tests.support.manifests import cluster
 from tests.web.conftest import USERS, page
 
@@ -58,6 +61,7 @@ PARTS = {
     "setup/guide.html": "/e/default/setup?part=ticks",
     "changes/progress.html": "change",
     "clients/client.html": "client",
+    "rollouts/detail.html": "rollout",
 }
 
 
@@ -72,26 +76,43 @@ def test_parts__every_template_that_refreshes_itself__is_looked_at_here() -> Non
     assert refresh == PARTS.keys()
 
 
+def opened_rollout() -> str:
+    """The path of a rollout that some clients are asked by and that waits for a person."""
+    switch_on(mode="steps", steps=[{"clients": 1, "approve": True}, {"percent": 100}])
+    publish(cluster("pay", connect_timeout="4s"))
+    rollout_tick(environment_id=environment_id())
+    return f"/rollouts/{Rollout.objects.get().public_id}"
+
+
+def looked_at(part: str) -> list[str]:
+    """The paths of what refreshes on a page."""
+    change = publish(cluster("pay", connect_timeout="3s"))
+    client = Row.objects.get(node_id="node-2").pk
+    if part == "rollout":
+        path = opened_rollout()
+        return [f"{path}?part=now", f"{path}?part=chart", f"{path}?part=clients&side=stable"]
+    return [{"change": f"/changes/{change}?part=progress", "client": f"/clients/{client}?part=tail"}.get(part, part)]
+
+
 @pytest.mark.parametrize("part", PARTS.values())
 def test_part__many_look_at_it_in_one_interval__the_first_reads_and_the_others_only_their_rights(
     part: str, fleet: Fleet
 ) -> None:
-    change = publish(cluster("pay", connect_timeout="3s"))
-    client = Row.objects.get(node_id="node-2").pk
-    path = {"change": f"/changes/{change}?part=progress", "client": f"/clients/{client}?part=tail"}.get(part, part)
+    paths = looked_at(part)
     first, *others = viewers(4)
 
-    read = tables(first, path)
-    again = [tables(each, path) for each in others]
+    read = set().union(*(tables(first, path) for path in paths))
+    again = [tables(each, path) for each in others for path in paths]
 
     # Whether one may see a change or a client is read from it.
     subject = {
         "change": {"catalog_change"},
         "client": {"clients_client", "clients_stream", "clients_subscription", "clients_nameset"},
+        "rollout": {"rollouts_rollout"},
     }
     allowed = ABOUT_RIGHTS | subject.get(part, set())
     assert read > allowed & read
-    assert [asked - allowed for asked in again] == [set()] * 3
+    assert [asked - allowed for asked in again] == [set()] * len(again)
 
 
 def test_part__interval_over__is_made_anew(fleet: Fleet) -> None:

@@ -18,6 +18,8 @@ from controlplane.notify.models import Notification
 from controlplane.notify.services.expanding import notifications_expand
 from controlplane.notify.services.watching import ends_notice
 from tests.services.incidents.fleet import Fleet
+from tests.support.manifests import cluster
+from tests.support.rollouts import rollout_begun
 from tests.web.conftest import page
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -46,7 +48,8 @@ def test_message__of_any_kind__leads_a_viewer_of_its_environment_to_a_page_about
 ) -> None:
     incident = str(Incident.objects.get().public_id)
     viewer = person(Role.VIEWER)
-    paths = {kind: path_of(told(kind, incident=incident)) for kind in KINDS}
+    rollout = rollout_begun(cluster("pay", connect_timeout="7s"), actor=SYSTEM)
+    paths = {kind: path_of(told(kind, incident=incident, rollout=rollout)) for kind in KINDS}
     by_hand = path_of(told("quarantine.released", incident=""))
 
     for kind, path in paths.items():

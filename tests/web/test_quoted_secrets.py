@@ -16,7 +16,9 @@ from django.db import connection
 from django.test import Client
 from envoy.service.status.v3 import csds_pb2
 
+from adsserver.engine.body import EMPTY_BODY
 from adsserver.engine.events import NamedContent
+from adsserver.engine.holdings import BodyGround, Holdings
 from adsserver.ports import Directory, Reader
 from adsserver.store import Store, open_store
 from adsserver.store.facts import FactBuffer
@@ -46,9 +48,11 @@ from controlplane.notify.services.expanding import notifications_expand
 from controlplane.notify.services.sending import slack_body, webhook_body
 from tests.support.facts import rejected, respond, stream, subscribed
 from tests.support.manifests import TYPE, Tree, cluster, endpoints, listener, parsed, route, tls_secret
+from tests.support.rollouts import rollout_begun
 from tests.support.sensitive_fields import spellings, traces
 from tests.web.conftest import DANA
 from tests.web.test_hostile import paths
+from xdscore.holdings import Holding, HoldingState
 from xdscore.limits import Limits
 from xdscore.redaction import REDACTED
 from xdscore.resource_types import by_word
@@ -59,6 +63,8 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READE
 # The document of the API and its reader hold nothing that anybody wrote.
 _LEFT_OUT = frozenset({"/logout", "/api/v1/schema/", "/api/v1/schema/ui/"})
 _AWS = TYPE + "envoy.extensions.common.aws.v3.InlineCredentialProvider"
+# What a rollout brings of them.
+_NEW: dict[str, Tree] = {"cluster": {"connect_timeout": "7s"}, "route": {"ignore_port_in_host_matching": True}}
 _TLS = TYPE + "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 _AUTHZ = TYPE + "envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute"
 
@@ -130,6 +136,8 @@ class World:
         for quoted in quotations(word):
             text = f"Error adding/updating {word}(s) pay: refused <{quoted}> of pay"
             self.facts.learnt(self.client, rejected(response, text))
+        refused = {"pay": Holding(HoldingState.NACKED, held.content.version)}
+        self.facts.holds(self.client, kind, Holdings(BodyGround(EMPTY_BODY, tells=True), refused))
 
     def write(self) -> None:
         self.facts._take(everything=True)
@@ -210,6 +218,7 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
     builds_sweep()
     client = ClientRow.objects.get().pk
     _say(client, world)
+    rollout = rollout_begun(*({**tree, **_NEW.get(word, {})} for word, tree in manifests().items()), actor=DANA)
     notifications_expand()
 
     formatter = structlog.stdlib.ProcessorFormatter(
@@ -228,7 +237,7 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
             "client_id": client, "change_id": str(Change.objects.latest("id").public_id),
             "channel_id": str(Channel.objects.get().public_id), "token_id": "1", "user_id": "1", "epoch": "1",
             "revision": "1", "number": "1", "code": "XDS2101", "family": "grpc", "group_key": quote("x"),
-            "rule_id": "1", "case_id": "1",
+            "rule_id": "1", "case_id": "1", "rollout_id": rollout,
         }
         for word, incident in incidents.items()
     ]  # fmt: skip
@@ -242,5 +251,4 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
     assert all(REDACTED in text and text != NOT_SHOWN and "pay: refused" in text for text in kept)
     assert len(places) > 500
     said = SaidDifference.objects.filter(error__contains=REDACTED)
-    # What a client has of a name in quarantine is not held against what it says.
-    assert set(said.values_list("type", flat=True)) == set(words) - {"cluster"}
+    assert set(said.values_list("type", flat=True)) == set(words)

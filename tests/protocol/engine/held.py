@@ -74,8 +74,8 @@ def _check_one(client: ModelClient, half: Half, name: str, holding: Holding, on_
         case HoldingState.REQUESTED:
             assert not sent, where
         case HoldingState.UNKNOWN:
-            # Or it is on its way to a client that asked for everything anew meanwhile.
-            assert name in half.in_refused or sent, where
+            # Or it is on its way to a client that asked for it anew meanwhile, or read by it, and told once more next.
+            assert name in half.in_refused or sent or name in half.asked or half.asked_all, where
         case HoldingState.SILENT:
             raise AssertionError(where)
     if holding.acked and holding.state is not HoldingState.UNKNOWN and not client.drops_refused:

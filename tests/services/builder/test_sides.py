@@ -257,15 +257,17 @@ def test_change_progress__taken_back__is_stopped_and_nobody_waits_longer() -> No
     opened()
 
     taken_back(PAY)
-    before_any_build = changes_unfinished(public_ids=[made.change_id])
+    with_the_rest_on_its_way = changes_unfinished(public_ids=[made.change_id])
     promoted()
     closed()
+    before_any_build = changes_unfinished(public_ids=[made.change_id])
     built()
 
     stopped = change_progress(public_id=made.change_id)
     assert stopped.state is ChangeState.STOPPED
     assert stopped.state.final
     assert [each.name for each in stopped.held] == ["pay"]
+    assert with_the_rest_on_its_way == {made.change_id}
     assert before_any_build == frozenset()
     assert changes_unfinished(public_ids=[made.change_id]) == frozenset()
 

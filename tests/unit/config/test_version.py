@@ -61,7 +61,7 @@ def test_versions__neighbours__may_run_side_by_side(one: str, other: str, may: b
 def test_version__of_this_checkout__stands_in_one_place_only() -> None:
     assert str(Version.parse(VERSION)) == VERSION
     packages = ("adsserver", "controlplane", "xdsclient", "xdscore", "xdsctl")
-    said = re.compile(rf"__version__|['\"]{re.escape(VERSION)}['\"]")
+    said = re.compile(rf"\b__version__\b|['\"]{re.escape(VERSION)}['\"]")
     files = [file for package in packages for file in (ROOT / package).rglob("*.py")]
 
     found = [str(file.relative_to(ROOT)) for file in files if said.search(file.read_text())]
