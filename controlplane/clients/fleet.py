@@ -1,4 +1,4 @@
-"""The connected clients, and what they ask for, for the loss guard. Pure.
+"""The connected clients, and what they ask for, for the loss guard and rollouts. Pure.
 
 A fleet of thousands asks for few different things, so clients are told apart by a text that says all a client asks for
 (`Member.asks`); it is read once for all clients that share it.
@@ -20,7 +20,7 @@ class Member(NamedTuple):
     """A client with an open stream.
 
     `agent`: the name and version of its software.
-    `asks`: its subscriptions as one text, which `Fleet.asks` reads.
+    `asks`: its subscriptions as one text, which `Fleet.asks` and `Fleet.all_asks` read.
     `certain`: whether it is known to be connected, because its ADS process still reports.
     """
 
@@ -57,11 +57,14 @@ class NameSet:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A subscription to one type (`word`) on one stream: a wildcard, or names."""
+    """A subscription to one type (`word`) on one stream: a wildcard, or names. `refused_all`: the client refused what
+    it was sent of the type and never took anything of it, so that it has nothing to lose.
+    """
 
     word: str
     wildcard: bool
     names: NameSet
+    refused_all: bool = False
 
     def of(self, names: frozenset[str]) -> frozenset[str]:
         """The names among `names`, which are canonical, that the subscription asks for: by name, by a wildcard or by a
@@ -109,7 +112,7 @@ class Fleet:
 
     @cached_property
     def asked(self) -> Mapping[str, tuple[Ask, ...]]:
-        """The different subscriptions that the connected clients have, by type word."""
+        """The different subscriptions of which connected clients may lose something, by type word."""
         found: dict[str, dict[tuple[bool, int], Ask]] = {}
         for text in {crowd.asks for crowd in self.crowds}:
             for ask in self.asks(text):
@@ -117,21 +120,27 @@ class Fleet:
         return {word: tuple(asks.values()) for word, asks in found.items()}
 
     def asks_for(self, names: Mapping[str, Collection[str]]) -> bool:
-        """Whether any connected client asks for one of these names. They are canonical, and given by type word."""
+        """Whether any connected client may lose one of these names. They are canonical, and given by type word."""
         return any(ask.of(frozenset(some)) for word, some in names.items() for ask in self.asked.get(word, ()))
 
     def asks(self, text: str) -> tuple[Ask, ...]:
-        """The subscriptions that the text `Member.asks` stands for. One whose name set was deleted meanwhile is left
-        out.
+        """The subscriptions that the text `Member.asks` stands for, but for those of which the client has nothing to
+        lose. One whose name set was deleted meanwhile is left out.
         """
         known = self._asks.get(text)
         if known is None:
-            known = self._asks[text] = tuple(
-                Ask(word, wildcard == "1", self.names[name_set])
-                for word, wildcard, name_set in (part.split(":") for part in text.split(",") if part)
-                if word in by_word and name_set in self.names
-            )
+            known = self._asks[text] = tuple(ask for ask in self.all_asks(text) if not ask.refused_all)
         return known
+
+    def all_asks(self, text: str) -> tuple[Ask, ...]:
+        """The subscriptions that the text `Member.asks` stands for. One whose name set was deleted meanwhile is left
+        out.
+        """
+        return tuple(
+            Ask(word, wildcard == "1", self.names[name_set], refused == "1")
+            for word, wildcard, refused, name_set in (part.split(":") for part in text.split(",") if part)
+            if word in by_word and name_set in self.names
+        )
 
     @cached_property
     def _asks(self) -> dict[str, tuple[Ask, ...]]:

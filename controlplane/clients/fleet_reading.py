@@ -28,11 +28,12 @@ _ONE_TEXT = {"sqlite": "group_concat", "postgresql": "string_agg"}
 _MEMBERS = """
     SELECT client.id, environment.key, client.identity, client.node_id, client.node_cluster, client.user_agent,
         client.user_agent_version,
-        {one_text}(sub.type || ':' || CASE WHEN sub.wildcard THEN '1' ELSE '0' END || ':' || sub.name_set_id, ',')
+        {one_text}(sub.type || CASE WHEN sub.wildcard THEN ':1' ELSE ':0' END
+            || CASE WHEN sub.state = 'nacked' AND sub.acked = '' THEN ':1:' ELSE ':0:' END || sub.name_set_id, ',')
     FROM clients_stream stream
     JOIN clients_client client ON client.id = stream.client_id
     JOIN catalog_environment environment ON environment.id = client.environment_id
-    LEFT JOIN clients_subscription sub ON sub.stream_id = stream.id AND NOT (sub.state = 'nacked' AND sub.acked = '')
+    LEFT JOIN clients_subscription sub ON sub.stream_id = stream.id
     WHERE {which} {where}
     GROUP BY stream.id, client.id, environment.key
 """

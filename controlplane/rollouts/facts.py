@@ -154,7 +154,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One more client of this kind is to be asked for this name, beside the identities in `parties`."""
+    """One more client of this kind is to be asked for this name, beside the identities in `parties`, which are none
+    where nobody of the kind was asked for it yet.
+    """
 
     kind: str
     key: Key

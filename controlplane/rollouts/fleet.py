@@ -105,7 +105,7 @@ class _Asks:
     def _read(self, text: str, audience: Audience) -> _Found:
         keys: set[Key] = set()
         wildcards: set[tuple[str, str]] = set()
-        for ask in self._fleet.asks(text):
+        for ask in self._fleet.all_asks(text):
             names = ask.of(self._names.get(ask.word, frozenset()))
             may = self._table.permissions(audience, by_word[ask.word])
             readable = {(ask.word, name) for name in names if may.ruling(name).effect is Effect.ALLOW}

@@ -12,6 +12,7 @@ from typing import Final
 
 from controlplane.catalog.rollout_settings import Unexposed
 from controlplane.rollouts.binomial import at_least
+from controlplane.rollouts.cohort import MAX_PILOTS
 from controlplane.rollouts.facts import Answer, Ask, Asked, Facts, Rules, Verdict, WebhookSaid
 from controlplane.rollouts.values import ClientState, Key, Outcome
 from controlplane.rollouts.votes import NOBODY, Poll, Result, Stand, polls_of, result_of
@@ -168,11 +169,20 @@ def _lost_more(facts: Facts, rules: Rules) -> str:
 
 def _asking(read: _Read) -> Verdict | None:
     """That other clients are to be asked (R8, R9, R10); None where nobody is."""
-    asks = tuple(Ask(kind, key, read.results[kind, key].parties) for kind, key in read.standing(Stand.ASK))
+    asks = (*(Ask(kind, key, read.results[kind, key].parties) for kind, key in read.standing(Stand.ASK)), *_new(read))
     if not asks:
         return None
     who = _list(sorted({each.kind for each in asks}))
     return Verdict(None, _told(read), asks=asks, waits_for=f"another client to be asked of {who}")
+
+
+def _new(read: _Read) -> Iterable[Ask]:
+    """What nobody of a kind was asked for, of a pilot: who connected, or asked for it, while the pilots were chosen has
+    a pilot as well (R8), as long as more may be chosen.
+    """
+    room = MAX_PILOTS - len(read.facts.cohort) if read.rules.pilot else 0
+    unasked = sorted(place for place in read.facts.others if place not in read.results)
+    return (Ask(kind, key, frozenset()) for kind, key in unasked[: max(room, 0)])
 
 
 def _waiting(read: _Read) -> Verdict | None:

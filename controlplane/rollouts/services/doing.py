@@ -81,8 +81,10 @@ def _seconds(asks: tuple[Ask, ...], reading: Reading, seed: str) -> tuple[Pick, 
         inside = reading.inside | {pick.member.digest for pick in found.values()}
         member = second(ask.kind, ask.key, reading.fleet.members, inside=inside, parties=ask.parties, seed=seed)
         if member is not None:
-            because = f"who was asked of {ask.kind} before refused it, was lost, or did not answer"
-            found[member.digest] = Pick(member, Why.SECOND, because)
+            why, because = Why.SECOND, f"who was asked of {ask.kind} before refused it, was lost, or did not answer"
+            if not ask.parties:
+                why, because = Why.PILOT, f"no {ask.kind} had been asked for the {ask.key[0]} '{ask.key[1]}'"
+            found[member.digest] = Pick(member, why, because)
     return tuple(found.values())
 
 

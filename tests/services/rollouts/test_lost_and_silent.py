@@ -13,6 +13,7 @@ from controlplane.rollouts.selectors import rollout_clients
 from controlplane.rollouts.services import rollout_tick, ticking
 from controlplane.rollouts.values import ClientState, Outcome, RolloutState, Why
 from tests.services.rollouts.clients import (
+    GO,
     Fleet,
     environment_id,
     go_on,
@@ -155,6 +156,33 @@ def test_pilot__who_connected_a_moment_before_the_write__is_asked_once_its_ads_p
 
     assert before == 0
     assert (rollout_now().state, rollout_now().counts.acked) == (RolloutState.DONE, 1)
+
+
+def test_pilot__a_kind_connected_while_another_was_asked__is_asked_before_all_have_it(fleet: Fleet) -> None:
+    begin(fleet, 2)
+    write(cluster("pay", connect_timeout="2s"))
+    rollout_tick(environment_id=environment_id())
+
+    fleet.join("go", "pay", agent=GO).refuses = frozenset({"pay"})
+    go_on(fleet)
+
+    view = rollout_now()
+    assert (view.state, view.reasons) == (
+        RolloutState.REVERTED,
+        ("the only grpc-go 1.66 that could be asked refuses the cluster 'pay'",),
+    )
+    [new] = [row for row in rollout_clients(public_id=view.id).rows if row.node_id == "go"]
+    assert (new.why, new.because) == (Why.PILOT, "no grpc-go 1.66 had been asked for the cluster 'pay'")
+
+
+def test_pilot__a_kind_refused_all_that_it_was_sent__is_asked_whether_it_takes_what_mends_it(fleet: Fleet) -> None:
+    begin(fleet, 1)
+    fleet.join("go", "pay", agent=GO, refuses=("pay",))
+    write(cluster("pay", connect_timeout="2s"))
+    go_on(fleet)
+
+    asked = {row.node_id: row.state for row in rollout_clients(public_id=rollout_now().id).rows}
+    assert asked == {"node-0": ClientState.TAKEN, "go": ClientState.REFUSED}
 
 
 def test_pilot__clients_lost_their_ads_process__are_waited_for_as_long_as_for_an_answer(fleet: Fleet) -> None:

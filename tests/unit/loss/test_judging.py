@@ -48,7 +48,7 @@ class Situation:
 
 
 def _text(asks: Asked) -> str:
-    return ",".join(f"{word}:{int(wildcard)}:{names}" for word, wildcard, names in asks)
+    return ",".join(f"{word}:{int(wildcard)}:0:{names}" for word, wildcard, names in asks)
 
 
 _ask = st.tuples(st.sampled_from(WORDS), st.booleans(), st.sampled_from(sorted(SETS)))

@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from controlplane.catalog.rollout_settings import Unexposed
+from controlplane.rollouts.cohort import MAX_PILOTS
 from controlplane.rollouts.facts import (
     Answer,
+    Ask,
     Facts,
     NewError,
     NotInUse,
+    Others,
     Rules,
     Streams,
     WebhookSaid,
@@ -59,6 +62,23 @@ def test_judge__one_refuses_and_others_may_be_asked__asks_a_second() -> None:
 
     assert verdict.outcome is None
     assert [(ask.kind, ask.key) for ask in verdict.asks] == [(ENVOY, PAY)]
+
+
+def test_judge__nobody_of_a_kind_was_asked__asks_one_of_it_before_anybody_else_has_it() -> None:
+    took = facts(client("a"))
+    late = replace(took, others={(GO, PAY): Others(3)})
+
+    asking, steps = judge(late, PILOT), judge(late, STEPS)
+
+    assert asking.asks == (Ask(GO, PAY, frozenset()),)
+    assert asking.waits_for == "another client to be asked of grpc-go 1.66"
+    assert (steps.outcome, steps.asks) == (PASS, ())
+
+
+def test_judge__as_many_were_asked_as_may_be__asks_nobody_of_another_kind() -> None:
+    many = replace(facts(*(client(f"c-{number}") for number in range(MAX_PILOTS))), others={(GO, PAY): Others(3)})
+
+    assert judge(many, PILOT).outcome is PASS
 
 
 def test_judge__two_refuse__fails_though_others_could_be_asked() -> None:
