@@ -4,6 +4,7 @@ An epoch is a number within a lineage; (lineage, epoch) orders snapshots of an e
 in here is ever changed in place: a publish swaps one reference.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -206,7 +207,8 @@ class Snapshot:
     `unknown`: the words of types in this snapshot that this version of Parley does not know and does not serve; a later
     version published them.
     `rollout`: who is on the candidate side of the open rollout; None where none is open. `candidate`: the snapshot that
-    those clients are served from in place of this one, which is the stable side (rollouts.md R1, R2).
+    those clients are served from in place of this one, which is the stable side (rollouts.md R1, R2). `differing`: the
+    names, by the words of their types, in which the candidate may differ.
     `kinds`: the kinds of clients from which some content is withheld. `audience` tells clients of these kinds apart
     from all others.
     """
@@ -219,6 +221,7 @@ class Snapshot:
     unknown: frozenset[str] = frozenset()
     rollout: RolloutTable | None = None
     candidate: "Snapshot | None" = None
+    differing: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
     kinds: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -321,4 +324,8 @@ def with_candidate(
     )
     types = {**candidate.types, **alike}
     candidate = replace(candidate, types=types, unknown=candidate.unknown | unknown)
-    return replace(stable, rollout=table, candidate=candidate)
+    differing: defaultdict[str, set[str]] = defaultdict(set)
+    for word, name in diff:
+        differing[word].add(name)
+    names = {word: frozenset(some) for word, some in differing.items()}
+    return replace(stable, rollout=table, candidate=candidate, differing=names)

@@ -5,7 +5,7 @@ before break (I1): first, in push order, every answer and everything that is add
 everything that goes away.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -25,6 +25,7 @@ from adsserver.engine.events import (
 )
 from adsserver.engine.full_state import FullState
 from adsserver.engine.holdings import Holdings
+from adsserver.engine.judged import is_about
 from adsserver.engine.ledger import Entry
 from adsserver.engine.publication import Publication
 from adsserver.engine.settings import EngineSettings
@@ -34,7 +35,7 @@ from xdscore.access import Audience
 from xdscore.after_nack import AfterNack, after_nack
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ENDPOINT, ResourceType
-from xdscore.sides import client_digest
+from xdscore.sides import Side, client_digest
 from xdscore.snapshot import Content, Snapshot
 
 __all__ = ["EngineSettings", "Session"]
@@ -170,6 +171,14 @@ class Session:
                 waiting.add(stream.kind)
         self._waiting = frozenset(waiting)
         return None
+
+    def judged_by(self, facts: Iterable[Fact]) -> bool:
+        """Whether the judge of a rollout waits for one of these facts: the client is on the candidate side, and it is
+        about a name in which the sides differ (rollouts.md R3).
+        """
+        if self._audience.side is not Side.CANDIDATE or self._publication is None:
+            return False
+        return any(is_about(self._publication.snapshot.differing, fact) for fact in facts)
 
     def wake_at(self) -> float:
         """When `compose` may have something although nothing arrives; inf when never. As of the last `compose`."""

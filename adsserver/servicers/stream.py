@@ -197,8 +197,7 @@ class Stream:
         if self._begun is not None and info is not None:
             shared.hub.leave(info.environment, self)
             shared.facts.closed(info, end.cause)
-            # Who is lost before the answer says something, too (rollouts.md R9).
-            self._begun.said(shared.facts)
+            self._begun.left(shared.facts)
         # How clients come and go is in their timelines in the console; thousands at once are no news for a log.
         if end is not CLIENT_ENDED and self._budget is not None and (unsaid := self._budget.line()) is not None:
             who = {"peer": self._context.peer()} if info is None else {"stream": info.id, "node_id": info.node_id}
@@ -332,7 +331,7 @@ class Stream:
         if facts:
             if (holdings := begun.session.holdings(request.kind)) is not None:
                 self._shared.facts.holds(begun.info, request.kind, holdings)
-            begun.said(self._shared.facts)
+            begun.said(self._shared.facts, facts)
         # Most requests are ACKs, after which there is nothing to say.
         if begun.session.dirty:
             self._asked = True

@@ -261,7 +261,7 @@ class RolloutPage(Page):
         return _Chosen(side, states.get(given.get("state", "")), given.get("after", "")[:_MAX_CURSOR_CHARS])
 
     def _watched(self, rollout_id: UUID) -> tuple[RolloutWatch, dict[str, object]]:
-        """What is known of the rollout now, and the template values of the table of the clients that the URL asks for."""
+        """What is known of the rollout now, and the template values of the table of clients that is asked for."""
         side, state, after = self._chosen()
         watched = rollout_watch(
             public_id=str(rollout_id), side=side, state=state, after=after, limit=_CLIENTS, refusing=_REFUSING

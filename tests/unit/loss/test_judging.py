@@ -146,7 +146,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 def test_judge__a_thousand_names__counts_all_and_tells_the_first_hundred() -> None:
     names = tuple(f"c{number:04}" for number in range(1_000))
-    member = Member("id", "default", "", "node", "", ("envoy", "1.40.0"), "cluster:1:none")
+    member = Member("id", "default", "", "node", "", ("envoy", "1.40.0"), "cluster:1:0:none")
     fleet = Fleet((member,), {"none": NameSet(())})
     allowing, denying = AccessTable(Effect.ALLOW), AccessTable(Effect.DENY)
     there = {"cluster": frozenset(names)}

@@ -1,0 +1,21 @@
+"""Which facts of a stream the judge of a rollout waits for."""
+
+from collections.abc import Mapping
+
+from adsserver.engine.events import Acknowledged, Fact, Rejected, Subscribed, Violated
+
+
+def is_about(names: Mapping[str, frozenset[str]], fact: Fact) -> bool:
+    """Whether a fact says something of one of these names, which are given by the words of their types. A refusal, and
+    another subscription, may be about any name of their type.
+    """
+    match fact:
+        case Acknowledged(kind=kind, resources=resources, errors=errors, removed=removed):
+            some = names.get(kind.word, frozenset())
+            return bool(some) and not some.isdisjoint(
+                [*(each.name for each in resources), *(each.name for each in errors), *removed]
+            )
+        case Subscribed(kind=kind) | Rejected(kind=kind):
+            return kind.word in names
+        case Violated():
+            return False
