@@ -14,10 +14,10 @@ from adsserver.engine.known_names import KnownNames, Owed
 from adsserver.engine.ledger import Entry
 from adsserver.engine.looking import Viewer, look
 from adsserver.engine.name_state import DOUBTFUL, Due, Event, after
-from adsserver.engine.refusals import is_refused
+from adsserver.engine.refusals import copy_of, is_refused
 from adsserver.engine.substream import NOTHING, Later
 from adsserver.engine.told import ABSENT, UNKNOWN_COPY, Absent, Told, same
-from xdscore.errors import ResourceError
+from xdscore.errors import ResourceError, StatusCode
 from xdscore.snapshot import Content
 
 
@@ -45,10 +45,6 @@ class ByName(KnownNames):
 
         `has_copy`: the client has content of it by our knowledge.
         """
-
-    def copy_left(self, change: Change) -> Content | None:  # noqa: ARG002  SotW removes nothing, and sends no copy
-        """The copy that a client goes on with, although it is told this of a name; None where there is none."""
-        return None
 
     # Responses.
 
@@ -176,12 +172,23 @@ class ByName(KnownNames):
         for change in sent:
             name, now, before = change.name, change.now, memory[change.name]
             if not isinstance(now, Content):
-                state = after(before, Event.SENT, copy=self.copy_left(change))
+                state = after(before, Event.SENT, copy=self._copy_left(change))
             elif (member := named.get(name)) is not None and same(now, member.content):
                 state = after(before, Event.SENT)
             else:
                 state = after(before, Event.STOOD_IN, told=now)
             memory.put(name, before, state)
+
+    def _copy_left(self, change: Change) -> Content | None:
+        """The copy that a client goes on with, although it is told this of a name; None where there is none.
+
+        What passes by itself takes nothing away (F14), and what is withheld nothing from a client that has a copy:
+        after INTERNAL it goes on with that (TP3, F18a).
+        """
+        code = change.now.code if isinstance(change.now, ResourceError) else None
+        if code is StatusCode.UNAVAILABLE or code is StatusCode.INTERNAL:
+            return copy_of(self._memory[change.name], change.before)
+        return None
 
     def _entry(self, view: ClientView, gains: list[Change], losses: list[Change], *, push: bool) -> Entry:
         resources = members_of(view, gains)

@@ -6,7 +6,6 @@ from adsserver.engine.by_name import ByName
 from adsserver.engine.change import Change
 from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import DeltaRequest, Fact, Subscribed, Violated
-from adsserver.engine.refusals import copy_of
 from adsserver.engine.subscription import WILDCARD, edited, legacy_wildcard
 from adsserver.engine.told import Absent
 from xdscore.errors import ResourceError, StatusCode
@@ -26,17 +25,6 @@ class DeltaByName(ByName):
         The latter only where the type allows it (E2, F12, F13, T10). Not what the client goes on with.
         """
         return tuple(loss.name for loss in losses if self._is_removed(loss))
-
-    def copy_left(self, change: Change) -> Content | None:
-        """The copy that a client goes on with, although it is told this of a name; None where there is none.
-
-        What passes by itself takes nothing away (F14), and what is withheld nothing from a client that has a copy:
-        after INTERNAL it goes on with that (TP3, F18a).
-        """
-        code = change.now.code if isinstance(change.now, ResourceError) else None
-        if code is StatusCode.UNAVAILABLE or code is StatusCode.INTERNAL:
-            return copy_of(self._memory[change.name], change.before)
-        return None
 
     def _is_removed(self, loss: Change) -> bool:
         has_copy = isinstance(loss.before, Content) or self._memory[loss.name].copy is not None
