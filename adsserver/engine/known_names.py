@@ -73,12 +73,7 @@ class KnownNames(SubStream):
         current, memory = self.subscription, self._memory
         self._agenda = None
         if subscription.wildcard and not current.wildcard:
-            # Whatever else the view shows was never told: stand on nothing again, apart from the names asked for so
-            # far.
-            known = current.names | memory.members_of(current.globs)
-            memory.pin(known, current)
-            memory.stand_on_nothing(but_for=known)
-            self._owed = Owed.EVERYTHING
+            self._begin_wildcard()
         if not current.wildcard:
             members = memory.members_of(subscription.globs - current.globs)
             memory.pin((subscription.names - current.names) | members, current)
@@ -97,6 +92,17 @@ class KnownNames(SubStream):
         if current.globs and not current.globs <= subscription.globs:
             # No resource has a collection's name, so that a wildcard does not ask for it either (F19).
             memory.each([glob.name for glob in current.globs - subscription.globs], Event.LEFT)
+
+    def _begin_wildcard(self) -> None:
+        """Whatever else the view shows was never told: stand on nothing again, apart from what the client asked for so
+        far, and from what it said itself it has of that (E5).
+        """
+        current, memory = self.subscription, self._memory
+        known = current.names | memory.members_of(current.globs)
+        known |= {name for name in memory.names if current.covers(name)}
+        memory.pin(known, current)
+        memory.stand_on_nothing(but_for=known)
+        self._owed = Owed.EVERYTHING
 
     def holds(self, versions: Mapping[str, str]) -> None:
         """What a client says, on a new stream, it still has of what it is subscribed to (E5)."""

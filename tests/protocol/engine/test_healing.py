@@ -200,6 +200,19 @@ def test_heal__access_ended_meanwhile__not_one_byte_of_it_is_sent(variant: Varia
     assert all(names_of(response) == [] for response in client.sent)  # S4
 
 
+@pytest.mark.parametrize("variant", Variant)
+def test_heal__was_withheld_meanwhile_and_is_refused_again__is_sent_what_it_had_again(variant: Variant) -> None:
+    client = at_rest(variant, ROUTE, "a")
+    client.world.serve(ROUTE, "a", "a2")
+    client.answer(client.push(), nack="no")
+    client.answer(client.sent[0].nonce)
+    client.world.withhold(ROUTE, "a")
+    client.answer(client.push())
+    client.world.serve(ROUTE, "a", "a2")
+
+    assert client.answer(client.push(), nack="no") == [{"a": "a1"}]  # after INTERNAL it goes on with that (TP3)
+
+
 def test_heal__content_known_by_its_version_alone__what_others_use_is_sent() -> None:
     world = World()
     world.serve(ROUTE, "a", "a2", proven="a1")

@@ -216,3 +216,20 @@ def test_holdings__a_collection_is_left_for_a_wildcard__nothing_is_said_of_its_n
     said = wire.session.holdings(CLUSTER)
     assert said is not None
     assert glob not in {**dict(said.ground.everything()), **said.apart}
+
+
+def test_holdings__a_client_that_said_what_it_has_asks_for_everything_at_once__are_what_it_said() -> None:
+    world = World()
+    world.serve(CLUSTER, "xdstp://x/t/d/c", "c1")
+    wire = Wire(world, Variant.DELTA)
+    glob = "xdstp://x/t/d/*"
+    has = {"xdstp://x/t/d/c": "c1"}
+
+    wire.session.receive(DeltaRequest(CLUSTER, (glob,), (), has), wire.now)
+    wire.session.receive(DeltaRequest(CLUSTER, ("*",), (glob,)), wire.now)
+
+    said = wire.session.holdings(CLUSTER)
+    assert said is not None
+    assert {**dict(said.ground.everything()), **said.apart} == {
+        "xdstp://x/t/d/c": Holding(HoldingState.ACKED, "c1", "c1")
+    }
