@@ -14,12 +14,13 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.differences import ResourceDifference, revisions_differ
 from controlplane.catalog.json_reading import duration_text
 from controlplane.catalog.rights import environment_visible, require
+from controlplane.catalog.rollout_settings import MAX_STEPS
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import Chart, rollout_chart
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.places import Place, Section
-from controlplane.console.posted import MAX_REASON_CHARS, reason_of
+from controlplane.console.posted import MAX_REASON_CHARS, reason_of, whole_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_rollout, look_of_rollout_client
 from controlplane.incidents.selectors import incident_get, incidents_of_name
@@ -63,6 +64,9 @@ _ACTIONS: Final[Mapping[str, tuple[Callable[..., bool], str]]] = {
     "reject": (rollout_reject, "The step is refused: everything is taken back."),
     "abort": (rollout_abort, "The rollout is aborted: what the fleet does not have yet is taken back."),
 }
+
+# What is about the step that the page showed: who presses the button twice leaves one step, not two.
+_OF_A_STEP: Final = (rollout_advance, rollout_approve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +236,17 @@ class RolloutPage(Page):
             if found is None:
                 raise InputInvalid("There is no such action. Nothing was changed.")
             act, done = found
+            seen = {"step": whole_of(request.POST, "step", minimum=1, maximum=MAX_STEPS)} if act in _OF_A_STEP else {}
             changed = act(
                 public_id=str(rollout_id),
                 reason=reason_of(request),
                 actor=self.principal,
                 request_id=self.request_id,
+                **seen,
             )
         except ControlPlaneError as error:
             return self.get(request, rollout_id, error)
-        messages.success(request, done if changed else "It was so already.")
+        messages.success(request, done if changed else "It was so already, or went on meanwhile. Nothing was changed.")
         return redirect("rollout", rollout_id)
 
     def _enter(self, rollout_id: UUID) -> None:

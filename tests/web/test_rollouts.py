@@ -117,8 +117,9 @@ def test_ways__home_changes_and_the_change__lead_to_the_rollout(world: World, si
 def test_approve__with_a_reason__is_done_audited_and_the_fleet_has_it(world: World, sign_in: SignIn) -> None:
     browser = sign_in(None, "")
 
-    unsaid = browser.post(world.path, {"action": "approve", "reason": " "})
-    answer = browser.post(world.path, {"action": "approve", "reason": "looks good"}, follow=True)
+    assert '<input type="hidden" name="step" value="1">' in page(browser, world.path)
+    unsaid = browser.post(world.path, {"action": "approve", "reason": " ", "step": 1})
+    answer = browser.post(world.path, {"action": "approve", "reason": "looks good", "step": 1}, follow=True)
     go_on(world.fleet)
 
     assert unsaid.status_code == 422
@@ -155,13 +156,29 @@ def test_action__that_is_not_possible_or_none__says_why(world: World, sign_in: S
     browser = sign_in(None, "")
     browser.post(world.path, {"action": "pause", "reason": "r"})
 
-    conflict = browser.post(world.path, {"action": "advance", "reason": "because"})
+    conflict = browser.post(world.path, {"action": "advance", "reason": "because", "step": 1})
     unknown = browser.post(world.path, {"action": "nonsense", "reason": "r"})
 
     assert conflict.status_code == 409
     assert "is paused and cannot go on" in text_of(conflict.content.decode())
     assert 'value="because"' in conflict.content.decode()
     assert unknown.status_code == 422
+
+
+def test_advance__button_pressed_again_on_a_page_of_an_earlier_step__changes_nothing_and_says_so(
+    world: World, sign_in: SignIn
+) -> None:
+    pressed = {"action": "advance", "reason": "because", "step": 1}
+    browser = sign_in(None, "")
+    for member in world.fleet.members.values():
+        member.answers = False
+    browser.post(world.path, pressed)
+    go_on(world.fleet)
+
+    again = browser.post(world.path, pressed, follow=True)
+
+    assert "Nothing was changed." in text_of(again.content.decode())
+    assert (Rollout.objects.get().step, Rollout.objects.get().state) == (1, RolloutState.RUNNING)
 
 
 def test_page__of_somebody_who_only_looks__has_no_buttons_and_of_a_stranger_is_not_found(

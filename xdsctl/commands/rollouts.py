@@ -12,6 +12,10 @@ from xdsctl.session import Session, command, session_of
 
 RolloutId = Annotated[str, typer.Argument(metavar="ROLLOUT", help="The rollout's id, as 'rollouts list' prints it.")]
 Reason = Annotated[str, typer.Option(help="Why; kept with the rollout and in the audit log.")]
+AtStep = Annotated[
+    int | None,
+    typer.Option("--step", min=1, help="The step that this is about: at a later one it changes nothing. Without: now."),
+]
 
 _ENDED: Final = frozenset({"done", "reverted", "aborted"})
 _LOOK_S: Final = 0.5
@@ -93,9 +97,9 @@ def status(
 
 
 @command
-def advance(ctx: typer.Context, rollout: RolloutId, reason: Reason) -> Outcome:
+def advance(ctx: typer.Context, rollout: RolloutId, reason: Reason, step: AtStep = None) -> Outcome:
     """Go to the next step, or behind the last one to the whole fleet, although a gate still waits."""
-    return _act(ctx, rollout, "advance", reason)
+    return _act(ctx, rollout, "advance", reason, step)
 
 
 @command
@@ -111,9 +115,9 @@ def resume(ctx: typer.Context, rollout: RolloutId, reason: Reason) -> Outcome:
 
 
 @command
-def approve(ctx: typer.Context, rollout: RolloutId, reason: Reason) -> Outcome:
+def approve(ctx: typer.Context, rollout: RolloutId, reason: Reason, step: AtStep = None) -> Outcome:
     """Say that this step may be left, where it asks for a person's word."""
-    return _act(ctx, rollout, "approve", reason)
+    return _act(ctx, rollout, "approve", reason, step)
 
 
 @command
@@ -128,9 +132,10 @@ def abort(ctx: typer.Context, rollout: RolloutId, reason: Reason) -> Outcome:
     return _act(ctx, rollout, "abort", reason)
 
 
-def _act(ctx: typer.Context, rollout: str, action: str, reason: str) -> Outcome:
+def _act(ctx: typer.Context, rollout: str, action: str, reason: str, step: int | None = None) -> Outcome:
     session = session_of(ctx)
-    done: JsonObject = session.api.post(f"/rollouts/{rollout}/{action}", {"reason": reason})
+    body = {"reason": reason, **({"step": step} if step is not None else {})}
+    done: JsonObject = session.api.post(f"/rollouts/{rollout}/{action}", body)
     session.printer.document(done, lambda: summary(done), name=done["id"])
     return Outcome(text="" if done["changed"] else "It was so already.")
 

@@ -5,8 +5,11 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
+from controlplane.api.fields import Whole
 from controlplane.api.shapes.changes import RevertedOut
 from controlplane.api.shapes.common import ResourceRefOut
+from controlplane.api.shapes.facts import ReasonIn
+from controlplane.catalog.rollout_settings import MAX_STEPS
 from controlplane.rollouts.values import ClientState, Outcome, ResourceOutcome, RolloutState, Why
 from xdscore.sides import Side
 
@@ -22,6 +25,17 @@ class WebhookSecretOut(serializers.Serializer[Any]):
     """The secret with which rollouts of an environment sign what they ask webhooks: shown only now."""
 
     secret = serializers.CharField()
+
+
+class AtStepIn(ReasonIn):
+    """The reason for an action at one step, for the record."""
+
+    step = Whole(
+        min_value=1,
+        max_value=MAX_STEPS,
+        required=False,
+        help_text="The number of the step that it is about: at a later one it changes nothing. Absent: the present.",
+    )
 
 
 class RolloutResourceOut(serializers.Serializer[Any]):

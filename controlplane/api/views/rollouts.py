@@ -19,6 +19,7 @@ from controlplane.api.requests import request_id
 from controlplane.api.schema import CURSOR, ROLLOUT_CLIENT_FILTERS, ROLLOUT_FILTERS, body_of_shape, described, page_of
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.shapes.rollouts import (
+    AtStepIn,
     RolloutActedOut,
     RolloutClientOut,
     RolloutDetailOut,
@@ -152,6 +153,7 @@ class RolloutAction(ApiView):
 
     needs = {"POST": Needs.CHECK}
     act: Callable[..., bool]
+    body: type[ReasonIn] = ReasonIn
 
     def check(self, request: Request, rollout_id: UUID) -> None:
         """Raise NotFound when the caller may not see the rollout, Forbidden when they are no operator of its
@@ -161,9 +163,9 @@ class RolloutAction(ApiView):
 
     def _acted(self, request: Request, rollout_id: UUID) -> HttpResponse:
         Query(request, ()).done()
-        reason = values_of(document_of(request), ReasonIn)["reason"]
+        said = values_of(document_of(request), self.body)
         changed = type(self).act(
-            public_id=str(rollout_id), reason=reason, actor=principal_of(request), request_id=request_id()
+            public_id=str(rollout_id), actor=principal_of(request), request_id=request_id(), **said
         )
         return json_answer({**_detail_json(rollout_get(public_id=str(rollout_id))), "changed": changed})
 
@@ -172,11 +174,12 @@ class RolloutAdvanceView(RolloutAction):
     """Go on with a rollout although a gate still waits."""
 
     act = staticmethod(rollout_advance)
+    body = AtStepIn
 
     @extend_schema(
         operation_id="rollout_advance",
         summary="Go to the next step, or behind the last one to the whole fleet, whatever the gates wait for",
-        request=body_of_shape(ReasonIn),
+        request=body_of_shape(AtStepIn),
         responses=described(200, RolloutActedOut, *_ACTED),
     )
     def post(self, request: Request, rollout_id: UUID) -> HttpResponse:
@@ -220,11 +223,12 @@ class RolloutApproveView(RolloutAction):
     """Give a person's word where a step asks for it."""
 
     act = staticmethod(rollout_approve)
+    body = AtStepIn
 
     @extend_schema(
         operation_id="rollout_approve",
         summary="Say that the present step may go on",
-        request=body_of_shape(ReasonIn),
+        request=body_of_shape(AtStepIn),
         responses=described(200, RolloutActedOut, *_ACTED),
     )
     def post(self, request: Request, rollout_id: UUID) -> HttpResponse:

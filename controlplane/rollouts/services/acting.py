@@ -42,13 +42,18 @@ _REASON_CHARS: Final = 500
 _Act = Callable[[Environment, Situation, datetime], bool]
 
 
-def rollout_advance(*, public_id: str, reason: str, actor: Principal, request_id: str = "") -> bool:
-    """Go on with the first or next step, or promote after the last, whatever the gates wait for. Raises NotFound, and
-    Conflict for a rollout that is paused, on hold or over.
+def rollout_advance(
+    *, public_id: str, reason: str, actor: Principal, request_id: str = "", step: int | None = None
+) -> bool:
+    """Go on with the first or next step, or promote after the last, whatever the gates wait for. `step`: the number of
+    the step that the actor saw; a later one stays as it is. Raises NotFound, and Conflict for a rollout that is paused,
+    on hold, over, or not so far.
     """
 
     def advance(environment: Environment, now_is: Situation, now: datetime) -> bool:
         row = now_is.row
+        if _is_past(row, step):
+            return False
         _check_running(now_is, "go on")
         # A step that clients could not be sent yet was begun a moment ago, maybe by the same call.
         if row.evidence_at is None and row.last_act == f"advance {row.step}":
@@ -111,13 +116,18 @@ def rollout_resume(*, public_id: str, reason: str, actor: Principal, request_id:
     return _done(public_id, "resume", resume, reason=reason, actor=actor, request_id=request_id)
 
 
-def rollout_approve(*, public_id: str, reason: str, actor: Principal, request_id: str = "") -> bool:
-    """Say that the present step may go on. Raises NotFound; Conflict where the step asks for nobody's word or the
-    rollout is over; and Forbidden where the environment asks for four eyes and the actor wrote one of the changes.
+def rollout_approve(
+    *, public_id: str, reason: str, actor: Principal, request_id: str = "", step: int | None = None
+) -> bool:
+    """Say that the present step may go on. `step`: the number of the step that the actor saw; a later one is not
+    approved by it. Raises NotFound; Conflict where the step asks for nobody's word or the rollout is over, or not so
+    far; and Forbidden where the environment asks for four eyes and the actor wrote one of the changes.
     """
 
     def approve(_environment: Environment, now_is: Situation, now: datetime) -> bool:
         row = now_is.row
+        if _is_past(row, step):
+            return False
         _check_asks(row)
         _check_other_eyes(row, actor)
         given = RolloutApproval.objects.filter(rollout=row, step=row.step, void=False)
@@ -212,6 +222,15 @@ def _again(public_id: str, act: str, words: str) -> bool:
         f"{str(row).capitalize()} cannot {words} any more: it is {row.state}. Why: {row.ended_because}. Nothing was "
         "changed."
     )
+
+
+def _is_past(row: Rollout, step: int | None) -> bool:
+    """Whether the rollout went on since somebody saw it at this step: what they decide then is about what they did not
+    see. Raises Conflict where it was never so far.
+    """
+    if step is not None and step > row.step + 1:
+        raise Conflict(f"{str(row).capitalize()} is at step {row.step + 1}, not at {step}. Nothing was changed.")
+    return step is not None and step <= row.step
 
 
 def _check_running(situation: Situation, what: str) -> None:

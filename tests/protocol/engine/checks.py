@@ -395,11 +395,24 @@ class Checker:
         if endpoints is not None and half.kind is CLUSTER:
             behind = {name for name in changed if endpoints.covers(name)}
             due = {n for n in behind if n in endpoints.names or isinstance(self.decision(ENDPOINT, n), Serve)}
+            # Who refused what it was sent last and has this still needs nothing, and may be sent it (B12). A member of
+            # a collection that is not there has nothing to be sent again (I3).
+            due -= {m.content.eds_name for m in response.resources if self._has_for_good(half, m)}
             endpoints.again |= due
-            # A member of a collection that is not there has nothing to be sent again (I3).
             endpoints.tolerated |= behind - due
             # After a NACK the server may take every cluster of the response for new (B12).
             endpoints.tolerated |= {m.content.eds_name for m in response.resources} if half.rejected else set()
+
+    def _has_for_good(self, half: Half, member: NamedContent) -> bool:
+        """Whether the client has this content, and nothing else of the name is on its way to it."""
+        on_the_way = {
+            m.content.version
+            for each in self.in_flight
+            if each.kind is half.kind
+            for m in each.resources
+            if m.name == member.name
+        }
+        return half.held.get(member.name) == member.content.version and on_the_way <= {member.content.version}
 
     def _check_version(self, half: Half, response: Respond) -> None:
         shown = (half.kind.word, frozenset(half.sent.items()))

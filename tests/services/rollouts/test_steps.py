@@ -1,6 +1,6 @@
 """Steps: more and more clients, and what people may do about them."""
 
-from typing import Protocol
+from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
@@ -64,14 +64,8 @@ def begun(fleet: Fleet, *, clients: int = 5, **settings: object) -> str:
     return write(cluster("pay", connect_timeout="2s"))
 
 
-class Act(Protocol):
-    """What a person does about a rollout."""
-
-    def __call__(self, *, public_id: str, reason: str, actor: Principal) -> bool: ...
-
-
-def act(what: Act, *, actor: Principal = OPAL) -> bool:
-    return what(public_id=rollout_now().id, reason="because", actor=actor)
+def act(what: Callable[..., bool], *, actor: Principal = OPAL, **more: int) -> bool:
+    return what(public_id=rollout_now().id, reason="because", actor=actor, **more)
 
 
 def has_new(fleet: Fleet) -> int:
@@ -148,6 +142,25 @@ def test_pause__clients_answer__nothing_moves_until_it_is_resumed(fleet: Fleet) 
     assert not act(rollout_resume)
     go_on(fleet)
     assert rollout_now().state is RolloutState.DONE
+
+
+def test_advance_and_approve__of_a_step_that_is_over__change_nothing_and_of_one_to_come_are_refused(
+    fleet: Fleet,
+) -> None:
+    approved = [{"clients": number, "approve": True} for number in (1, 2)]
+    begun(fleet, steps=[*approved, {"percent": 100}])
+    go_on(fleet)
+    assert act(rollout_approve, step=1)
+    go_on(fleet)
+    now_at = Rollout.objects.get().step
+
+    again = act(rollout_approve, step=1), act(rollout_advance, step=1)
+    for ahead in (rollout_approve, rollout_advance):
+        with pytest.raises(Conflict, match="is at step 2, not at 3"):
+            act(ahead, step=3)
+
+    assert (now_at, Rollout.objects.get().step) == (1, 1)
+    assert again == (False, False)
 
 
 def test_approve__a_step_asks_for_it__goes_on_after_it(fleet: Fleet) -> None:
