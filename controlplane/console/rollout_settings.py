@@ -29,6 +29,7 @@ from controlplane.catalog.services import environment_update
 from controlplane.common.errors import ControlPlaneError
 from controlplane.console.pages import PART, Page
 from controlplane.rollouts.selectors import preview, rollouts_open
+from controlplane.rollouts.services import webhook_secret_make
 from xdscore.resource_types import RESOURCE_TYPES
 
 # There are always some rows for more steps.
@@ -75,8 +76,15 @@ class RolloutSettingsPage(Page):
         return self._page(self.here.policy.rollout, error=error)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Save the settings, or say what they would mean: for a script beside the open form, or as the page again."""
+        """Save the settings, or say what they would mean: for a script beside the open form, or as the page again. Or
+        make a secret for webhooks, which is shown once.
+        """
         require(self.principal, POLICY_ROLES["rollout"], environment_key)
+        if request.POST.get("action") == "secret":
+            secret = webhook_secret_make(
+                environment_key=environment_key, actor=self.principal, request_id=self.request_id
+            )
+            return self._page(self.here.policy.rollout, secret=secret)
         try:
             settings = _settings(request.POST, self.here.policy.rollout, groups=_groups(environment_key))
             if PART in request.headers:
@@ -100,7 +108,9 @@ class RolloutSettingsPage(Page):
         messages.success(request, text)
         return redirect("rollout-settings", environment_key)
 
-    def _page(self, settings: RolloutSettings, *, error: ControlPlaneError | None = None) -> HttpResponse:
+    def _page(
+        self, settings: RolloutSettings, *, error: ControlPlaneError | None = None, secret: str = ""
+    ) -> HttpResponse:
         key = self.here.key
         given = self.request.POST if error is not None else None
         context: dict[str, object] = {
@@ -118,10 +128,14 @@ class RolloutSettingsPage(Page):
             "role": POLICY_ROLES["rollout"].value,
             "open": rollouts_open(environment_keys=[key]).get(key),
             "error": error,
+            "secret": secret,
         }
         if error is None:
             context |= _foreseen(key, settings)
-        return self.page(context, status=error.status if error is not None else 200)
+        answer = self.page(context, status=error.status if error is not None else 201 if secret else 200)
+        if secret:
+            answer.headers["Cache-Control"] = "no-store"
+        return answer
 
 
 def _foreseen(environment_key: str, settings: RolloutSettings) -> dict[str, object]:

@@ -15,6 +15,7 @@ from controlplane.console.pages import PART
 from controlplane.database.aliases import READER
 from controlplane.journal.models import AuditEvent
 from controlplane.rollouts.models import Rollout
+from controlplane.rollouts.services.signing import webhook_secret
 from controlplane.rollouts.values import RolloutState
 from tests.services.rollouts.clients import ENVOY, GO, Fleet, go_on, switch_on, write
 from tests.support.manifests import cluster
@@ -326,3 +327,22 @@ def test_pages__of_hostile_clients_and_names__show_them_harmless(
 
     for path in (f"/rollouts/{Rollout.objects.get().public_id}", SETTINGS, "/e/default/rollouts"):
         assert_harmless(page(browser, path))
+
+
+def test_secret_of_webhooks__made_on_the_page__is_shown_once_to_who_may_set_rollouts(
+    sessions: Fleet, sign_in: SignIn
+) -> None:
+    switch_on(gates={"webhooks": ["https://gate.example.org/judge"]})
+    admin, operator = sign_in(Role.ADMIN, "default"), sign_in(Role.OPERATOR, "default")
+    offered = "Make another secret"
+
+    made = admin.post(SETTINGS, {"action": "secret"})
+    again = page(admin, SETTINGS)
+
+    secret = webhook_secret(Environment.objects.get(key="default").pk).decode()
+    assert (made.status_code, made.headers["Cache-Control"]) == (201, "no-store")
+    assert secret in made.content.decode()
+    assert offered in again
+    assert secret not in again
+    assert offered not in page(operator, SETTINGS)
+    assert operator.post(SETTINGS, {"action": "secret"}).status_code == 403
