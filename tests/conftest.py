@@ -48,7 +48,10 @@ django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
+from django.test import TransactionTestCase  # noqa: E402
+
 from controlplane.http.static_files import StaticFilesMiddleware  # noqa: E402  its base reads the settings
+from tests.support.emptying import database_empty  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -67,6 +70,19 @@ def static_files_are_listed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StaticFilesMiddleware, "add_files_from_finders", look_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def databases_are_emptied_at_once() -> Iterator[None]:
+    """After each test that commits, only what it wrote is deleted."""
+
+    def empty(case: TransactionTestCase) -> None:
+        for using in case._databases_names(include_mirrors=False):
+            database_empty(using)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty)
         yield
 
 
