@@ -1,6 +1,7 @@
 """Does what follows from a verdict, and writes down what the judge says."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -30,6 +31,7 @@ from controlplane.rollouts.values import ClientState, Key, Outcome, RolloutState
 # The words of a verdict say how long something takes; what differs by less is no news.
 _SAME_S: Final = 2.0
 _WORDS_CHARS: Final = 500
+_SAID: Final = ("state", "outcome", "reasons", "waits_for", "control", "until", "counts")
 
 
 def move_do(
@@ -99,26 +101,42 @@ def states_keep(row: Rollout, reading: Reading) -> None:
         pick.save(update_fields=["state"])
 
 
+def verdict_is_noted(row: Rollout, reading: Reading, verdict: Verdict, rules: Rules, move: Move, now: datetime) -> bool:
+    """Whether the rollout says already what the judge says now, so that there is nothing to write."""
+    return _said(row, reading, verdict, rules, move, now) == {name: getattr(row, name) for name in _SAID}
+
+
 def verdict_note(row: Rollout, reading: Reading, verdict: Verdict, rules: Rules, move: Move, now: datetime) -> None:
     """Write what the judge says now into the rollout, where it says something else than before."""
-    counts = reading.counts(rules)
-    until = now + timedelta(seconds=verdict.left_s) if verdict.left_s is not None else None
-    waits = verdict.outcome is None and rules.approve and verdict.waits_for.startswith("a person")
-    state = RolloutState.WAITING if isinstance(move, AskPerson) or waits else RolloutState.RUNNING
-    before = (row.state, row.outcome, row.reasons, row.waits_for, row.control)
-    outcome = verdict.outcome.value if verdict.outcome is not None else ""
-    waits_for = verdict.waits_for or ("a person to say how it goes on" if isinstance(move, AskPerson) else "")
-    after = (state.value, outcome, list(verdict.reasons), waits_for[:_WORDS_CHARS], reading.control)
-    if row.until is not None and until is not None and abs((row.until - until).total_seconds()) < _SAME_S:
-        until = row.until
     if reading.facts.served_s is not None or not reading.facts.begun:
-        verdict_keep(row, reading.facts, verdict, counts, now)
-    said = {name: getattr(counts, name) for name in counts.__slots__}
-    if (before, row.until, row.counts) == (after, until, said):
+        verdict_keep(row, reading.facts, verdict, reading.counts(rules), now)
+    if verdict_is_noted(row, reading, verdict, rules, move, now):
         return
-    row.state, row.outcome, row.reasons, row.waits_for, row.control = after
-    row.until, row.counts = until, said
-    row.save(update_fields=["state", "outcome", "reasons", "waits_for", "control", "until", "counts"])
-    if state is RolloutState.WAITING and before[0] != state.value:
+    waited = row.state == RolloutState.WAITING
+    for name, value in _said(row, reading, verdict, rules, move, now).items():
+        setattr(row, name, value)
+    row.save(update_fields=_SAID)
+    if row.state == RolloutState.WAITING and not waited:
         because = "; ".join(verdict.reasons) if verdict.outcome is Outcome.INCONCLUSIVE else verdict.waits_for
         rollout_told("rollout.waiting", row, because=because)
+
+
+def _said(
+    row: Rollout, reading: Reading, verdict: Verdict, rules: Rules, move: Move, now: datetime
+) -> dict[str, object]:
+    """What the judge says now, by column of the rollout."""
+    until = now + timedelta(seconds=verdict.left_s) if verdict.left_s is not None else None
+    if row.until is not None and until is not None and abs((row.until - until).total_seconds()) < _SAME_S:
+        until = row.until
+    waits = verdict.outcome is None and rules.approve and verdict.waits_for.startswith("a person")
+    state = RolloutState.WAITING if isinstance(move, AskPerson) or waits else RolloutState.RUNNING
+    waits_for = verdict.waits_for or ("a person to say how it goes on" if isinstance(move, AskPerson) else "")
+    return {
+        "state": state.value,
+        "outcome": verdict.outcome.value if verdict.outcome is not None else "",
+        "reasons": list(verdict.reasons),
+        "waits_for": waits_for[:_WORDS_CHARS],
+        "control": reading.control,
+        "until": until,
+        "counts": asdict(reading.counts(rules)),
+    }

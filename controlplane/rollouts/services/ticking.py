@@ -25,10 +25,10 @@ from controlplane.database.failpoints import failpoint
 from controlplane.rollouts.fleet import ReadFleet, groups_read, members_read
 from controlplane.rollouts.judge import judge
 from controlplane.rollouts.models import Rollout, RolloutPick
-from controlplane.rollouts.moves import AskMore, Begin, Promote, Stay, Step, TakeBack, move_of
+from controlplane.rollouts.moves import AskMore, AskPerson, Begin, Promote, Stay, Step, TakeBack, move_of
 from controlplane.rollouts.reading import facts_read, is_served
 from controlplane.rollouts.services.blaming import incidents_find, incidents_link
-from controlplane.rollouts.services.doing import move_do, verdict_note
+from controlplane.rollouts.services.doing import move_do, verdict_is_noted, verdict_note
 from controlplane.rollouts.services.keeping import rollouts_prune
 from controlplane.rollouts.services.moving import Opening, rollout_begin
 from controlplane.rollouts.services.rehearsals import rehearsals_end
@@ -183,6 +183,8 @@ def _judged(seen: Situation, side: OpenSide) -> bool:
     if seen.environment.policy.hold and isinstance(move, Begin | Step | Promote | AskMore):
         held = replace(verdict, outcome=None, waits_for="the environment's hold to be released", left_s=None)
         verdict, move = held, Stay()
+    if isinstance(move, Stay | AskPerson) and verdict_is_noted(seen.row, reading, verdict, rules, move, now):
+        return False  # a rollout may wait for a person for days: nobody is kept from writing meanwhile
     incidents = incidents_find(seen, move.names) if isinstance(move, TakeBack) else {}
     failpoint("rollout.judged")
     with transaction.atomic(durable=True):

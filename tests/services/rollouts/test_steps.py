@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from controlplane.accounts.models import ApiToken
 from controlplane.accounts.principal import ADMIN_SCOPES, Principal
@@ -35,12 +37,13 @@ from controlplane.rollouts.services import (
     rollout_pause,
     rollout_reject,
     rollout_resume,
+    rollout_tick,
 )
 from controlplane.rollouts.services.keeping import facts_unpack
 from controlplane.rollouts.stored import rules_of, settings_of
 from controlplane.rollouts.values import ClientState, Outcome, ResourceOutcome, RolloutState, Why
 from controlplane.snapshots.rollback import environment_rollback
-from tests.services.rollouts.clients import DANA, GO, OPAL, Fleet, go_on, rollout_now, switch_on, write
+from tests.services.rollouts.clients import DANA, GO, OPAL, Fleet, environment_id, go_on, rollout_now, switch_on, write
 from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
 from xdscore.sides import Side
@@ -180,6 +183,18 @@ def test_approve__a_step_asks_for_it__goes_on_after_it(fleet: Fleet) -> None:
     assert view.steps[0].approvals == ("opal",)
     with pytest.raises(Conflict, match="cannot approve any more"):
         act(rollout_approve)
+
+
+def test_tick__a_rollout_waits_for_a_person_and_nothing_is_new__looks_and_locks_nothing(fleet: Fleet) -> None:
+    begun(fleet, steps=[{"clients": 1, "approve": True}, {"percent": 100}])
+    go_on(fleet)
+    assert rollout_now().state is RolloutState.WAITING
+
+    with CaptureQueriesContext(connection) as queries:
+        rollout_tick(environment_id=environment_id())
+
+    assert queries.captured_queries
+    assert [each["sql"] for each in queries.captured_queries if not each["sql"].startswith("SELECT")] == []
 
 
 def test_approve__four_eyes__whoever_wrote_any_of_it_is_refused_also_by_another_token(fleet: Fleet) -> None:
