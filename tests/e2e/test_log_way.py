@@ -76,6 +76,13 @@ def settled(way: list[tuple[str, str]]) -> bool:
     return ("worker", "change.settled") in way
 
 
+def known(parley: Parley, node_id: str) -> bool:
+    """Whether it is in the database that this client is connected: a change that nobody is known to ask for settles at
+    once.
+    """
+    return bool(parley.call("GET", f"/clients?node_id={node_id}").body["results"])
+
+
 def put(parley: Parley, name: str, request_id: str) -> str:
     path = f"/environments/default/resources/cluster/{name}"
     answer = parley.call("PUT", path, cluster(name), headers={"X-Request-ID": request_id})
@@ -87,6 +94,7 @@ def put(parley: Parley, name: str, request_id: str) -> str:
 def test_change__accepted__its_request_id_is_in_each_line_of_its_way(parley: Parley) -> None:
     with data_planes(f"127.0.0.1:{parley.ads_port}") as planes:
         planes.start("edge-1", CLUSTER).ask(CLUSTER, "pay")
+        eventually(lambda: known(parley, "edge-1"), within_s=10)
         change = put(parley, "pay", "way-1")
 
         way = eventually(lambda: about(parley, "way-1"), settled, within_s=20)
@@ -99,6 +107,7 @@ def test_change__accepted__its_request_id_is_in_each_line_of_its_way(parley: Par
 def test_change__refused__its_request_id_leads_to_the_refusal(parley: Parley) -> None:
     with data_planes(f"127.0.0.1:{parley.ads_port}") as planes:
         planes.start("edge-2", CLUSTER, refuses={"cart": "no such thing"}).ask(CLUSTER, "cart")
+        eventually(lambda: known(parley, "edge-2"), within_s=10)
         put(parley, "cart", "way-2")
 
         way = eventually(lambda: about(parley, "way-2"), settled, within_s=20)
