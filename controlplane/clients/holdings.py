@@ -21,7 +21,14 @@ from controlplane.clients.holding_words import WORST_FIRST, label
 from controlplane.clients.models import Client, Stream, Subscription
 from controlplane.clients.open_streams import streams_open
 from controlplane.clients.selectors import ClientSummary
-from controlplane.clients.stream_holdings import Found, Key, moved_since, of_everybody, of_one
+from controlplane.clients.stream_holdings import (
+    Found,
+    Key,
+    holdings_of_everybody,
+    moved_since,
+    of_everybody,
+    of_one,
+)
 from controlplane.clients.uses import Uses
 from controlplane.common.errors import NotFound
 from xdscore.holdings import Holding, HoldingState
@@ -266,8 +273,7 @@ def messages_of(
 
 def holding_states(*, environment_key: str, word: str, names: Collection[str]) -> Mapping[str, Mapping[str, Holding]]:
     """What each connected client that asks for one of these names has of it: by name and client id."""
-    found = of_everybody(environment_key=environment_key, word=word, names=names, sets=StoredSets())
-    return {name: {client: each.holding for client, each in clients.items()} for name, clients in found.items()}
+    return holdings_of_everybody(environment_key=environment_key, word=word, names=names)
 
 
 def _client(public_id: str) -> Client:

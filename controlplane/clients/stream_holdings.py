@@ -4,7 +4,7 @@ Where a client has several streams, the one that needs attention counts (`holdin
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -107,6 +107,14 @@ def of_everybody(
     """What each connected client that asks for one of these names of a type has of it: by name and client id.
     `clients`: only those with these ids; none: all.
     """
+    streams, unsaid = _streams(environment_key, word, names, sets, clients)
+    return {name: _of_name(streams, name, sets, unsaid[name]) for name in names}
+
+
+def _streams(
+    environment_key: str, word: str, names: Collection[str], sets: StoredSets, clients: Collection[str]
+) -> tuple[list[Standing], Mapping[str, Collection[str]]]:
+    """The open streams that ask for a type, whose sets are read into `sets`; and what `_unsaid` says of them."""
     rows = Subscription.objects.filter(
         stream__closed_at=None, stream__client__environment__key=environment_key, type=word
     )
@@ -114,8 +122,7 @@ def of_everybody(
         rows = rows.filter(stream__client__in=clients)
     streams = [Standing(*values) for values in rows.values_list(*_COLUMNS)[:_MAX_STREAMS]]
     sets.read({each.held for each in streams})
-    unsaid = _unsaid(names, streams)
-    return {name: _of_name(streams, name, sets, unsaid[name]) for name in names}
+    return streams, _unsaid(names, streams)
 
 
 def _standing(row: Mapping[str, object]) -> Standing:
@@ -144,13 +151,37 @@ def _unsaid(names: Collection[str], streams: Iterable[Standing]) -> Mapping[str,
     }
 
 
+def holdings_of_everybody(
+    *, environment_key: str, word: str, names: Collection[str]
+) -> Mapping[str, Mapping[str, Holding]]:
+    """What each connected client that asks for one of these names of a type has of it: by name and client id."""
+    sets = StoredSets()
+    streams, unsaid = _streams(environment_key, word, names, sets, ())
+    found: dict[str, dict[str, Holding]] = {}
+    for name in names:
+        held = found[name] = {}
+        for standing, holding in _held(streams, name, sets, unsaid[name]):
+            # Nearly every client has one stream.
+            other = held.get(standing.client)
+            held[standing.client] = holding if other is None else (other, holding)[worst((other, holding))]
+    return found
+
+
 def _of_name(streams: Iterable[Standing], name: str, sets: StoredSets, unsaid: Collection[str]) -> dict[str, Found]:
     held: dict[str, list[tuple[Standing, Holding]]] = defaultdict(list)
+    for standing, holding in _held(streams, name, sets, unsaid):
+        held[standing.client].append((standing, holding))
+    return {client: _counting(each) for client, each in held.items()}
+
+
+def _held(
+    streams: Iterable[Standing], name: str, sets: StoredSets, unsaid: Collection[str]
+) -> Iterator[tuple[Standing, Holding]]:
+    """What each of these streams has of a name, where it has, or may have, anything of it."""
     known: dict[str | None, Holding | None] = {}
     for standing in streams:
         if standing.held not in known:
             known[standing.held] = sets.find(standing.held, name)
         holding = UNSAID if standing.stream in unsaid else known[standing.held]
         if holding is not None:
-            held[standing.client].append((standing, holding))
-    return {client: _counting(each) for client, each in held.items()}
+            yield standing, holding

@@ -171,9 +171,13 @@ def uncovered(fleet: Iterable[Member], asked: Iterable[Member]) -> tuple[str, ..
     """The kinds of which somebody asks for a name that differs, and nobody of the kind among `asked` asks for it, by
     word (R14).
     """
-    covered = {(member.kind, key) for member in asked for key in member.asks}
-    wanted = {(member.kind, key) for member in fleet for key in member.asks}
-    return tuple(sorted({kind for kind, _ in wanted - covered}))
+    return tuple(sorted({kind for kind, _ in _asked_for(fleet) - _asked_for(asked)}))
+
+
+def _asked_for(members: Iterable[Member]) -> set[tuple[str, Key]]:
+    """What clients of each kind ask for. Thousands ask for the same."""
+    alike = {(member.kind, member.asks) for member in members}
+    return {(kind, key) for kind, asks in alike for key in asks}
 
 
 def meant(sizes: Sequence[StepSize], fleet: Sequence[Member]) -> tuple[int, ...]:
@@ -242,11 +246,11 @@ def _cover(
     most goals that nobody reached before. Clients of the preferred group come before all others.
     """
     # Clients of one kind that ask for the same do alike: the first of them stands for all.
-    alike: dict[frozenset[tuple[str, str, str]], Member] = {}
+    alike: dict[tuple[object, ...], Member] = {}
     for member in ordered:
         if member.asks:
-            alike.setdefault(member.goals, member)
-    left = {goals: member for goals, member in alike.items() if not goals <= done}
+            alike.setdefault((member.kind, member.asks, member.wildcards), member)
+    left = {goals: member for member in alike.values() if not (goals := member.goals) <= done}
     reached = set(done)
     picks: list[Pick] = []
     while left and len(picks) < at_most:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from controlplane.access.selectors import access_table, group_list, group_state
 from controlplane.clients.fleet import Fleet
@@ -54,11 +55,29 @@ def members_read(*, environment_key: str, names: Collection[Key], groups: Iterab
 
     A client's metadata is not kept, so that a group whose matchers look at it has nobody here.
     """
-    fleet = fleet_read(environment_key=environment_key)
-    asks = _Asks(environment_key, fleet, names)
+    fleet, table = fleet_read(environment_key=environment_key), access_table(environment_key=environment_key)
+    chosen, wanted = tuple(groups), frozenset(names)
+    kept = _kept.get(environment_key)
+    if kept is not None and kept[0] is fleet and kept[1] == (table, chosen, wanted):
+        return kept[2]
+    found = _members(environment_key, fleet, table, chosen, wanted)
+    if len(_kept) >= _MAX_KEPT:
+        _kept.clear()
+    _kept[environment_key] = fleet, (table, chosen, wanted), found
+    return found
+
+
+# The last reading of each environment: a judge looks each second, and a page every two, at a fleet that mostly stands.
+_MAX_KEPT: Final = 4
+_kept: dict[str, tuple[Fleet, tuple[AccessTable, tuple[ClientGroup, ...], frozenset[Key]], ReadFleet]] = {}
+
+
+def _members(
+    environment_key: str, fleet: Fleet, table: AccessTable, chosen: tuple[ClientGroup, ...], names: frozenset[Key]
+) -> ReadFleet:
+    asks = _Asks(environment_key, fleet, table, names)
     kinds = {each.client: kind_of(*each.agent) for each in fleet.members}
     apart = kinds_told_apart((kinds[each.client], each.identity) for each in fleet.members)
-    chosen = tuple(groups)
     clients = {}
     for each in fleet.members:
         facts = each.facts
@@ -85,10 +104,10 @@ class _Asks:
     the access rules.
     """
 
-    def __init__(self, environment_key: str, fleet: Fleet, names: Collection[Key]) -> None:
+    def __init__(self, environment_key: str, fleet: Fleet, table: AccessTable, names: Collection[Key]) -> None:
         self._environment = environment_key
         self._fleet = fleet
-        self._table: AccessTable = access_table(environment_key=environment_key)
+        self._table = table
         self._names: dict[str, frozenset[str]] = {
             word: frozenset(name for each, name in names if each == word) for word in {word for word, _ in names}
         }

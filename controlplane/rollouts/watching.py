@@ -3,9 +3,9 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 from controlplane.catalog.selectors import environment_state
 from controlplane.catalog.staging import candidate_side, names_candidate
@@ -17,7 +17,7 @@ from controlplane.rollouts.judge import state_of
 from controlplane.rollouts.models import Rollout, RolloutPick
 from controlplane.rollouts.people import NOT_YET, why_of
 from controlplane.rollouts.reading import Reading, facts_read
-from controlplane.rollouts.stored import rules_of, settings_of
+from controlplane.rollouts.stored import rules_of, settings_of, table_groups
 from controlplane.rollouts.values import (
     ClientState,
     Counts,
@@ -96,31 +96,66 @@ def clients_page(
     """A page of the clients on one side of a rollout. `reading`: what is known of it now; None once it is over."""
     if reading is None:
         chosen = RolloutPick.objects.filter(rollout=row) if side is Side.CANDIDATE else ()
-        rows = [_ended(pick) for pick in chosen]
-    elif side is Side.CANDIDATE:
-        rows = list(_inside(row, reading, reading.picks))
-    else:
-        rows = [
-            _outside(known.member)
+        page, more = _page([(_line(each), each) for each in map(_ended, chosen)], state, after, limit)
+        return RolloutClientPage(tuple(page), more)
+    if side is Side.STABLE:
+        members = (
+            known.member
             for known in reading.fleet.clients.values()
             if known.certain and known.member.digest not in reading.inside
-        ]
-    wanted = sorted(
-        (each for each in rows if (state is None or each.state is state) and _cursor(each) > after), key=_cursor
-    )
-    page = wanted[:limit]
-    shown = _in_their_words(row.environment.key, page) if reading is not None else tuple(page)
-    return RolloutClientPage(shown, _cursor(page[-1]) if len(wanted) > limit else "")
-
-
-def _inside(row: Rollout, reading: Reading, picks: Mapping[str, RolloutPick]) -> Iterable[RolloutClient]:
+        )
+        page, more = _page([(_line(each), each) for each in map(_outside, members)], state, after, limit)
+        return RolloutClientPage(tuple(page), more)
+    # Of thousands only those of one page are looked at closely.
     rules = rules_of(settings_of(row), row.step)
-    for asked in reading.cohort:
+    lines = [
+        (_Line(_facts(reading, each).node_id, each.client, state_of(each, rules)), each) for each in reading.cohort
+    ]
+    some, more = _page(lines, state, after, limit)
+    return RolloutClientPage(_in_their_words(row.environment.key, _inside(row, reading, rules, some)), more)
+
+
+class _Line(NamedTuple):
+    """What a client is found by in a list."""
+
+    node_id: str
+    client: str
+    state: ClientState
+
+
+_Listed = TypeVar("_Listed")
+
+
+def _line(client: RolloutClient) -> _Line:
+    return _Line(client.node_id, client.client, client.state)
+
+
+def _page(
+    rows: Iterable[tuple[_Line, _Listed]], state: ClientState | None, after: str, limit: int
+) -> tuple[list[_Listed], str]:
+    """A page of what is in this state, by node id; and the cursor of the next one, or an empty text."""
+    fitting = [row for row in rows if (state is None or row[0].state is state) and _cursor(row[0]) > after]
+    fitting.sort(key=lambda row: _cursor(row[0]))
+    page = fitting[:limit]
+    return [listed for _, listed in page], _cursor(page[-1][0]) if len(fitting) > limit else ""
+
+
+def _facts(reading: Reading, asked: Asked) -> ClientFacts:
+    """What is known of a client of the cohort, which may be gone."""
+    known, pick = reading.fleet.clients.get(asked.client), reading.picks.get(asked.client)
+    return known.facts if known is not None else ClientFacts(asked.identity, pick.node_id if pick else "")
+
+
+def _inside(row: Rollout, reading: Reading, rules: Rules, page: Iterable[Asked]) -> Iterator[RolloutClient]:
+    groups = table_groups(row, row.step)
+    for asked in page:
         known = reading.fleet.clients.get(asked.client)
-        pick = picks.get(asked.client)
-        facts = known.facts if known is not None else ClientFacts(asked.identity, pick.node_id if pick else "")
-        digest = known.member.digest if known is not None else ""
-        why, because = why_of(row, pick, digest, facts) if pick or known else (Why.SHARE, "it was drawn by chance")
+        pick = reading.picks.get(asked.client)
+        facts = _facts(reading, asked)
+        why: Why | None = Why.SHARE
+        because = "it was drawn by chance"
+        if pick or known:
+            why, because = why_of(row, pick, known.member.digest if known else "", facts, groups)
         yield RolloutClient(
             client=asked.client,
             node_id=facts.node_id,
@@ -175,8 +210,9 @@ def _answers(asked: Asked, rules: Rules) -> tuple[NameAnswer, ...]:
     return tuple(sorted(found, key=lambda each: order.get(each.state, 0)))[:_MAX_ANSWERS]
 
 
-def _in_their_words(environment_key: str, page: Sequence[RolloutClient]) -> tuple[RolloutClient, ...]:
+def _in_their_words(environment_key: str, clients: Iterable[RolloutClient]) -> tuple[RolloutClient, ...]:
     """The clients with what each said of the first names that it refused. A query for each type, and four more."""
+    page = tuple(clients)
     refused = {
         (row.client, each.type, each.name)
         for row in page
@@ -196,5 +232,5 @@ def _in_their_words(environment_key: str, page: Sequence[RolloutClient]) -> tupl
     )
 
 
-def _cursor(row: RolloutClient) -> str:
+def _cursor(row: _Line) -> str:
     return f"{row.node_id}\0{row.client}"
