@@ -42,6 +42,7 @@ from controlplane.rollouts.values import (
     ClientState,
     Counts,
     KindCounts,
+    Outcome,
     RolloutClient,
     RolloutLine,
     RolloutResource,
@@ -313,9 +314,10 @@ def _step(view: RolloutView, step: StepView) -> StepLine:
     current = step.number == view.step and not view.state.ended
     if current:
         return StepLine(step, "rollout_step_now", current=True)
-    if step.outcome is not None:
-        passed = step.outcome.value == "pass"
-        return StepLine(step, "rollout_step_done" if passed else step.outcome.value, current=False)
+    # The step at which it ended has the verdict of the rollout.
+    outcome = step.outcome or (view.outcome if step.number == view.step and view.state.ended else None)
+    if outcome is not None:
+        return StepLine(step, "rollout_step_done" if outcome is Outcome.PASS else outcome.value, current=False)
     if step.ended_at is not None:
         return StepLine(step, "rollout_step_done", current=False)
     return StepLine(step, "rollout_step_never" if view.state.ended else "rollout_step_ahead", current=False)

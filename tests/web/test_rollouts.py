@@ -346,3 +346,18 @@ def test_secret_of_webhooks__made_on_the_page__is_shown_once_to_who_may_set_roll
     assert secret not in again
     assert offered not in page(operator, SETTINGS)
     assert operator.post(SETTINGS, {"action": "secret"}).status_code == 403
+
+
+def test_page__of_a_rollout_that_clients_refused__says_at_which_step_it_failed(
+    sessions: Fleet, sign_in: SignIn
+) -> None:
+    switch_on()
+    for member in sessions.members.values():
+        member.refuses = frozenset({"pay"})
+    write(cluster("pay", connect_timeout="2s"))
+    go_on(sessions)
+
+    said = text_of(page(sign_in(None, ""), f"/rollouts/{Rollout.objects.get().public_id}"))
+
+    assert "Nothing of it reached the fleet" in said
+    assert said.index("1 fail a pilot of each kind of client") < said.index("not reached every client")
