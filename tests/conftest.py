@@ -78,7 +78,7 @@ def databases_are_emptied_at_once() -> Iterator[None]:
     """After each test that commits, only what it wrote is deleted."""
 
     def empty(case: TransactionTestCase) -> None:
-        for using in case._databases_names(include_mirrors=False):
+        for using in case._databases_names(include_mirrors=False):  # type: ignore[attr-defined]  # as its own does
             database_empty(using)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -4,6 +4,7 @@ The checker keeps what was sent of each name and compares it with `decide` on th
 the engine.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -112,6 +113,7 @@ class Checker:
     drops_refused: bool
     client: ClientFacts
     halves: dict[ResourceType, Half]
+    in_flight: deque[Respond]
     nonces: set[str]
     version_of: dict[object, str]
     shown_by: dict[tuple[str, str], object]
