@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from adsserver.engine.events import Respond, Variant
 from adsserver.engine.holdings import Holdings, with_unanswered
-from tests.protocol.engine.checks import Half
+from tests.protocol.engine.half import Half
 from tests.protocol.engine.model import ModelClient
 from xdscore.decision import Serve
 from xdscore.holdings import Holding, HoldingState

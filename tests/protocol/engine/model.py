@@ -17,7 +17,8 @@ from adsserver.engine.events import (
 )
 from adsserver.engine.holdings import Holdings
 from adsserver.engine.session import EngineSettings
-from tests.protocol.engine.checks import Checker, Half, is_error, passes
+from tests.protocol.engine.checks import Checker
+from tests.protocol.engine.half import Half, is_error, passes
 from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, SETTINGS, World, session_of, versions_of
 from xdscore.decision import Serve
 from xdscore.errors import StatusCode

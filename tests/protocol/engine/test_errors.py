@@ -7,7 +7,7 @@ from google.rpc import error_details_pb2
 from adsserver.engine.events import Rejected, Respond, Variant
 from adsserver.engine.session import Session
 from adsserver.wire.discovery import Encoder
-from tests.protocol.engine.checks import Half
+from tests.protocol.engine.half import Half
 from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import SETTINGS, World, errors_of, names_of, versions_of

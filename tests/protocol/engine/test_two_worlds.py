@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adsserver.engine.events import DeltaRequest, Respond, SotwRequest, Variant
 from adsserver.wire.discovery import Encoder
-from tests.protocol.engine.checks import Half
+from tests.protocol.engine.half import Half
 from tests.protocol.engine.model import ModelClient
 from tests.protocol.engine.profile import EXAMPLES, STEPS
 from tests.protocol.engine.world import World, names_of, session_of
