@@ -178,7 +178,8 @@ class Session:
         """
         if self._audience.side is not Side.CANDIDATE or self._publication is None:
             return False
-        return any(is_about(self._publication.snapshot.differing, fact) for fact in facts)
+        differing = self._publication.snapshot.differing
+        return any(is_about(differing, fact, self._variant) for fact in facts)
 
     def wake_at(self) -> float:
         """When `compose` may have something although nothing arrives; inf when never. As of the last `compose`."""

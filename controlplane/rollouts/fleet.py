@@ -43,6 +43,11 @@ class ReadFleet:
         return tuple(known.member for known in self.clients.values() if known.certain)
 
 
+# The last reading of each environment: a judge looks each second, and a page every two, at a fleet that mostly stands.
+_MAX_KEPT: Final = 4
+_kept: dict[str, tuple[Fleet, tuple[AccessTable, tuple[ClientGroup, ...], frozenset[Key]], ReadFleet]] = {}
+
+
 def groups_read(*, environment_key: str, keys: Collection[str]) -> tuple[ClientGroup, ...]:
     """The client groups of an environment with these keys, as they are now."""
     rows = group_list(environment_key=environment_key).filter(key__in=list(keys))
@@ -65,11 +70,6 @@ def members_read(*, environment_key: str, names: Collection[Key], groups: Iterab
         _kept.clear()
     _kept[environment_key] = fleet, (table, chosen, wanted), found
     return found
-
-
-# The last reading of each environment: a judge looks each second, and a page every two, at a fleet that mostly stands.
-_MAX_KEPT: Final = 4
-_kept: dict[str, tuple[Fleet, tuple[AccessTable, tuple[ClientGroup, ...], frozenset[Key]], ReadFleet]] = {}
 
 
 def _members(

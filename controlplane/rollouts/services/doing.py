@@ -26,12 +26,11 @@ from controlplane.rollouts.services.moving import (
 from controlplane.rollouts.services.settling import ended_as
 from controlplane.rollouts.services.telling import rollout_told
 from controlplane.rollouts.stored import rules_of, settings_of
-from controlplane.rollouts.values import ClientState, Key, Outcome, RolloutState, Why
+from controlplane.rollouts.values import ClientState, Counts, Key, Outcome, RolloutState, Why
 
 # The words of a verdict say how long something takes; what differs by less is no news.
 _SAME_S: Final = 2.0
 _WORDS_CHARS: Final = 500
-_SAID: Final = ("state", "outcome", "reasons", "waits_for", "control", "until", "counts")
 
 
 def move_do(
@@ -103,26 +102,32 @@ def states_keep(row: Rollout, reading: Reading) -> None:
 
 def verdict_is_noted(row: Rollout, reading: Reading, verdict: Verdict, rules: Rules, move: Move, now: datetime) -> bool:
     """Whether the rollout says already what the judge says now, so that there is nothing to write."""
-    return _said(row, reading, verdict, rules, move, now) == {name: getattr(row, name) for name in _SAID}
+    return _is_noted(row, _said(row, reading, verdict, reading.counts(rules), rules, move, now))
 
 
 def verdict_note(row: Rollout, reading: Reading, verdict: Verdict, rules: Rules, move: Move, now: datetime) -> None:
     """Write what the judge says now into the rollout, where it says something else than before."""
+    counts = reading.counts(rules)
     if reading.facts.served_s is not None or not reading.facts.begun:
-        verdict_keep(row, reading.facts, verdict, reading.counts(rules), now)
-    if verdict_is_noted(row, reading, verdict, rules, move, now):
+        verdict_keep(row, reading.facts, verdict, counts, now)
+    said = _said(row, reading, verdict, counts, rules, move, now)
+    if _is_noted(row, said):
         return
     waited = row.state == RolloutState.WAITING
-    for name, value in _said(row, reading, verdict, rules, move, now).items():
+    for name, value in said.items():
         setattr(row, name, value)
-    row.save(update_fields=_SAID)
+    row.save(update_fields=list(said))
     if row.state == RolloutState.WAITING and not waited:
         because = "; ".join(verdict.reasons) if verdict.outcome is Outcome.INCONCLUSIVE else verdict.waits_for
         rollout_told("rollout.waiting", row, because=because)
 
 
+def _is_noted(row: Rollout, said: Mapping[str, object]) -> bool:
+    return all(getattr(row, name) == value for name, value in said.items())
+
+
 def _said(
-    row: Rollout, reading: Reading, verdict: Verdict, rules: Rules, move: Move, now: datetime
+    row: Rollout, reading: Reading, verdict: Verdict, counts: Counts, rules: Rules, move: Move, now: datetime
 ) -> dict[str, object]:
     """What the judge says now, by column of the rollout."""
     until = now + timedelta(seconds=verdict.left_s) if verdict.left_s is not None else None
@@ -138,5 +143,5 @@ def _said(
         "waits_for": waits_for[:_WORDS_CHARS],
         "control": reading.control,
         "until": until,
-        "counts": asdict(reading.counts(rules)),
+        "counts": asdict(counts),
     }

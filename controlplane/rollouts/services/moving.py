@@ -116,6 +116,8 @@ def step_begin(
     row.steps = [step.as_json() for step in steps]
     _picks_add(row, _cohort(row, row.step, members, inside), step=row.step)
     row.evidence_at, row.moved_at = None, now
+    # What was waited for was about the step before.
+    row.waits_for = ""
     _stepped(environment, row)
     rollout_told("rollout.stepped", row)
 

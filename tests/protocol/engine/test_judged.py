@@ -2,10 +2,10 @@
 
 import pytest
 
-from adsserver.engine.events import Acknowledged, Fact, Nack, NamedContent, Rejected, Subscribed, Violated
+from adsserver.engine.events import Acknowledged, Fact, Nack, NamedContent, Rejected, Subscribed, Variant, Violated
 from adsserver.engine.judged import is_about
 from tests.protocol.engine.world import content
-from xdscore.resource_types import CLUSTER, ROUTE, ResourceType
+from xdscore.resource_types import CLUSTER, LISTENER, ROUTE, ResourceType
 
 DIFFERING = {"cluster": frozenset({"pay"})}
 
@@ -30,4 +30,9 @@ def acknowledged(*names: str, kind: ResourceType = CLUSTER, removed: tuple[str, 
     ],
 )
 def test_fact__of_a_name_in_which_the_sides_differ_or_of_another__is_awaited_or_not(fact: Fact, awaited: bool) -> None:
-    assert is_about(DIFFERING, fact) is awaited
+    assert is_about(DIFFERING, fact, Variant.DELTA) is awaited
+
+
+@pytest.mark.parametrize(("kind", "awaited"), [(CLUSTER, True), (LISTENER, False)])
+def test_fact__ack_of_a_full_state__is_about_every_name_of_its_type(kind: ResourceType, awaited: bool) -> None:
+    assert is_about(DIFFERING, acknowledged("shop", kind=kind), Variant.SOTW) is awaited
