@@ -1,6 +1,6 @@
 """A change: what it edits, how far it has come, and (`?wait=`) the moment it is published."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 from uuid import UUID
@@ -24,7 +24,7 @@ from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.shapes.history import ConvergenceOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.waiting import WAIT_PARAMETERS, wait_of, waits
-from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress
+from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress, progress_of_change
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
@@ -41,6 +41,7 @@ from controlplane.incidents.selectors import (
 from controlplane.incidents.settling import ChangeReading, change_convergence
 from controlplane.rollouts.selectors import stops_of_changes
 from controlplane.rollouts.values import ChangeStop, RolloutResource
+from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of
 from controlplane.undo.rights import undo_require
 from controlplane.undo.services import change_undo
@@ -142,9 +143,14 @@ class ChangeUndoView(ApiView):
             request_id=request_id(),
             consent=consent,
         )
+        change = change_get(public_id=undone.change)
+        body = change_json(change, progress_of_change(change=change))
         if undone.already:
-            return json_answer({**_change_now_json(undone.change), "changed": False})
-        return _made_answer(undone.change, undone.findings)
+            return json_answer({**body, "changed": False})
+        edits, _ = change_edits(change=change, limit=MAX_EDITS)
+        closed = secret_findings(environment_key=change.environment.key, edits=edits)
+        said = islice((*undone.findings, *closed), MAX_EDITS)
+        return _accepted({**body, "findings": [finding_json(each) for each in said]})
 
 
 def _visible(request: Request, change_id: UUID) -> Change:
@@ -176,21 +182,10 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     refused, lost = refused_and_lost(change_ids=[public_id])
     statuses = change_statuses(environment_key=key, changes={change: state}, refused=refused, lost=lost, undone=undone)
     return {
-        "id": public_id,
-        "environment": key,
-        "kind": change.kind,
+        **_written_json(change, edits, count, (*said, *closed)),
         "state": state.value,
         "status": statuses[public_id].value,
-        "generation": change.generation,
         "epoch": progress.epoch,
-        "author": change.author,
-        "author_id": change.principal or None,
-        "message": change.message,
-        "owner": change.owner,
-        "request_id": change.request_id,
-        "created_at": moment(change.at),
-        "edits": [edit_json(edit) for edit in edits],
-        "edit_count": count,
         "counts": {
             "clients": delivery.clients,
             "acked": delivery.acked,
@@ -205,14 +200,55 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "unserved": [{"replica": each.replica, "epoch": each.epoch, "reason": each.reason} for each in delivery.behind],
         "held_back": held_back,
         "held": held_back,
-        "findings": [finding_json(finding) for finding in islice((*said, *closed), MAX_EDITS)],
-        "loss": change.loss,
         "incidents": [incident_json(each) for each in incidents.values()],
         "rollout": rollout,
         "reverted": [reverted_json(each) for each in stop.reverted] if stop is not None else [],
-        "undoes": change.undoes or None,
         "undone_by": str(back.public_id) if back is not None else None,
         "detail": progress.detail,
+    }
+
+
+# What became of a change that is being saved: nothing, by nobody. `change_json` would read the same, with some twenty
+# queries for each write.
+_JUST_SAVED: Final[Mapping[str, object]] = {
+    "state": Progress.SAVED.value,
+    "status": Outcome.WAITING.value,
+    "epoch": None,
+    "counts": {"clients": 0, "acked": 0, "nacked": 0, "silent": 0, "not_in_use": 0},
+    "not_in_use": [],
+    "unserved": [],
+    "held_back": [],
+    "held": [],
+    "incidents": [],
+    "rollout": None,
+    "reverted": [],
+    "undone_by": None,
+    "detail": "",
+}
+
+
+def _written_json(
+    change: Change, edits: Sequence[EditedResource], count: int, findings: Iterable[Finding]
+) -> dict[str, object]:
+    """What a change wrote, which never changes, as a JSON object. `count`: of the edits in all, of which `edits` are
+    the first.
+    """
+    return {
+        "id": str(change.public_id),
+        "environment": change.environment.key,
+        "kind": change.kind,
+        "generation": change.generation,
+        "author": change.author,
+        "author_id": change.principal or None,
+        "message": change.message,
+        "owner": change.owner,
+        "request_id": change.request_id,
+        "created_at": moment(change.at),
+        "edits": [edit_json(edit) for edit in edits],
+        "edit_count": count,
+        "findings": [finding_json(finding) for finding in islice(findings, MAX_EDITS)],
+        "loss": change.loss,
+        "undoes": change.undoes or None,
     }
 
 
@@ -265,18 +301,16 @@ def change_answer(
     """
     if not made.changed:
         return json_answer({"changed": False}, headers=headers)
-    closed = secret_findings(environment_key=made.environment, edits=made.edits)
-    return _made_answer(made.change_id, (*notes, *made.findings, *closed), headers)
+    edits = sorted(made.edits, key=lambda edit: (edit.type, edit.name))
+    closed = secret_findings(environment_key=made.environment, edits=edits)
+    change = change_get(public_id=made.change_id)
+    written = _written_json(change, edits[:MAX_EDITS], len(edits), (*notes, *made.findings, *closed))
+    return _accepted({**written, **_JUST_SAVED}, headers)
 
 
-def _made_answer(public_id: str, findings: Sequence[Finding], headers: Mapping[str, str] | None = None) -> HttpResponse:
-    said = [finding_json(each) for each in islice(findings, MAX_EDITS)]
-    body = {**_change_now_json(public_id), "changed": True, "findings": said}
-    return json_answer(body, status=202, headers={"Location": path_to("changes", public_id), **(headers or {})})
-
-
-def _change_now_json(public_id: str) -> dict[str, object]:
-    return change_json(change_get(public_id=public_id), change_progress(public_id=public_id))
+def _accepted(body: dict[str, object], headers: Mapping[str, str] | None = None) -> HttpResponse:
+    location = path_to("changes", str(body["id"]))
+    return json_answer({**body, "changed": True}, status=202, headers={"Location": location, **(headers or {})})
 
 
 urlpatterns = [
