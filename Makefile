@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench bench-guard check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi clean install install-dev test-search nightly api-search mutation screenshots audit release
+.PHONY: help run test demo bench bench-guard bench-beside check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi clean install install-dev test-search nightly api-search mutation screenshots audit release
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -32,6 +32,9 @@ GUARDED := fan-out fan-out-delta audiences extras rollout clients=500 clusters=5
 bench-guard: install-dev  ## Measure the ratios that are committed in bench/ratios.json; fails when one is worse by a quarter
 	$(BIN)/python -m bench $(GUARDED)
 	$(BIN)/python -m bench.guard
+
+bench-beside: install-dev  ## Measure the same here and at BASE=… in turn; fails when a ratio is worse by a tenth
+	$(BIN)/python -m bench.beside $(or $(BASE),HEAD~1) $(GUARDED)
 
 # The static security scanner: ruff's S rules, which are bandit's, over everything that is shipped or run by developers.
 # Without the project's configuration, so that no folder and no rule can be left out; a line says for itself why it may.
