@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import grpc
+from envoy.config.cluster.v3 import cluster_pb2
 from envoy.service.discovery.v3 import discovery_pb2
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # grpc-stubs do not know it
 
@@ -42,7 +43,7 @@ _IN_FRONT_BYTES = 16
 _STRIDE = 7  # from one client's names to the next one's: no two of them ask for the same
 
 # Words between the processes.
-_COUNT, _TAKE = "count", "take"
+_COUNT, _TAKE, _SEEN = "count", "take", "seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Asks:
         type and for the names in `also`.
     `workloads`: the values of node.cluster, which the clients have in turn.
     `errors`: whether they want to be told why they do not have a resource.
+    `reads`: whether they read the clusters that they receive, which costs them time.
     """
 
     delta: bool = False
@@ -62,6 +64,7 @@ class Asks:
     also: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ("bench",)
     errors: bool = True
+    reads: bool = False
 
     def wants(self, client: int, number: int) -> bool:
         """Whether the client with this number subscribes by name to the resource with that number."""
@@ -139,6 +142,12 @@ class Receivers:
         times = tuple(moment for part in parts for moment in part.times)
         return Received(times, sum(part.responses for part in parts))
 
+    def seen(self) -> list[tuple[int, str, int, float]]:
+        """The clusters that clients which read them received since the last call, each as (number of the client, name,
+        connect timeout in seconds, time).
+        """
+        return [each for part in self._ask(_SEEN) for each in part]
+
     def _ask(self, word: str) -> list[Any]:
         for pipe in self._pipes:
             pipe.send(word)
@@ -199,6 +208,7 @@ class _Clients:
         self._nonces = Nonces(delta=fleet.asks.delta)
         self._came: dict[int, float] = {}
         self._responses = 0
+        self._seen: list[tuple[int, str, int, float]] = []
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._told)
@@ -214,6 +224,10 @@ class _Clients:
             return
         if word == _COUNT:
             self._pipe.send(len(self._came))
+            return
+        if word == _SEEN:
+            self._pipe.send(self._seen)
+            self._seen = []
             return
         self._pipe.send(Received(tuple(self._came.values()), self._responses))
         self._came, self._responses = {}, 0
@@ -231,6 +245,13 @@ class _Clients:
                 raise ConnectionError(f"a stream ended: {how}")
             await asyncio.sleep(_PAUSE_S)
 
+    def _read(self, client: int, data: bytes, at: float) -> None:
+        kind: Any = discovery_pb2.DeltaDiscoveryResponse if self._fleet.asks.delta else discovery_pb2.DiscoveryResponse
+        for each in kind.FromString(data).resources:
+            packed = each.resource if self._fleet.asks.delta else each
+            made = cluster_pb2.Cluster.FromString(packed.value)
+            self._seen.append((client, made.name, made.connect_timeout.seconds, at))
+
     async def _stream(self, channel: Any, number: int) -> str:
         """Open one stream and answer its responses until it ends; returns how it ended."""
         asks = self._fleet.asks
@@ -240,6 +261,8 @@ class _Clients:
         while (data := await call.read()) is not cygrpc.EOF:
             self._came[number] = time.monotonic()
             self._responses += 1
+            if asks.reads:
+                self._read(number, data, self._came[number])
             nonce = self._nonces.of(data)
             await call.write(b"".join((ack, bytes((len(nonce),)), nonce)))
         return f"{await call.code()} {await call.details()}"
