@@ -339,7 +339,7 @@ class Limits:
         2_000, "resources", 1, 100_000, "Resources that Envoy is shown at once.", "threat 20"
     )
     epochs_kept: int = _limit(1_000, "epochs", 1, 1_000_000, "Snapshots kept of an environment.", "(e), C21")
-    epochs_kept_days: int = _limit(7, "days", 1, 3_650, "Days in which every snapshot is kept.", "(e), C21")
+    epochs_kept_days: int = _limit(7, "days", 1, 3_650, "Days in which snapshots are kept.", "(e), C21")
     task_soft_s: int = _limit(30, "s", 1, 3_600, "Time after which a task is asked to end.", "(e)")
     task_hard_s: int = _limit(60, "s", 2, 7_200, "Time after which a task is killed.", "(e)")
     task_visibility_s: int = _limit(120, "s", 3, 86_400, "Time after which a lost task is delivered again.", "(e)")

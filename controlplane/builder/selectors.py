@@ -235,6 +235,20 @@ def generation_of_epoch(*, environment_key: str, epoch: int) -> int | None:
     return last
 
 
+@dataclass(frozen=True, slots=True)
+class LastBuild:
+    """When the newest build of an environment ended, and how many seconds it took."""
+
+    at: datetime
+    took_s: float
+
+
+def last_build(*, environment_id: int) -> LastBuild | None:
+    """The newest build of an environment, however it ended; None before the first. One query."""
+    newest = Build.objects.filter(environment=environment_id).order_by("-pk").values_list("at", "stage_ms").first()
+    return LastBuild(newest[0], sum(newest[1].values()) / 1000) if newest is not None else None
+
+
 def builds_of_epochs(*, environment_key: str, epochs: Sequence[int]) -> Mapping[int, Build]:
     """The build that published the snapshot of each of these epochs, by epoch. An epoch whose build is not recorded any
     more is left out.

@@ -12,14 +12,15 @@ from django.utils import timezone
 from controlplane.broker.hints import hint_rollout
 from controlplane.builder.candidate import Candidate, candidate_build
 from controlplane.builder.claims import claim
-from controlplane.builder.debounce import wait_for_quiet
 from controlplane.builder.deep.envoy_refusals import Inspection, refusals_replace
 from controlplane.builder.inputs import Inputs, inputs_read
 from controlplane.builder.isolating import isolation_of
 from controlplane.builder.memory import Memory, Remembered
 from controlplane.builder.models import BuildOutcome
+from controlplane.builder.pacing import pause_left, wait_for_quiet, wait_for_turn
 from controlplane.builder.recording import Report, build_record, held_replace, report_of
 from controlplane.builder.retention import builds_prune
+from controlplane.builder.selectors import last_build
 from controlplane.builder.stages.assemble import Assembly, assemble
 from controlplane.builder.stages.fallback import Resolution, resolve
 from controlplane.builder.stages.isolation import NOTHING_ISOLATED, Isolation
@@ -32,7 +33,7 @@ from controlplane.catalog.services import certificates_watch, rehearsal_expire, 
 from controlplane.catalog.staging import sides_moved_last
 from controlplane.database.failpoints import failpoint
 from controlplane.journal.services import event_append
-from controlplane.snapshots.retention import StillRun, snapshots_prune
+from controlplane.snapshots.retention import BATCH, NeededChunks, StillRun, snapshots_prune
 from controlplane.snapshots.services import Published, PublishOutcome, snapshot_publish
 
 log = structlog.get_logger(__name__)
@@ -40,11 +41,12 @@ log = structlog.get_logger(__name__)
 # What this process knows of the environments it built.
 MEMORY = Memory()
 _UPKEEP_S = 60.0
+_PRUNES_AT_MOST = 20  # in one upkeep: more than as many snapshots as there can be in its interval
 
 
-def build_when_quiet(*, environment_id: int) -> None:
-    """Build an environment until no change of it waits any more: wait until nobody writes for a moment, build, look
-    again. Nothing waits for what a rollout moves between the sides: clients are to have it, or not, at once.
+def build_in_turn(*, environment_id: int) -> None:
+    """Build an environment until no change of it waits any more: wait for its turn (`pacing`), build, look again.
+    Nothing waits for what a rollout moves between the sides: clients are to have it, or not, at once.
 
     Only one process at a time does this for an environment; called in another one meanwhile, it returns at once. The
     process that builds looks once more after it has finished, and the sweeper looks after that.
@@ -54,19 +56,30 @@ def build_when_quiet(*, environment_id: int) -> None:
             if not claimed:
                 return
             failpoint("build.claimed")
-            wait_for_quiet(
-                generation=lambda: environment_generations(environment_id=environment_id)[0],
-                hurried=lambda: sides_moved_last(environment_id=environment_id),
-                quiet_s=settings.PARLEY.debounce_ms / 1000,
-                at_most_s=settings.PARLEY.debounce_max_ms / 1000,
-                clock=time.monotonic,
-                sleep=time.sleep,
-            )
-            failpoint("build.quiet")
+            _wait(environment_id)
+            failpoint("build.turn")
             build(environment_id=environment_id)
         generation, built = environment_generations(environment_id=environment_id)
         if generation <= built:
             return
+
+
+def _wait(environment_id: int) -> None:
+    """Return when the next build of this environment may begin."""
+    hurried = partial(sides_moved_last, environment_id=environment_id)
+    debounce = settings.PARLEY.debounce
+    if debounce is not None:
+        wait_for_quiet(
+            generation=lambda: environment_generations(environment_id=environment_id)[0],
+            hurried=hurried,
+            quiet_s=debounce.quiet_ms / 1000,
+            at_most_s=debounce.at_most_ms / 1000,
+            clock=time.monotonic,
+            sleep=time.sleep,
+        )
+    elif (last := last_build(environment_id=environment_id)) is not None:
+        left = pause_left(took_s=last.took_s, ago_s=(timezone.now() - last.at).total_seconds())
+        wait_for_turn(pause_s=left, hurried=hurried, clock=time.monotonic, sleep=time.sleep)
 
 
 def build(*, environment_id: int, memory: Memory = MEMORY) -> None:
@@ -131,7 +144,7 @@ def builds_sweep() -> None:
     D7).
     """
     for environment_id in environments_due():
-        build_when_quiet(environment_id=environment_id)
+        build_in_turn(environment_id=environment_id)
 
 
 class Upkeep:
@@ -144,6 +157,7 @@ class Upkeep:
 
     def __init__(self, still_run: StillRun, clock: Callable[[], float] = time.monotonic) -> None:
         self._still_run = still_run
+        self._needed = NeededChunks()
         self._clock = clock
         self._next = clock() + _UPKEEP_S
 
@@ -154,7 +168,9 @@ class Upkeep:
         self._next = self._clock() + _UPKEEP_S
         with claim("upkeep") as claimed:
             if claimed:
-                snapshots_prune(still_run=self._still_run)
+                for _ in range(_PRUNES_AT_MOST):
+                    if snapshots_prune(still_run=self._still_run, needed=self._needed) < BATCH:
+                        break
                 builds_prune()
                 certificates_watch(now=timezone.now())
 

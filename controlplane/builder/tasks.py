@@ -2,10 +2,10 @@
 
 from celery import shared_task
 
-from controlplane.builder.services import build_when_quiet
+from controlplane.builder.services import build_in_turn
 
 
 @shared_task(name="controlplane.builder.tasks.build", ignore_result=True)
 def build(environment_id: int) -> None:
-    """Build an environment as soon as nobody has written to it for a moment."""
-    build_when_quiet(environment_id=environment_id)
+    """Build an environment as soon as it is its turn."""
+    build_in_turn(environment_id=environment_id)

@@ -45,6 +45,16 @@ class Tls:
     client_ca: Path | None
 
 
+@dataclass(frozen=True, slots=True)
+class Debounce:
+    """How long nobody may have written before what was written goes on (`quiet_ms`), and how long it waits for that at
+    most (`at_most_ms`); both in milliseconds.
+    """
+
+    quiet_ms: int = 100
+    at_most_ms: int = 2_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The configuration: the value of every environment variable, checked. Its repr leaves secrets out."""
@@ -67,8 +77,7 @@ class Config:
     encryption_keys: tuple[bytes, ...] = field(repr=False)  # empty, without a server database: a file in the home
     public_url: str
     admin_password: str = field(repr=False)  # empty: generated
-    debounce_ms: int
-    debounce_max_ms: int
+    debounce: Debounce | None  # None: no build waits for quiet
     repeat_errors: RepeatErrors
     mail: Mail | None
     trusted_proxies: tuple[Network, ...]
@@ -146,8 +155,7 @@ def _load(read: "_Reader", directory: Path) -> Config:
         encryption_keys=read.optional("PARLEY_ENCRYPTION_KEYS", values.encryption_keys, secret=True) or (),
         public_url=read("PARLEY_PUBLIC_URL", f"http://{web_address}", values.public_url),
         admin_password=read("PARLEY_ADMIN_PASSWORD", "", str, secret=True),
-        debounce_ms=read("PARLEY_DEBOUNCE_MS", "100", _debounce),
-        debounce_max_ms=read("PARLEY_DEBOUNCE_MAX_MS", "2000", _debounce),
+        debounce=_debounce(read),
         repeat_errors=read("PARLEY_REPEAT_ERRORS", "full_state", lambda text: values.choice(RepeatErrors, text)),
         mail=read.optional("PARLEY_MAIL_URL", values.mail, secret=True),
         trusted_proxies=read("PARLEY_TRUSTED_PROXIES", "", values.networks),
@@ -233,10 +241,11 @@ def _combinations(config: Config, *, insecure: bool) -> list[str]:
     safe.
     """
     problems = _authentication(config, insecure=insecure)
-    if config.debounce_ms > config.debounce_max_ms:
+    debounce = config.debounce
+    if debounce is not None and debounce.quiet_ms > debounce.at_most_ms:
         problems.append(
-            f"PARLEY_DEBOUNCE_MS is {config.debounce_ms}: "
-            f"it must not exceed PARLEY_DEBOUNCE_MAX_MS ({config.debounce_max_ms})."
+            f"PARLEY_DEBOUNCE_MS is {debounce.quiet_ms}: "
+            f"it must not exceed PARLEY_DEBOUNCE_MAX_MS ({debounce.at_most_ms})."
         )
     if config.database is not None and not config.encryption_keys:
         problems.append(
@@ -307,7 +316,17 @@ def _disorders(limits: Limits) -> list[str]:
     ]
 
 
-def _debounce(text: str) -> int:
+def _debounce(read: "_Reader") -> Debounce | None:
+    """The quiet time that was asked for, with the default of what was not; None where neither variable is set."""
+    given = {
+        field: found
+        for field, name in (("quiet_ms", "PARLEY_DEBOUNCE_MS"), ("at_most_ms", "PARLEY_DEBOUNCE_MAX_MS"))
+        if (found := read.optional(name, _milliseconds)) is not None
+    }
+    return Debounce(**given) if given else None
+
+
+def _milliseconds(text: str) -> int:
     return values.whole(text, 0, DEBOUNCE_BOUND_MS, "milliseconds")
 
 

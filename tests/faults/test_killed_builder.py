@@ -28,7 +28,7 @@ from xdscore.snapshot import Content, Served, content_hash
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 POINTS = (
-    *("build.claimed", "build.quiet", "build.read", "build.resolved", "build.assembled"),
+    *("build.claimed", "build.turn", "build.read", "build.resolved", "build.assembled"),
     *("publish.locked", "publish.claimed", "publish.blobs_written", "publish.snapshot_written", "publish.recorded"),
     *("publish.committed", "build.ended"),
 )

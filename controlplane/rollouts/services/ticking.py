@@ -14,13 +14,14 @@ from django.conf import settings
 from django.db import transaction
 
 from controlplane.builder.claims import claim
-from controlplane.builder.debounce import wait_for_quiet
+from controlplane.builder.pacing import wait_for_quiet
 from controlplane.catalog.rehearsals import rehearsal_is_open
 from controlplane.catalog.selectors import EnvironmentState, environment_generations, environment_state
 from controlplane.catalog.services import environment_lock, rehearsals_prune
 from controlplane.catalog.staging import OpenSide, environments_waiting, names_waiting, waiting_since
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import NotFound
+from controlplane.config.loading import Debounce
 from controlplane.database.failpoints import failpoint
 from controlplane.rollouts.fleet import ReadFleet, groups_read, members_read
 from controlplane.rollouts.judge import judge
@@ -115,10 +116,12 @@ def _open(environment: EnvironmentState) -> bool:
     """Open a rollout where changes wait and nobody writes for a moment; returns whether to look again."""
     if environment.policy.hold or environment.id not in environments_waiting():
         return False
+    # Here always: what a person writes in a row goes to the canaries together.
+    debounce = settings.PARLEY.debounce or Debounce()
     wait_for_quiet(
         generation=lambda: environment_generations(environment_id=environment.id)[0],
-        quiet_s=settings.PARLEY.debounce_ms / 1000,
-        at_most_s=settings.PARLEY.debounce_max_ms / 1000,
+        quiet_s=debounce.quiet_ms / 1000,
+        at_most_s=debounce.at_most_ms / 1000,
         clock=time.monotonic,
         sleep=time.sleep,
     )

@@ -21,7 +21,7 @@ from controlplane.database.aliases import READER
 from controlplane.snapshots.history import snapshot_at, snapshot_of_name_at
 from controlplane.snapshots.lineages import lineage_check
 from controlplane.snapshots.models import SnapshotRow
-from controlplane.snapshots.retention import snapshots_prune
+from controlplane.snapshots.retention import NeededChunks, snapshots_prune
 from controlplane.snapshots.rotation import snapshots_foreign, snapshots_resign
 from controlplane.snapshots.selectors import (
     candidate_diff,
@@ -378,7 +378,7 @@ def test_prune__old_candidate_sides__go_with_their_snapshots_and_those_in_use_st
         publish_with(CandidatePart(table, {A: other}))
     SnapshotRow.objects.update(at=timezone.now() - timedelta(days=8))
 
-    snapshots_prune(still_run=lambda _: {})
+    snapshots_prune(still_run=lambda _: {}, needed=NeededChunks())
 
     kept = set(SnapshotRow.objects.values_list("rollout_id", flat=True))
     assert len(kept) == 2

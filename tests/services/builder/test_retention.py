@@ -16,8 +16,9 @@ from controlplane.builder.services import build
 from controlplane.catalog.models import Blob, Change, Environment, Revision
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
+from controlplane.snapshots import retention
 from controlplane.snapshots.models import SnapshotRow
-from controlplane.snapshots.retention import snapshots_prune
+from controlplane.snapshots.retention import NeededChunks, StillRun
 from controlplane.snapshots.selectors import snapshot_of_name
 from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
@@ -38,6 +39,10 @@ def five_snapshots(database: str, settings: Settings) -> None:
 
 def nobody(_before: datetime) -> dict[int, set[datetime]]:
     return {}
+
+
+def snapshots_prune(*, still_run: StillRun, memory: NeededChunks | None = None) -> int:
+    return retention.snapshots_prune(still_run=still_run, needed=memory or NeededChunks())
 
 
 def needed() -> set[str]:
@@ -102,7 +107,49 @@ def test_prune__a_client_still_runs_an_old_one__it_stays() -> None:
 
     assert list(SnapshotRow.objects.order_by("epoch").values_list("epoch", flat=True)) == [2, 4, 5]
     assert stored() == needed()
-    assert asked[0] < timezone.now() - timedelta(days=6)
+    assert asked[0] < timezone.now() - timedelta(minutes=58)
+
+
+def test_prune__many_in_a_row__the_last_of_every_two_seconds_stays_after_an_hour() -> None:
+    began = (timezone.now() - timedelta(hours=2)).replace(microsecond=0)
+    began -= timedelta(seconds=began.second % 2)
+    for row, after_s in zip(SnapshotRow.objects.order_by("pk"), (0.1, 0.7, 1.9, 2.0, 3.0), strict=True):
+        SnapshotRow.objects.filter(pk=row.pk).update(at=began + timedelta(seconds=after_s))
+
+    assert snapshots_prune(still_run=nobody) == 2
+    assert snapshots_prune(still_run=nobody) == 0
+
+    # The two newest of all stay in any case.
+    assert list(SnapshotRow.objects.order_by("epoch").values_list("epoch", flat=True)) == [3, 4, 5]
+    assert stored() == needed()
+
+
+def test_prune__of_many_in_a_row_one_is_run_still__it_stays() -> None:
+    began = (timezone.now() - timedelta(hours=2)).replace(second=10, microsecond=0)
+    for row, after_s in zip(SnapshotRow.objects.order_by("pk"), (0.1, 0.7, 1.5, 200.0, 300.0), strict=True):
+        SnapshotRow.objects.filter(pk=row.pk).update(at=began + timedelta(seconds=after_s))
+    environment = Environment.objects.get(key="default").pk
+
+    # Within a minute of it: whose clock said so may differ.
+    assert snapshots_prune(still_run=lambda _: {environment: {began - timedelta(seconds=59.5)}}) == 1
+
+    assert list(SnapshotRow.objects.order_by("epoch").values_list("epoch", flat=True)) == [1, 3, 4, 5]
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_prune__in_turns_with_another_process__both_know_what_is_needed(
+    monkeypatch: pytest.MonkeyPatch, remembers: bool
+) -> None:
+    """One at a time, by a process that remembers and one that does not; the content of epoch 1 comes back meanwhile."""
+    monkeypatch.setattr(retention, "BATCH", 1)
+    SnapshotRow.objects.update(at=timezone.now() - timedelta(days=8))
+    memory = NeededChunks()
+
+    for turn in range(3):
+        assert snapshots_prune(still_run=nobody, memory=memory if remembers or turn % 2 == 0 else None) == 1
+        assert stored() == needed()
+
+    assert snapshots_prune(still_run=nobody, memory=memory) == 0
 
 
 def test_builds_prune__old_ones__go_with_their_snapshots_and_changes_stay_published() -> None:

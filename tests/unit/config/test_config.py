@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.config.loading import Config, ConfigError, load
+from controlplane.config.loading import Config, ConfigError, Debounce, load
 from controlplane.config.values import MailSecurity, RepeatErrors
 from xdscore.auth_modes import AuthMode
 
@@ -36,7 +36,7 @@ def test_load__nothing_set__the_defaults_of_the_interface() -> None:
     assert config.ads_workers == 1
     assert config.ads_auth is AuthMode.NONE
     assert config.public_url == "http://127.0.0.1:8000"
-    assert (config.debounce_ms, config.debounce_max_ms) == (100, 2_000)
+    assert config.debounce is None
     assert config.repeat_errors is RepeatErrors.FULL_STATE
 
 
@@ -232,6 +232,11 @@ def test_addresses__one_for_two_listeners__names_both_variables() -> None:
 
     assert "PARLEY_ADS_ADDRESS" in found[0]
     assert "PARLEY_WEB_ADDRESS" in found[0]
+
+
+def test_debounce__one_variable_set__the_other_has_its_default() -> None:
+    assert read(PARLEY_DEBOUNCE_MS="0").debounce == Debounce(quiet_ms=0, at_most_ms=2_000)
+    assert read(PARLEY_DEBOUNCE_MAX_MS="500").debounce == Debounce(quiet_ms=100, at_most_ms=500)
 
 
 def test_debounce__quiet_time_above_its_bound__is_refused() -> None:
