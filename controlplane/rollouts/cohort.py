@@ -171,13 +171,16 @@ def uncovered(fleet: Iterable[Member], asked: Iterable[Member]) -> tuple[str, ..
     """The kinds of which somebody asks for a name that differs, and nobody of the kind among `asked` asks for it, by
     word (R14).
     """
-    return tuple(sorted({kind for kind, _ in _asked_for(fleet) - _asked_for(asked)}))
+    given = _asked_for(asked)
+    return tuple(sorted(kind for kind, keys in _asked_for(fleet).items() if not keys <= given.get(kind, frozenset())))
 
 
-def _asked_for(members: Iterable[Member]) -> set[tuple[str, Key]]:
-    """What clients of each kind ask for. Thousands ask for the same."""
-    alike = {(member.kind, member.asks) for member in members}
-    return {(kind, key) for kind, asks in alike for key in asks}
+def _asked_for(members: Iterable[Member]) -> dict[str, frozenset[Key]]:
+    """What clients of each kind ask for. Thousands ask for the same, or nearly."""
+    alike: defaultdict[str, set[frozenset[Key]]] = defaultdict(set)
+    for member in members:
+        alike[member.kind].add(member.asks)
+    return {kind: frozenset().union(*asks) for kind, asks in alike.items()}
 
 
 def meant(sizes: Sequence[StepSize], fleet: Sequence[Member]) -> tuple[int, ...]:
