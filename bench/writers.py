@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import count
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -32,14 +33,19 @@ class Written:
 
 
 class Writers:
-    """Writes versions of `clusters` clusters in turn, on behalf of all writers of one scenario."""
+    """Writes versions of `clusters` clusters in turn, on behalf of all writers of one scenario.
+
+    Each cluster has one writer, which waits for its answer: of two requests at the same time the older may be the later
+    one to arrive, and then what is there at the end is the older version, rightly.
+    """
 
     def __init__(self, parley: Whole, *, clusters: int) -> None:
         self._parley = parley
         self._clusters = clusters
+        self._places = count()
         self._value = _FIRST_VALUE
         self._lock = threading.Lock()
-        self._own = threading.local()
+        self._own = _OfThread()
 
     def steadily(self, *, per_s: float, seconds: float, batch: int = 1) -> list[Written]:
         """Send `per_s` requests a second for so long, each of which writes `batch` clusters; as many as the server
@@ -68,10 +74,15 @@ class Writers:
             return [each for written in pool.map(write, range(writers)) for each in written]
 
     def _write(self, batch: int) -> list[Written]:
+        own = self._own
         with self._lock:
             values = range(self._value, self._value + batch)
             self._value += batch
-        numbers = [value * 7 % self._clusters for value in values]
+            if own.place is None:
+                own.place = next(self._places) % _WRITERS
+        mine = range(own.place, self._clusters, _WRITERS)
+        numbers = [mine[turn * 7 % len(mine)] for turn in range(own.turn, own.turn + batch)]
+        own.turn += batch
         manifests = [cluster(number, timeout_s=value) for number, value in zip(numbers, values, strict=True)]
         began = time.monotonic()
         if batch == 1:
@@ -86,7 +97,7 @@ class Writers:
         address = urlsplit(self._parley.web)
         until = time.monotonic() + _PATIENCE_S
         while True:
-            connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+            connection = self._own.connection
             if connection is None:
                 connection = self._own.connection = http.client.HTTPConnection(address.netloc, timeout=_PATIENCE_S)
             try:
@@ -101,6 +112,14 @@ class Writers:
             if answer.status != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > until:
                 raise RuntimeError(f"{method} {path} was answered {answer.status}: {said[:500]!r}")
             time.sleep(float(answer.headers["Retry-After"]))
+
+
+class _OfThread(threading.local):
+    """What a writer has for itself: its connection, which of the clusters are its own, and how many it wrote."""
+
+    connection: http.client.HTTPConnection | None = None
+    place: int | None = None
+    turn: int = 0
 
 
 def latencies_ms(
