@@ -6,7 +6,7 @@ from typing import Final
 from rest_framework.request import Request
 
 from controlplane.api.errors import ConditionMissing
-from controlplane.catalog.selectors import environment_get
+from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.values import Existing, Expectation
 from controlplane.common.errors import InputInvalid
 
@@ -19,7 +19,7 @@ def etag(revision: int) -> str:
     return f'"r{revision}"'
 
 
-def expectation_of(request: Request, environment_key: str) -> Expectation:
+def expectation_of(request: Request, environment: EnvironmentState) -> Expectation:
     """The condition of a write, from the headers If-Match and If-None-Match. Raises InputInvalid for a header that
     cannot be read, and ConditionMissing where there is none and the environment demands one (decisions C25).
     """
@@ -34,9 +34,9 @@ def expectation_of(request: Request, environment_key: str) -> Expectation:
             )
         return Existing.ABSENT
     if match is None:
-        if environment_get(key=environment_key).policy.require_if_match:
+        if environment.policy.require_if_match:
             raise ConditionMissing(
-                f"Environment '{environment_key}' wants to know which revision this was made from. Send If-Match with "
+                f"Environment '{environment.key}' wants to know which revision this was made from. Send If-Match with "
                 "the ETag you read, or 'If-None-Match: *' for what does not exist yet. Nothing was changed."
             )
         return Existing.ANY

@@ -30,7 +30,7 @@ from xdscore.schema import (
     restore_kept,
 )
 from xdscore.schema.codes import KEPT_UNKNOWN, NOTHING_FOUND
-from xdscore.schema.content_policy import graded
+from xdscore.schema.content_policy import ContentPolicy, graded
 from xdscore.schema.positions import path_of
 from xdscore.schema.text import Document
 
@@ -94,10 +94,13 @@ def parsed_all(
     sound: list[ParsedResource] = []
     findings: list[Finding] = []
     refused = 0
-    policy = environment_get(key=environment_key).policy.content if environment_key else None
+    policy: ContentPolicy | None = None
     for manifest in manifests:
         result = _parsed(manifest, environment_key, expected or Expected())
-        said = graded(result.findings, policy) if policy is not None else result.findings
+        said = result.findings
+        if said and environment_key:
+            policy = policy or environment_get(key=environment_key).policy.content
+            said = graded(said, policy)
         findings += said
         if isinstance(result, ParsedResource) and not has_errors(said):
             sound.append(result)

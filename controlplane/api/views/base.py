@@ -19,7 +19,7 @@ from controlplane.api.problems import answer_for
 from controlplane.api.replay import claim, settle
 from controlplane.catalog.guarding import LossRefused
 from controlplane.catalog.rights import environment_visible, require
-from controlplane.catalog.selectors import environment_list
+from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.journal.answers import Claim
 
 
@@ -60,6 +60,7 @@ class ApiView(APIView):
     between here and there, and no Idempotency-Key.
     """
     _claim: Claim | None = None  # DRF makes a view for each request
+    _environment: EnvironmentState | None = None
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,6 +68,13 @@ class ApiView(APIView):
             raise TypeError(f"POST of {cls.__name__} must need a role, Needs.CHECK or Needs.KNOWN: answers are kept")
         if (Needs.CHECK in cls.needs.values()) != (cls.check is not ApiView.check):
             raise TypeError(f"{cls.__name__} must have a `check` where, and only where, a verb needs Needs.CHECK")
+
+    @property
+    def environment(self) -> EnvironmentState:
+        """The environment that the path names, as it was when the request came."""
+        if self._environment is None:
+            raise RuntimeError(f"no path of {type(self).__name__} names an environment")
+        return self._environment
 
     def check(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Raise NotFound or Forbidden unless the caller may do what the request asks. Called before methods that need
@@ -107,7 +115,7 @@ class ApiView(APIView):
             self.http_method_not_allowed(request)
         key = kwargs.get("environment_key")
         if key is not None:
-            environment_visible(request.auth, key)
+            self._environment = environment_visible(request.auth, key)
         if isinstance(need, Role):
             require(request.auth, need, key)
         if need is Needs.CHECK:

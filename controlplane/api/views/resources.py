@@ -154,7 +154,7 @@ class ResourceView(ApiView):
         now.require(request, environment_key)
         kind = kind_in_path(type)
         expected = Expected(kind.word, name_in_path(kind, name))
-        expect = expectation_of(request, environment_key)
+        expect = expectation_of(request, self.environment)
         read = parsed_all([one_manifest(request)], environment_key=environment_key, expected=expected)
         made = change_apply(
             environment_key=environment_key,
@@ -184,7 +184,7 @@ class ResourceView(ApiView):
         kind = kind_in_path(type)
         made = change_apply(
             environment_key=environment_key,
-            edits=[Delete(kind, name_in_path(kind, name), expectation_of(request, environment_key))],
+            edits=[Delete(kind, name_in_path(kind, name), expectation_of(request, self.environment))],
             actor=principal_of(request),
             message=message,
             terms=now.terms(),
@@ -238,7 +238,7 @@ class RevisionRestoreView(ApiView):
             revision=revision,
             actor=principal_of(request),
             message=message,
-            expect=expectation_of(request, environment_key),
+            expect=expectation_of(request, self.environment),
             request_id=request_id(),
             consent=consent,
         )
