@@ -245,7 +245,8 @@ class LastBuild:
 
 def last_build(*, environment_id: int) -> LastBuild | None:
     """The newest build of an environment, however it ended; None before the first. One query."""
-    newest = Build.objects.filter(environment=environment_id).order_by("-pk").values_list("at", "stage_ms").first()
+    rows = Build.objects.filter(environment=environment_id).order_by("-to_generation", "-pk")  # as the index has them
+    newest = rows.values_list("at", "stage_ms").first()
     return LastBuild(newest[0], sum(newest[1].values()) / 1000) if newest is not None else None
 
 
