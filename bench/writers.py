@@ -106,6 +106,8 @@ class Writers:
                 said = answer.read()
             except ConnectionError:  # the server ends what was idle for some seconds
                 connection.close()
+                if time.monotonic() > until:
+                    raise
                 continue
             if answer.status == HTTPStatus.ACCEPTED:
                 return

@@ -1,7 +1,8 @@
 """Forgets old snapshots and the chunks that no kept one needs (reliability part (e), C21).
 
-Kept are the newest ones of an environment, all of the last hour, of the last days the last one of every two seconds,
-and what some connected client still runs. Contents of resources are never forgotten here: they belong to revisions.
+Kept are the newest ones of an environment, all that were served in the last hour, of the last days the last one of
+every two seconds, and what some connected client still runs. Contents of resources are never forgotten here: they
+belong to revisions.
 """
 
 from bisect import bisect_left
@@ -74,8 +75,8 @@ class _Due(NamedTuple):
 
 
 def snapshots_prune(*, still_run: StillRun, needed: NeededChunks) -> int:
-    """Delete snapshots that are beyond the number to keep and either older than the limit or soon followed by another
-    one; returns how many were deleted, which is `BATCH` at most.
+    """Delete snapshots that are beyond the number to keep and either were served last before the limit or were soon
+    followed by another one; returns how many were deleted, which is `BATCH` at most.
 
     `still_run` says when clients were sent what they still run; `needed` is what the last call learnt.
 
@@ -85,12 +86,12 @@ def snapshots_prune(*, still_run: StillRun, needed: NeededChunks) -> int:
     if next(_due(), None) is None:
         return 0
     sent = still_run(timezone.now() - _ALL_FOR + _CLOCKS)
-    needed.follow(_roots())  # most of the reading, while whoever likes publishes
+    needed.follow(_roots(SnapshotRow.objects.all()))  # most of the reading, while whoever likes publishes
     with transaction.atomic(durable=True):
         environments_publish_lock()
         gone = [each.pk for each in islice(_unused(sent), BATCH)]
         rows = SnapshotRow.objects.filter(pk__in=gone)
-        roots, others = set(rows.values_list("root_id", flat=True)), _other_parts(rows)
+        roots, others = _roots(rows), _other_parts(rows)
         chunks = {chunk for _, listed in _chunk_lists(roots) for chunk in listed}
         kept = SnapshotRow.objects.exclude(pk__in=gone)
         kept_roots = _roots(kept)
@@ -122,7 +123,8 @@ def _due() -> Iterator[_Due]:
     for environment, of_it in groupby(rows.iterator(), key=itemgetter(0)):
         spare = counts.get(environment, 0) - limits.epochs_kept
         for (_, pk, at), (_, _, until) in islice(pairwise(of_it), max(spare, 0)):
-            if at < old or (at < young and _slot(at) == _slot(until)):
+            # By when it was served last: what stood for weeks until five minutes ago is what people want back.
+            if until < old or (until < young and _slot(at) == _slot(until)):
                 yield _Due(pk, environment, at, until)
 
 
@@ -130,8 +132,8 @@ def _slot(at: datetime) -> int:
     return int(at.timestamp()) // _SLOT_S
 
 
-def _roots(rows: models.QuerySet[SnapshotRow] | None = None) -> set[str]:
-    return set((SnapshotRow.objects.all() if rows is None else rows).values_list("root_id", flat=True))
+def _roots(rows: models.QuerySet[SnapshotRow]) -> set[str]:
+    return set(rows.values_list("root_id", flat=True))
 
 
 def _other_parts(rows: models.QuerySet[SnapshotRow]) -> set[str]:

@@ -136,6 +136,17 @@ def test_prune__of_many_in_a_row_one_is_run_still__it_stays() -> None:
     assert list(SnapshotRow.objects.order_by("epoch").values_list("epoch", flat=True)) == [1, 3, 4, 5]
 
 
+def test_prune__what_stood_for_weeks_until_a_moment_ago__stays() -> None:
+    """A burst of epochs after a quiet week must not take the state before it, to which people would roll back."""
+    now = timezone.now()
+    for row, age in zip(SnapshotRow.objects.order_by("pk"), (90_000, 20_000, 5, 4, 3), strict=True):
+        SnapshotRow.objects.filter(pk=row.pk).update(at=now - timedelta(minutes=age))
+
+    assert snapshots_prune(still_run=nobody) == 1
+
+    assert list(SnapshotRow.objects.order_by("epoch").values_list("epoch", flat=True)) == [2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("remembers", [True, False])
 def test_prune__in_turns_with_another_process__both_know_what_is_needed(
     monkeypatch: pytest.MonkeyPatch, remembers: bool
