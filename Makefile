@@ -29,7 +29,7 @@ bench: install-dev  ## Measure, and write bench/out/latest.json; SCENARIO=… [C
 # Small enough for every night, large enough that a change costs more than starting it.
 GUARDED := fan-out fan-out-delta audiences extras rollout clients=500 clusters=500 rounds=5
 
-bench-guard: install-dev  ## Measure the ratios that are committed in bench/ratios.json; fails when one is worse by a quarter
+bench-guard: install-dev  ## Measure the ratios in bench/ratios.json; fails when one is worse by a quarter, and by a tenth beside the commit that had it
 	$(BIN)/python -m bench $(GUARDED)
 	$(BIN)/python -m bench.guard
 

@@ -1,5 +1,5 @@
 """`python -m bench.beside REVISION SCENARIO [PARAMETER=NUMBER ...]`: the ratios of these sources beside those of
-another revision, measured in turn in the same hour.
+another revision, measured in turn in the same minutes.
 
 A ratio of product and floor is not the same on every machine, nor in every hour of a shared one; what two revisions
 measure in turn is. The exit status is 1 when a ratio is worse than that of the revision by more than the tolerance.
@@ -9,29 +9,21 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from bench.__main__ import OUT
-from bench.guard import Ratios, ratios_of, worse
+from bench.ratios import Ratios, Turn, Worse, lines, ratios_of, slower
 
 _ROOT: Final = Path(__file__).parent.parent
-# Each of the two is measured so often, in turn; of a ratio the lowest counts, for a neighbour only ever adds to it.
-_TURNS: Final = 2
+# A ratio of one short turn differs by a fifth from the next one's, so that the middle one of five differs by a tenth:
+# while something seems to be worse, more are measured.
+_TURNS: Final = 5
+_MOST_TURNS: Final = 13
 TOLERANCE: Final = 0.10
-
-
-def lowest(runs: Sequence[Ratios]) -> dict[str, dict[str, float]]:
-    """Each ratio as low as any of these runs had it."""
-    found: dict[str, dict[str, float]] = {}
-    for run in runs:
-        for scenario, rows in run.items():
-            known = found.setdefault(scenario, {})
-            for name, value in rows.items():
-                known[name] = min(value, known.get(name, value))
-    return found
+_ROUNDS: Final = "rounds="
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,20 +32,29 @@ def main(arguments: Sequence[str]) -> int:
         print("Say a revision and scenarios: python -m bench.beside HEAD~1 fan-out clients=500", file=sys.stderr)
         return 2
     revision, *what = arguments
-    ours: list[Ratios] = []
-    theirs: list[Ratios] = []
+    return 1 if beside(revision, what) else 0
+
+
+def beside(revision: str, what: Sequence[str], *, judged: Callable[[Worse], bool] = lambda _: True) -> list[Worse]:
+    """Measure scenarios, given as the arguments of a run, at this revision and here in turn, and print what was found;
+    returns what is worse here and is `judged`.
+
+    Rounds are one turn each: new processes, a few seconds after those that they are compared with. Raises
+    CalledProcessError where the revision is not in this clone, or a run fails.
+    """
+    short = [f"{_ROUNDS}1" if each.startswith(_ROUNDS) else each for each in what]
+    turns: list[Turn] = []
+    found: list[Worse] = []
     with _checkout(revision) as other:
-        for _ in range(_TURNS):
-            theirs.append(_measured(other, what))
-            ours.append(_measured(_ROOT, what))
-    now, before = lowest(ours), lowest(theirs)
-    for scenario, rows in now.items():
-        for name, value in rows.items():
-            was = before.get(scenario, {}).get(name)
-            print(f"{scenario}: {name}: {value:.2f}" + (f", {was:.2f} at {revision}" if was is not None else ""))
-    found = worse(now, before, tolerance=TOLERANCE)
-    print("\n".join(found) or f"No ratio is worse than at {revision} by more than {TOLERANCE:.0%}.")
-    return 1 if found else 0
+        while len(turns) < _MOST_TURNS:
+            turns.append((_measured(other, short), _measured(_ROOT, short)))
+            found = [each for each in slower(turns, tolerance=TOLERANCE) if judged(each)]
+            if len(turns) >= _TURNS and not found:
+                break
+    print("\n".join(lines(turns, revision)))
+    nothing = f"No ratio is worse than at {revision} by more than {TOLERANCE:.0%} in the middle of {len(turns)} turns."
+    print("\n".join(map(str, found)) or nothing)
+    return found
 
 
 @contextmanager
@@ -72,8 +73,9 @@ def _git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=_ROOT, check=True)  # noqa: S603, S607 - our own repository
 
 
-def _measured(sources: Path, what: Sequence[str]) -> dict[str, dict[str, float]]:
-    subprocess.run([sys.executable, "-m", "bench", *what], cwd=sources, check=True)  # noqa: S603 - our own program
+def _measured(sources: Path, what: Sequence[str]) -> Ratios:
+    command = [sys.executable, "-m", "bench", *what]
+    subprocess.run(command, cwd=sources, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own program
     return ratios_of(json.loads((sources / OUT.relative_to(_ROOT)).read_text(encoding="utf-8")))
 
 

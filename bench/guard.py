@@ -1,72 +1,73 @@
 """`python -m bench.guard`: holds the ratios of the last run against those that are committed.
 
-A ratio compares two measurements of one run (product and floor, everything on and everything off), so that a slower
-machine changes both. bench/ratios.json has them; `--write` puts those of the last run there instead, for the scenarios
-that ran. The exit status is 1 when a ratio is worse than the committed one by more than the tolerance, or is missing.
+bench/ratios.json has them, with the revision whose sources had them; `--write` puts those of the last run there
+instead, for the scenarios that ran. A ratio is not the same on every machine, nor in every hour of a shared one: one
+that is worse than the committed one by more than the tolerance is measured once more, in turn with that revision. The
+exit status is 1 when it is worse than there, too, or when one was not measured.
 """
 
 import json
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from bench.__main__ import OUT
+from bench.beside import beside
+from bench.ratios import COMMITTED, Ratios, Worse, committed_read, committed_write, parameters_of, ratios_of, worse
+from bench.report import DIRTY
 
-COMMITTED: Final = Path(__file__).parent / "ratios.json"
-_UNIT: Final = "times"
 # Ratios of runs of the same sources differ by less on a machine that does nothing else.
 TOLERANCE: Final = 0.25
-
-Ratios = Mapping[str, Mapping[str, float]]
-"""By scenario and measurement."""
-
-
-def ratios_of(document: Mapping[str, object]) -> dict[str, dict[str, float]]:
-    """The ratios in the file that a run wrote, by scenario and name. For a scenario that failed: those it measured
-    before.
-    """
-    scenarios = document["scenarios"]
-    if not isinstance(scenarios, list):
-        raise TypeError("not the file of a run")
-    found = {
-        each["name"]: {row["name"]: float(row["median"]) for row in each["measurements"] if row["unit"] == _UNIT}
-        for each in scenarios
-    }
-    return {name: rows for name, rows in found.items() if rows}
-
-
-def worse(measured: Ratios, committed: Ratios, *, tolerance: float = TOLERANCE) -> list[str]:
-    """One sentence for each committed ratio that is missing from the run, or that the run's exceeds by more than the
-    share `tolerance`.
-    """
-    found = []
-    for scenario, rows in committed.items():
-        for name, before in rows.items():
-            now = measured.get(scenario, {}).get(name)
-            if now is None:
-                found.append(f"{scenario}: '{name}' was not measured.")
-            elif now > before * (1 + tolerance):
-                found.append(
-                    f"{scenario}: '{name}' is {now:.2f}; it was {before:.2f}, and may be {tolerance:.0%} more."
-                )
-    return found
 
 
 def main(arguments: Sequence[str]) -> int:
     """Compare the ratios of the last run with the committed ones; returns the exit status."""
-    measured = ratios_of(json.loads(OUT.read_text(encoding="utf-8")))
-    committed = json.loads(COMMITTED.read_text(encoding="utf-8")) if COMMITTED.exists() else {}
+    document = json.loads(OUT.read_text(encoding="utf-8"))
+    measured, committed = ratios_of(document), committed_read(COMMITTED)
     if arguments == ["--write"]:
-        rounded = {name: {row: round(value, 3) for row, value in rows.items()} for name, rows in measured.items()}
-        COMMITTED.write_text(json.dumps({**committed, **rounded}, indent=2) + "\n", encoding="utf-8")
-        return 0
+        return _write(measured, document["commit"])
     if not committed:
         print(f"{COMMITTED.name} is empty or missing: `python -m bench.guard --write` makes it.", file=sys.stderr)
         return 1
-    found = worse(measured, committed)
-    print("\n".join(found) or f"No ratio is worse by more than {TOLERANCE:.0%}.")
-    return 1 if found else 0
+    missed = worse(measured, {name: each.ratios for name, each in committed.items()}, tolerance=TOLERANCE)
+    if not missed:
+        print(f"No ratio is worse by more than {TOLERANCE:.0%}.")
+        return 0
+    print(f"Worse than in {COMMITTED.name} by more than {TOLERANCE:.0%}:", *missed, sep="\n", flush=True)
+    if any(each.now is None for each in missed):
+        return 1
+    parameters = parameters_of(document)
+    confirmed = [
+        each
+        for name in dict.fromkeys(each.scenario for each in missed)
+        for each in _confirmed(name, committed[name].revision, parameters[name], missed)
+    ]
+    if not confirmed:
+        print("It is this machine or this hour: the sources that had the committed ratios do no better here.")
+    return 1 if confirmed else 0
+
+
+def _write(measured: Ratios, revision: str) -> int:
+    if not revision or revision.endswith(DIRTY):
+        print("The last run was of sources that no commit has. Commit them, and run again.", file=sys.stderr)
+        return 1
+    committed_write(COMMITTED, measured, revision)
+    return 0
+
+
+def _confirmed(scenario: str, revision: str, parameters: Mapping[str, int], missed: Sequence[Worse]) -> list[Worse]:
+    """Which of the missed ratios of a scenario are worse than at the revision of the committed ones, too; all of them
+    where that cannot be measured.
+    """
+    names = {each.name for each in missed if each.scenario == scenario}
+    what = [scenario, *(f"{name}={number}" for name, number in parameters.items())]
+    print(f"Measuring {scenario} here and at {revision} in turn:", flush=True)
+    try:
+        return beside(revision, what, judged=lambda each: each.name in names)
+    except subprocess.CalledProcessError as error:
+        print(f"The sources of {revision} could not be measured: {error}", file=sys.stderr)
+        return [each for each in missed if each.scenario == scenario]
 
 
 if __name__ == "__main__":

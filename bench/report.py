@@ -14,6 +14,8 @@ from bench.plot import chart
 from bench.registry import Measurement, Parameters
 
 FORMAT = 1
+DIRTY = "-dirty"
+"""How the id of a commit ends where files differ from it."""
 _PACKAGES = ("django", "grpcio", "protobuf", "psycopg")
 
 
@@ -72,7 +74,7 @@ def machine() -> dict[str, object]:
 
 def commit() -> str:
     """The id of the sources' commit, marked where files differ from it; empty outside a repository or without git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    command = ["git", "describe", "--always", f"--dirty={DIRTY}", "--abbrev=12"]
     try:
         asked = subprocess.run(  # noqa: S603 - our own arguments
             command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent

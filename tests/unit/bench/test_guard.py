@@ -1,60 +1,115 @@
-"""The guard over the ratios: what is worse, what is missing, what is let through."""
+"""The guard over the ratios: what it lets through, and when it measures once more beside the committed revision."""
 
-import json
+import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from bench import guard
-from bench.guard import ratios_of, worse
+from bench import guard, report
+from bench.ratios import Worse, committed_read
 from bench.registry import Measurement
 from bench.report import Result, write
 
-COMMITTED = {"fan-out": {"last": 1.2, "middle": 1.0}}
+REVISION = "0123456789ab"
+Beside = Callable[..., list[Worse]]
 
 
-def run_of(path: Path, last: float) -> None:
-    rows = (
-        Measurement("seconds", "s", (3.0,)),
-        Measurement("last", "times", (last,)),
-        Measurement("middle", "times", (0.9,)),
-    )
-    write(path, [Result("fan-out", {}, rows, 1.0), Result("idle", {}, rows[:1], 1.0)])
-
-
-@pytest.mark.parametrize(("last", "sentences"), [(1.1, 0), (1.5, 0), (1.51, 1)])
-def test_worse__ratio__is_told_beyond_the_tolerance_only(last: float, sentences: int) -> None:
-    measured = {"fan-out": {"last": last, "middle": 1.0}}
-
-    assert len(worse(measured, COMMITTED, tolerance=0.25)) == sentences
-
-
-def test_worse__ratio_that_was_not_measured__is_told() -> None:
-    assert worse({"fan-out": {"last": 1.0}}, COMMITTED) == ["fan-out: 'middle' was not measured."]
-    assert len(worse({}, COMMITTED)) == 2
-
-
-def test_ratios__of_a_run__are_those_of_unit_times(tmp_path: Path) -> None:
-    run_of(tmp_path / "latest.json", 1.3)
-
-    found = ratios_of(json.loads((tmp_path / "latest.json").read_text()))
-
-    assert found == {"fan-out": {"last": 1.3, "middle": 0.9}}
-
-
-def test_command__run_written_and_then_worse__ends_with_status_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Writes the file of a run; the committed ratios have a place of their own."""
     latest = tmp_path / "latest.json"
     monkeypatch.setattr(guard, "OUT", latest)
     monkeypatch.setattr(guard, "COMMITTED", tmp_path / "ratios.json")
-    run_of(latest, 1.0)
+    monkeypatch.setattr(report, "commit", lambda: REVISION)
+
+    def written(last: float) -> None:
+        rows = (Measurement("last", "times", (last,)), Measurement("middle", "times", (0.9,)))
+        write(latest, [Result("fan-out", {"clients": 5, "rounds": 2}, rows, 1.0)])
+
+    return written
+
+
+def answering(found: Sequence[Worse], asked: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    def beside(revision: str, what: Sequence[str], *, judged: Callable[[Worse], bool]) -> list[Worse]:
+        asked.append((revision, list(what)))
+        return [each for each in found if judged(each)]
+
+    monkeypatch.setattr(guard, "beside", beside)
+
+
+def test_command__run_written_and_measured_again__ends_well_without_measuring_beside(
+    run: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[object] = []
+    answering([], asked, monkeypatch)
+    run(1.0)
     nothing_yet = guard.main([])
     written = guard.main(["--write"])
-    same = guard.main([])
-    run_of(latest, 2.0)
+    run(1.2)
 
-    status = guard.main([])
+    assert (nothing_yet, written, guard.main([])) == (1, 0, 0)
+    assert committed_read(tmp_path / "ratios.json")["fan-out"].revision == REVISION
+    assert asked == []
 
-    assert (nothing_yet, written, same, status) == (1, 0, 0, 1)
-    assert "fan-out: 'last' is 2.00; it was 1.00" in capsys.readouterr().out
+
+def test_command__worse_than_committed_and_than_the_revision__ends_with_status_one(
+    run: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[object] = []
+    answering([Worse("fan-out", "last", 1.0, 1.5)], asked, monkeypatch)
+    run(1.0)
+    guard.main(["--write"])
+    run(2.0)
+
+    assert guard.main([]) == 1
+    assert asked == [(REVISION, ["fan-out", "clients=5", "rounds=2"])]
+    assert "fan-out: 'last' is 2.00; it was 1.00." in capsys.readouterr().out
+
+
+def test_command__worse_than_committed_and_not_than_the_revision__ends_well(
+    run: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What was within the tolerance is not judged by a few turns.
+    answering([Worse("fan-out", "middle", 0.9, 1.0)], [], monkeypatch)
+    run(1.0)
+    guard.main(["--write"])
+    run(2.0)
+
+    assert guard.main([]) == 0
+
+
+def test_command__revision_that_is_not_there__ends_with_status_one(
+    run: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def beside(*_: object, **__: object) -> list[Worse]:
+        raise subprocess.CalledProcessError(128, ["git", "worktree"])
+
+    monkeypatch.setattr(guard, "beside", beside)
+    run(1.0)
+    guard.main(["--write"])
+    run(2.0)
+
+    assert guard.main([]) == 1
+    assert f"The sources of {REVISION} could not be measured" in capsys.readouterr().err
+
+
+def test_command__ratio_that_was_not_measured__ends_with_status_one(
+    run: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answering([], [], monkeypatch)
+    run(1.0)
+    guard.main(["--write"])
+    write(tmp_path / "latest.json", [])
+
+    assert guard.main([]) == 1
+
+
+def test_write__sources_that_no_commit_has__is_refused(
+    run: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(report, "commit", lambda: REVISION + report.DIRTY)
+    run(1.0)
+
+    assert guard.main(["--write"]) == 1
+    assert not (tmp_path / "ratios.json").exists()

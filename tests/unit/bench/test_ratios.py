@@ -1,0 +1,86 @@
+"""Ratios: what is worse than it was, what is missing, and how turns of two revisions are judged."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.ratios import (
+    Committed,
+    Turn,
+    committed_read,
+    committed_write,
+    lines,
+    parameters_of,
+    ratios_of,
+    slower,
+    worse,
+)
+from bench.registry import Measurement
+from bench.report import Result, write
+
+BEFORE = {"fan-out": {"last": 1.2, "middle": 1.0}}
+
+
+def turn(before: float, now: float) -> Turn:
+    return {"fan-out": {"last": before}}, {"fan-out": {"last": now}}
+
+
+@pytest.mark.parametrize(("last", "sentences"), [(1.1, 0), (1.5, 0), (1.51, 1)])
+def test_worse__ratio__is_told_beyond_the_tolerance_only(last: float, sentences: int) -> None:
+    measured = {"fan-out": {"last": last, "middle": 1.0}}
+
+    assert len(worse(measured, BEFORE, tolerance=0.25)) == sentences
+
+
+def test_worse__ratio_that_was_not_measured__is_told() -> None:
+    found = worse({"fan-out": {"last": 1.0}}, BEFORE, tolerance=0.25)
+
+    assert [str(each) for each in found] == ["fan-out: 'middle' was not measured."]
+    assert len(worse({}, BEFORE, tolerance=0.25)) == 2
+
+
+def test_ratios__of_a_run__are_those_of_unit_times(tmp_path: Path) -> None:
+    rows = (Measurement("seconds", "s", (3.0,)), Measurement("last", "times", (1.3,)))
+    write(tmp_path / "latest.json", [Result("fan-out", {"clients": 5}, rows, 1.0), Result("idle", {}, rows[:1], 1.0)])
+    document = json.loads((tmp_path / "latest.json").read_text())
+
+    assert ratios_of(document) == {"fan-out": {"last": 1.3}}
+    assert parameters_of(document)["fan-out"] == {"clients": 5}
+
+
+def test_committed__written_twice__each_scenario_as_it_was_measured_last(tmp_path: Path) -> None:
+    path = tmp_path / "ratios.json"
+    nothing = committed_read(path)
+    committed_write(path, {"fan-out": {"last": 1.23456}, "extras": {"on": 1.1}}, "aaa")
+    committed_write(path, {"fan-out": {"last": 1.3}}, "bbb")
+
+    assert nothing == {}
+    assert committed_read(path) == {
+        "fan-out": Committed("bbb", {"last": 1.3}),
+        "extras": Committed("aaa", {"on": 1.1}),
+    }
+
+
+def test_slower__hours_that_change_both__nothing_is_told() -> None:
+    assert slower([turn(1.0, 1.05), turn(2.0, 1.9), turn(1.5, 1.6)], tolerance=0.1) == []
+
+
+def test_slower__in_the_middle_of_all_turns__is_told_as_it_is_there() -> None:
+    found = slower([turn(1.0, 1.3), turn(2.0, 1.9), turn(1.5, 1.8)], tolerance=0.1)
+
+    assert [str(each) for each in found] == ["fan-out: 'last' is 1.80; it was 1.50."]
+
+
+def test_slower__what_only_one_of_the_two_measures() -> None:
+    ours_alone: Turn = ({"fan-out": {}}, {"fan-out": {"last": 9.0}})
+    theirs_alone: Turn = ({"fan-out": {"last": 1.0}}, {})
+
+    assert slower([ours_alone], tolerance=0.1) == []
+    assert [str(each) for each in slower([theirs_alone], tolerance=0.1)] == ["fan-out: 'last' was not measured."]
+
+
+def test_lines__of_turns__say_both_and_how_they_compare() -> None:
+    said = lines([turn(1.0, 1.3), turn(2.0, 1.8), turn(1.5, 1.5)], "v1")
+
+    assert said == ["fan-out: last: 1.50, 1.50 at v1; turn by turn 1.00 times"]
