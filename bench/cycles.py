@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import grpc
 from envoy.service.discovery.v3 import discovery_pb2
 
-from bench.receivers import DELTA, OPTIONS, SOTW, Asks
+from bench.receivers import DELTA, OPTIONS, SOTW, Asks, repeated
 from bench.resources import cluster_name
 
 # So many different clients there are, so that the fleet is one and not a new one every second.
@@ -85,8 +85,8 @@ async def _cycle(address: str, number: int, also: tuple[str, ...]) -> None:
         response = kind.FromString(data)
         if {each.resource_name.name for each in response.resource_errors} != set(also):
             raise ConnectionError(f"told of {response.resource_errors}, not of {also}")
-        nonce = response.nonce.encode()
-        answer = asks.ack_before_nonce(number) + bytes((len(nonce),)) + nonce
+        version = b"" if delta else response.version_info.encode()
+        answer = asks.ack(number) + repeated(response.nonce.encode(), version, delta=delta)
         if number % _REFUSES_EACH == 0:
             request: Any = (discovery_pb2.DeltaDiscoveryRequest if delta else discovery_pb2.DiscoveryRequest)()
             request.error_detail.code = 13

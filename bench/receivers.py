@@ -1,8 +1,8 @@
 """Very many clients that only receive, each on a channel of its own, bytes in and bytes out.
 
-They live in processes of their own. A response is not parsed where that can be avoided: only its nonce is looked for,
-where the server wrote the one before. What is kept of it is when it came, by the system's monotonic clock, which all
-processes share.
+They live in processes of their own. A response is not parsed where that can be avoided: only its nonce and version are
+looked for, where the server wrote those before. What is kept of it is when it came, by the system's monotonic clock,
+which all processes share.
 """
 
 import asyncio
@@ -39,6 +39,8 @@ _POLL_S = 0.01
 _PAUSE_S = 0.1
 _SPARE_FILES = 500
 _NONCE_TAG = 0x2A
+_VERSION_TAG = 0x0A
+_ONE_BYTE = 0x7F  # what the length of a field is at most, if it is said in one byte
 _IN_FRONT_BYTES = 16
 _STRIDE = 7  # from one client's names to the next one's: no two of them ask for the same
 
@@ -85,19 +87,15 @@ class Asks:
         encoded: bytes = request.SerializeToString()
         return encoded
 
-    def ack_before_nonce(self, client: int) -> bytes:
-        """The bytes of an ACK of the client with this number, up to and without the length of the nonce:
-        `response_nonce` is field 6 of a delta request and field 5 of a SotW one.
-        """
+    def ack(self, client: int) -> bytes:
+        """The bytes of an ACK of the client with this number, but for what it repeats of the response (`repeated`)."""
+        request: Any
         if self.delta:
-            encoded: bytes = discovery_pb2.DeltaDiscoveryRequest(type_url=self.type_url).SerializeToString()
-            return encoded + b"\x32"
-        # SotW says with every request what it asks for.
-        request = discovery_pb2.DiscoveryRequest(
-            type_url=self.type_url, version_info="1", resource_names=self._names(client)
-        )
-        encoded = request.SerializeToString()
-        return encoded + b"\x2a"
+            request = discovery_pb2.DeltaDiscoveryRequest(type_url=self.type_url)
+        else:  # which says with every request what it asks for
+            request = discovery_pb2.DiscoveryRequest(type_url=self.type_url, resource_names=self._names(client))
+        encoded: bytes = request.SerializeToString()
+        return encoded
 
     def _names(self, client: int) -> list[str]:
         if self.each:
@@ -205,7 +203,7 @@ class _Clients:
     def __init__(self, pipe: Connection, fleet: _Fleet) -> None:
         self._pipe = pipe
         self._fleet = fleet
-        self._nonces = Nonces(delta=fleet.asks.delta)
+        self._repeats = Repeats(delta=fleet.asks.delta)
         self._came: dict[int, float] = {}
         self._responses = 0
         self._seen: list[tuple[int, str, int, float]] = []
@@ -257,14 +255,13 @@ class _Clients:
         asks = self._fleet.asks
         call = channel.stream_stream(DELTA if asks.delta else SOTW)()
         await call.write(asks.first(number))
-        ack = asks.ack_before_nonce(number)
+        ack = asks.ack(number)
         while (data := await call.read()) is not cygrpc.EOF:
             self._came[number] = time.monotonic()
             self._responses += 1
             if asks.reads:
                 self._read(number, data, self._came[number])
-            nonce = self._nonces.of(data)
-            await call.write(b"".join((ack, bytes((len(nonce),)), nonce)))
+            await call.write(ack + self._repeats.of(data))
         return f"{await call.code()} {await call.details()}"
 
 
@@ -273,25 +270,39 @@ def _name(type_url: str, number: int) -> str:
     return route_name(number, 0) if type_url == ROUTE.url else cluster_name(number)
 
 
-class Nonces:
-    """Finds the nonce in each response of one server without parsing the response.
+def repeated(nonce: bytes, version: bytes, *, delta: bool) -> bytes:
+    """The bytes of a request that repeat the nonce of a response and, in SotW, its version. `response_nonce` is field 6
+    of a delta request and field 5 of a SotW one, whose `version_info` is field 1. Neither has more than 127 bytes.
+    """
+    if delta:
+        return b"".join((b"\x32", bytes((len(nonce),)), nonce))
+    return b"".join((b"\x0a", bytes((len(version),)), version, b"\x2a", bytes((len(nonce),)), nonce))
 
-    A server writes the same bytes in front of every nonce; so the first response is parsed, and others only where that
-    does not hold. To parse all would cost the clients more than the responses cost the server, which shares their
-    processors.
+
+class Repeats:
+    """Finds what an ACK repeats of each response of one server without parsing the response.
+
+    A server writes the same bytes in front of every nonce, and the version before all else; so the first response is
+    parsed, and others only where that does not hold. To parse all would cost the clients more than the responses cost
+    the server, which shares their processors.
     """
 
     def __init__(self, *, delta: bool) -> None:
+        self._delta = delta
         self._kind = discovery_pb2.DeltaDiscoveryResponse if delta else discovery_pb2.DiscoveryResponse
         self._in_front = b""
 
     def of(self, response: bytes) -> bytes:
-        """The nonce in these bytes of a response."""
+        """The bytes of the ACK of this response that repeat something of it."""
         at = response.rfind(self._in_front) if self._in_front else -1
-        if at < 0:
+        if at < 0 or (not self._delta and not self._begins_with_version(response)):
             return self._parsed(response)
         start = at + len(self._in_front) + 1
-        return response[start : start + response[start - 1]]
+        nonce = response[start : start + response[start - 1]]
+        return repeated(nonce, b"" if self._delta else response[2 : 2 + response[1]], delta=self._delta)
+
+    def _begins_with_version(self, response: bytes) -> bool:
+        return response[0] == _VERSION_TAG and response[1] <= _ONE_BYTE
 
     def _parsed(self, response: bytes) -> bytes:
         parsed: Any = self._kind.FromString(response)
@@ -299,4 +310,4 @@ class Nonces:
         at = response.rfind(bytes((_NONCE_TAG, len(nonce))) + nonce)
         # With the tag, and without the length.
         self._in_front = response[max(0, at - _IN_FRONT_BYTES) : at + 1]
-        return nonce
+        return repeated(nonce, b"" if self._delta else str(parsed.version_info).encode(), delta=self._delta)

@@ -3,7 +3,7 @@
 import pytest
 from envoy.service.discovery.v3 import discovery_pb2
 
-from bench.receivers import Asks, Nonces
+from bench.receivers import Asks, Repeats, repeated
 from bench.resources import cluster_name
 from xdscore.resource_types import CLUSTER, ENDPOINT
 
@@ -29,40 +29,47 @@ def test_first_request__everything_and_a_name__says_both_and_who_asks() -> None:
 
 
 @pytest.mark.parametrize("delta", [False, True])
-def test_answer__to_a_nonce__is_an_ack_that_parses(delta: bool) -> None:
+def test_ack__of_a_response__parses_and_repeats_nonce_and_version(delta: bool) -> None:
     asks = Asks(delta=delta, also=("missing",))
     kind = discovery_pb2.DeltaDiscoveryRequest if delta else discovery_pb2.DiscoveryRequest
 
-    ack = kind.FromString(asks.ack_before_nonce(1) + b"\x03a-7")
+    ack = kind.FromString(asks.ack(1) + repeated(b"a-7", b"v42", delta=delta))
 
     assert (ack.type_url, ack.response_nonce) == (CLUSTER.url, "a-7")
     assert not ack.HasField("error_detail")
+    if not delta:
+        assert (ack.version_info, list(ack.resource_names)) == ("v42", ["*", "missing"])
 
 
 @pytest.mark.parametrize("delta", [False, True])
 @pytest.mark.parametrize("errors", [(), ("NOT_FOUND",), ("*\x03n-7", "one n-42*\x04n-42 more")])
-def test_nonces__of_a_server__are_found_whatever_is_in_front_and_behind(delta: bool, errors: tuple[str, ...]) -> None:
-    nonces = Nonces(delta=delta)
+def test_repeats__of_a_server__are_found_whatever_is_in_front_and_behind(delta: bool, errors: tuple[str, ...]) -> None:
+    repeats = Repeats(delta=delta)
+    for number, some in ((7, ()), (42, errors), (1042, errors)):
+        nonce, version = f"n-{number}", f"v{number}"
 
-    first = nonces.of(_response("n-7", 1, errors=(), delta=delta))
-    later = [nonces.of(_response(f"n-{number}", 3, errors=errors, delta=delta)) for number in (42, 1042)]
+        found = repeats.of(_response(nonce, version, errors=some, delta=delta))
 
-    assert (first, later) == (b"n-7", [b"n-42", b"n-1042"])
+        assert found == repeated(nonce.encode(), version.encode(), delta=delta)
 
 
 @pytest.mark.parametrize("delta", [False, True])
-def test_nonces__server_writes_something_else_in_front__is_parsed(delta: bool) -> None:
-    nonces = Nonces(delta=delta)
-    nonces.of(_response("n-7", 1, errors=(), delta=delta))
+@pytest.mark.parametrize("version", ["v8", ""])
+def test_repeats__server_writes_something_else_in_front__is_parsed(delta: bool, version: str) -> None:
+    repeats = Repeats(delta=delta)
+    repeats.of(_response("n-7", "v7", errors=(), delta=delta))
 
-    assert nonces.of(_response("n-8", 1, errors=("NOT_FOUND",), delta=delta, server="other")) == b"n-8"
+    found = repeats.of(_response("n-8", version, errors=("NOT_FOUND",), delta=delta, server="other"))
+
+    assert found == repeated(b"n-8", version.encode(), delta=delta)
 
 
-def _response(nonce: str, resources: int, *, errors: tuple[str, ...], delta: bool, server: str = "floor") -> bytes:
+def _response(nonce: str, version: str, *, errors: tuple[str, ...], delta: bool, server: str = "floor") -> bytes:
     """As both servers write it: errors are behind the nonce."""
     kind = discovery_pb2.DeltaDiscoveryResponse if delta else discovery_pb2.DiscoveryResponse
     body = kind(type_url=CLUSTER.url, control_plane={"identifier": server})
-    for number in range(resources):
+    setattr(body, "system_version_info" if delta else "version_info", version)
+    for number in range(3):
         added = body.resources.add()
         if delta:
             added.name = f"resource-{number}"
