@@ -8,7 +8,10 @@ verified identities that are behind them (rollouts.md "Words").
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from controlplane.catalog.rollout_settings import Measure, RolloutStep
@@ -40,16 +43,9 @@ class Member:
     digest: str
     identity: str
     kind: str
-    asks: frozenset[Key] = frozenset()
+    asks: AbstractSet[Key] = frozenset()
     wildcards: frozenset[tuple[str, str]] = frozenset()
     groups: frozenset[str] = frozenset()
-
-    @property
-    def goals(self) -> frozenset[tuple[str, str, str]]:
-        """What is known once this client has answered: for its kind, each name and each wildcard."""
-        names = {(self.kind, word, name) for word, name in self.asks}
-        # No type's word holds a blank.
-        return frozenset(names | {(self.kind, f"all {word}", audience) for word, audience in self.wildcards})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +145,12 @@ def step_cohort(
     picks: list[Pick] = []
     permille = 0
     if size.pilot:
-        picks = _cover(left, draw, done=_goals(already), at_most=MAX_PILOTS)
+        picks = _cover(left, draw, done=_Known(already), at_most=MAX_PILOTS)
     elif size.kinds is not None:
         picks = _of_each_kind(left, already, size.kinds)
     elif size.clients is not None:
         room = max(size.clients - len(already), 0)
-        picks = _cover(left, draw, done=_goals(already), at_most=room)
+        picks = _cover(left, draw, done=_Known(already), at_most=room)
         chosen = {pick.member.digest for pick in picks}
         more = [member for member in _by_use(left) if member.digest not in chosen][: room - len(picks)]
         picks += [Pick(member, Why.STEP, f"it is one of {size}") for member in more]
@@ -175,12 +171,12 @@ def uncovered(fleet: Iterable[Member], asked: Iterable[Member]) -> tuple[str, ..
     return tuple(sorted(kind for kind, keys in _asked_for(fleet).items() if not keys <= given.get(kind, frozenset())))
 
 
-def _asked_for(members: Iterable[Member]) -> dict[str, frozenset[Key]]:
+def _asked_for(members: Iterable[Member]) -> dict[str, AbstractSet[Key]]:
     """What clients of each kind ask for. Thousands ask for the same, or nearly."""
-    alike: defaultdict[str, set[frozenset[Key]]] = defaultdict(set)
+    alike: defaultdict[str, set[AbstractSet[Key]]] = defaultdict(set)
     for member in members:
         alike[member.kind].add(member.asks)
-    return {kind: frozenset().union(*asks) for kind, asks in alike.items()}
+    return {kind: reduce(or_, asks) for kind, asks in alike.items()}
 
 
 def meant(sizes: Sequence[StepSize], fleet: Sequence[Member]) -> tuple[int, ...]:
@@ -216,7 +212,7 @@ def _number(size: StepSize, fleet: Sequence[Member]) -> int:
     if size.permille is not None:
         return math.ceil(len(fleet) * size.permille / WHOLE_PERMILLE)
     draw = _Draw("meant", None)
-    return len(_cover(draw.ordered(fleet), draw, done=frozenset(), at_most=MAX_PILOTS))
+    return len(_cover(draw.ordered(fleet), draw, done=_Known(()), at_most=MAX_PILOTS))
 
 
 class _Draw:
@@ -238,30 +234,53 @@ class _Draw:
         )
 
 
-def _goals(members: Iterable[Member]) -> frozenset[tuple[str, str, str]]:
-    return frozenset().union(*(member.goals for member in members))
+class _Known:
+    """What is known once some clients have answered: of each kind, the names and the wildcards that they ask for."""
+
+    def __init__(self, members: Iterable[Member]) -> None:
+        self._names: dict[str, AbstractSet[Key]] = {}
+        self._wildcards: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+        for asks, kind, wildcards in {(each.asks, each.kind, each.wildcards) for each in members}:
+            self._add(asks, kind, wildcards)
+
+    def add(self, member: Member) -> None:
+        """Let this client answer, too."""
+        self._add(member.asks, member.kind, member.wildcards)
+
+    def new_names(self, member: Member) -> int:
+        """Of how many names this client would tell something that is not known."""
+        known = self._names.get(member.kind)
+        return len(member.asks - known) if known is not None else len(member.asks)
+
+    def new(self, member: Member) -> int:
+        """Of how many names and wildcards this client would tell something that is not known."""
+        return self.new_names(member) + len(member.wildcards - self._wildcards[member.kind])
+
+    def _add(self, asks: AbstractSet[Key], kind: str, wildcards: frozenset[tuple[str, str]]) -> None:
+        known = self._names.get(kind)
+        self._names[kind] = known | asks if known is not None else asks
+        self._wildcards[kind] |= wildcards
 
 
-def _cover(
-    ordered: Sequence[Member], draw: _Draw, *, done: frozenset[tuple[str, str, str]], at_most: int
-) -> list[Pick]:
-    """A few clients that together ask for all that anybody asks for, by a greedy cover: next comes always who reaches
-    most goals that nobody reached before. Clients of the preferred group come before all others.
+def _cover(ordered: Sequence[Member], draw: _Draw, *, done: _Known, at_most: int) -> list[Pick]:
+    """A few clients that together ask for all that anybody asks for, by a greedy cover: next comes always who tells of
+    most that is not known yet (`done`, to which they are added). Clients of the preferred group come before all others.
     """
     # Clients of one kind that ask for the same do alike: the first of them stands for all.
     alike: dict[tuple[object, ...], Member] = {}
     for member in ordered:
         if member.asks:
             alike.setdefault((member.kind, member.asks, member.wildcards), member)
-    left = {goals: member for member in alike.values() if not (goals := member.goals) <= done}
-    reached = set(done)
     picks: list[Pick] = []
-    while left and len(picks) < at_most:
-        goals, best = max(left.items(), key=lambda each: (draw.preferred(each[1]), len(each[0] - reached)))
-        names = sum(not goal[1].startswith("all ") for goal in goals - reached)
-        reached |= goals
-        left = {goals: member for goals, member in left.items() if not goals <= reached}
-        picks.append(Pick(best, Why.PILOT, _pilot_words(best, names)))
+    left = list(alike.values())
+    while len(picks) < at_most:
+        new = [(number, member) for member in left if (number := done.new(member))]
+        if not new:
+            break
+        _, best = max(new, key=lambda each: (draw.preferred(each[1]), each[0]))
+        picks.append(Pick(best, Why.PILOT, _pilot_words(best, done.new_names(best))))
+        done.add(best)
+        left = [member for _, member in new]
     return picks
 
 

@@ -2,14 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from controlplane.access.selectors import access_table, group_list, group_state
-from controlplane.clients.fleet import Ask, Fleet
+from controlplane.clients.fleet import Ask, Fleet, NameSet
 from controlplane.clients.fleet import Member as Connected
 from controlplane.clients.fleet_reading import fleet_read
 from controlplane.rollouts.cohort import Member, kind_word, kinds_told_apart
+from controlplane.rollouts.key_sets import Universe
 from controlplane.rollouts.values import Key
 from xdscore.access import AccessTable, Audience, Effect
 from xdscore.client_groups import ClientGroup
@@ -17,9 +21,6 @@ from xdscore.client_kinds import ClientKind, kind_of
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import by_word
 from xdscore.sides import client_digest
-
-Names = Mapping[str, frozenset[str]]
-"""Names by the word of their type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,26 +98,31 @@ def _members(
     return ReadFleet(clients, apart)
 
 
-_Found = tuple[frozenset[Key], frozenset[tuple[str, str]]]
+_Found = tuple[AbstractSet[Key], frozenset[tuple[str, str]]]
 
 
 class _Asks:
     """What clients ask for of some names, and may read. Computed once for all that ask for the same and are alike to
-    the access rules.
+    the access rules, and ruled once for all names that the same rules match.
     """
 
     def __init__(self, environment_key: str, fleet: Fleet, table: AccessTable, names: Collection[Key]) -> None:
         self._environment = environment_key
         self._fleet = fleet
         self._table = table
-        self._names: dict[str, frozenset[str]] = {
-            word: frozenset(name for each, name in names if each == word) for word in {word for word, _ in names}
+        self._universe = Universe(names)
+        of_word: defaultdict[str, set[str]] = defaultdict(set)
+        alike: defaultdict[str, defaultdict[tuple[int, ...], set[Key]]] = defaultdict(lambda: defaultdict(set))
+        for word, name in names:
+            of_word[word].add(name)
+            alike[word][table.row(by_word[word], name)].add((word, name))
+        self._names = {word: frozenset(some) for word, some in of_word.items()}
+        self._alike = {
+            word: {row: self._universe.of(some) for row, some in rows.items()} for word, rows in alike.items()
         }
         self._known: dict[tuple[str, Audience], _Found] = {}
-        # What an audience may read of a type, as far as anybody asked: of all that ask for thousands of names it is
-        # ruled once, and of a wildcard it is one set.
-        self._ruled: defaultdict[tuple[str, Audience], dict[str, bool]] = defaultdict(dict)
-        self._everything: dict[tuple[str, Audience], frozenset[Key]] = {}
+        self._readable: dict[tuple[str, Audience], AbstractSet[Key]] = {}
+        self._named: dict[tuple[str, NameSet], AbstractSet[Key]] = {}
 
     def of(self, client: Connected) -> _Found:
         """The names, and the (type word, audience) of the wildcards that hold any of them."""
@@ -127,27 +133,29 @@ class _Asks:
         return self._known[place]
 
     def _read(self, text: str, audience: Audience) -> _Found:
-        keys: set[Key] = set()
+        keys: AbstractSet[Key] = self._universe.of(())
         wildcards: set[tuple[str, str]] = set()
         for ask in self._fleet.all_asks(text):
-            readable = self._of_ask(ask, audience)
-            keys |= readable
-            if ask.wildcard and readable:
-                wildcards.add((ask.word, ",".join(sorted(audience.groups))))
-        return frozenset(keys), frozenset(wildcards)
+            if readable := self._of_ask(ask, audience):
+                keys = keys | readable
+                if ask.wildcard:
+                    wildcards.add((ask.word, ",".join(sorted(audience.groups))))
+        return keys, frozenset(wildcards)
 
-    def _of_ask(self, ask: Ask, audience: Audience) -> frozenset[Key]:
-        names = self._names.get(ask.word, frozenset())
-        if not ask.wildcard:
-            return self._readable(ask.word, ask.of(names), audience)
+    def _of_ask(self, ask: Ask, audience: Audience) -> AbstractSet[Key]:
+        """What the subscription asks for and clients of this audience may read."""
         place = (ask.word, audience)
-        if place not in self._everything:
-            self._everything[place] = self._readable(ask.word, names, audience)
-        return self._everything[place]
-
-    def _readable(self, word: str, names: frozenset[str], audience: Audience) -> frozenset[Key]:
-        ruled = self._ruled[word, audience]
-        if unruled := names - ruled.keys():
-            may = self._table.permissions(audience, by_word[word])
-            ruled.update((name, may.ruling(name).effect is Effect.ALLOW) for name in unruled)
-        return frozenset((word, name) for name in names if ruled[name])
+        if place not in self._readable:
+            may = self._table.permissions(audience, by_word[ask.word])
+            allowed = [
+                keys for row, keys in self._alike.get(ask.word, {}).items() if may.of_row(row).effect is Effect.ALLOW
+            ]
+            self._readable[place] = reduce(or_, allowed, self._universe.of(()))
+        readable = self._readable[place]
+        if ask.wildcard or not readable:
+            return readable
+        named = (ask.word, ask.names)
+        if named not in self._named:
+            some = ask.of(self._names[ask.word])
+            self._named[named] = self._universe.of((ask.word, name) for name in some)
+        return readable & self._named[named]

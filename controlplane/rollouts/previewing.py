@@ -15,8 +15,8 @@ from xdscore.snapshot import Served
 # A seed of its own, because each rollout draws anew.
 _SEED: Final = "preview"
 _MAX_SHOWN: Final = 20
-# So many names stand for all that clients ask for.
-_MAX_NAMES: Final = 2_000
+# At most so many names, of all types and places in the alphabet, stand for all that clients ask for.
+_MAX_NAMES: Final = 10_000
 
 
 def preview_of(environment_key: str, settings: RolloutSettings) -> Preview:
@@ -28,7 +28,8 @@ def preview_of(environment_key: str, settings: RolloutSettings) -> Preview:
         for key, entry in sorted(entries_published(environment_key=environment_key).items())
         if isinstance(entry, Served) and key[0] in asked and key[0] not in settings.immediate
     ]
-    fleet = members_read(environment_key=environment_key, names=names[:_MAX_NAMES], groups=groups)
+    some = names[:: -(-len(names) // _MAX_NAMES) or 1]
+    fleet = members_read(environment_key=environment_key, names=some, groups=groups)
     members = fleet.members
     sizes = sizes_of(settings) if settings.stages else ()
     inside: set[str] = set()

@@ -6,6 +6,7 @@ to is told by content, so that evidence about a name that changed meanwhile star
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -83,7 +84,7 @@ def facts_read(
         facts=Facts(
             served_s=(now - row.evidence_at).total_seconds() if served and row.evidence_at is not None else None,
             names=frozenset(diff),
-            wanted=Counter(key for known in fleet.clients.values() for key in known.member.asks),
+            wanted=_wanted(known.member for known in fleet.clients.values()),
             cohort=cohort,
             others=_others(fleet.members, reader.inside),
             cohort_streams=reader.streams(Side.CANDIDATE),
@@ -130,6 +131,8 @@ class _Cohort:
         for each in ended:
             self._ended[each.client].append(each)
         self.holdings = _holdings(environment_key, candidates.keys())
+        self._asked_for: dict[AbstractSet[Key], tuple[Key, ...]] = {}
+        self._answers: dict[tuple[object, ...], Mapping[Key, Answer]] = {}
         self.inside = (
             frozenset(
                 known.member.digest
@@ -181,16 +184,32 @@ class _Cohort:
 
     def _asked(self, client: str, known: Known) -> Asked:
         member = known.member
-        answers = {key: answer_of(self.holdings[key].get(client), self._candidates[key]) for key in member.asks}
         return Asked(
             client,
             member.kind,
             member.identity,
-            answers,
+            self._said(client, member.asks),
             self._asked_s(self.picks.get(client)),
             connected=known.certain,
             losses=self._losses(client),
         )
+
+    def _said(self, client: str, asks: AbstractSet[Key]) -> Mapping[Key, Answer]:
+        """What a client says of what it asks for; one object for all that say the same. Clients that have the same set
+        have the same object of a name.
+        """
+        if not asks:
+            return {}
+        keys = self._asked_for.get(asks)
+        if keys is None:
+            keys = self._asked_for[asks] = tuple(asks)
+        held = [self.holdings[key].get(client) for key in keys]
+        place = (asks, *map(id, held))
+        known = self._answers.get(place)
+        if known is None:
+            said = {key: answer_of(each, self._candidates[key]) for key, each in zip(keys, held, strict=True)}
+            known = self._answers[place] = said
+        return known
 
     def _gone(self, client: str, streams: list[EndedStream]) -> Asked:
         last = streams[-1]
@@ -230,16 +249,27 @@ def _holdings(environment_key: str, keys: Collection[Key]) -> Mapping[Key, Mappi
     }
 
 
+def _wanted(members: Iterable[Member]) -> Mapping[Key, int]:
+    """How many clients ask for each name. Thousands ask for the same."""
+    clients: Counter[Key] = Counter()
+    for asks, number in Counter(member.asks for member in members).items():
+        clients.update(dict.fromkeys(asks, number))
+    return clients
+
+
 def _others(members: Iterable[Member], inside: frozenset[str]) -> Mapping[tuple[str, Key], Others]:
     """Who could be asked beside the cohort, by kind and name."""
+    alike: defaultdict[tuple[str, AbstractSet[Key]], list[str]] = defaultdict(list)
+    for member in members:
+        if member.digest not in inside:
+            alike[member.kind, member.asks].append(member.identity)
     clients: Counter[tuple[str, Key]] = Counter()
     identities: defaultdict[tuple[str, Key], set[str]] = defaultdict(set)
-    for member in members:
-        if member.digest in inside:
-            continue
-        for key in member.asks:
-            clients[member.kind, key] += 1
-            identities[member.kind, key].add(member.identity)
+    for (kind, asks), of_them in alike.items():
+        different = set(of_them)
+        for key in asks:
+            clients[kind, key] += len(of_them)
+            identities[kind, key] |= different
     return {place: Others(number, frozenset(identities[place])) for place, number in clients.items()}
 
 
