@@ -69,18 +69,35 @@ class _Had(Enum):
     BARRED = auto()  # it was told why it does not get the name
 
 
-class _Row(NamedTuple):
+class _Kind(NamedTuple):
+    """What streams have in common that stand alike: their type, whether it is a wildcard, and the id of their set."""
+
     type: str
-    client: str
-    closed_at: datetime | None
-    state: str
-    sent_at: datetime | None
     wildcard: bool
     held: str | None
 
 
-_ROW: Final = ("type", "stream__client_id", "stream__closed_at", "state", "sent_at", "wildcard", "holding_set_id")
+class _Row(NamedTuple):
+    """What a stream was sent last of a type and made of it; `client`: whose it is."""
+
+    client: str
+    stream: str
+    closed_at: datetime | None
+    state: str
+    sent_at: datetime | None
+
+
+_STANDS: Final = ("type", "wildcard", "holding_set_id", "stream_id", "stream__client_id")
+_ROW: Final = ("stream__client_id", "stream_id", "stream__closed_at", "state", "sent_at")
+_AT_ANY_TIME: Final = {
+    _Had.REFUSED: Reaction.NACKED,
+    _Had.TAKEN: Reaction.ACKED,
+    _Had.PASSED: Reaction.LEFT,
+    _Had.BARRED: None,
+}
+"""What needs no look at when."""
 _ANSWERED: Final = {SubscriptionState.ACKED: Reaction.ACKED, SubscriptionState.NACKED: Reaction.NACKED}
+_ALL: Final = 500  # of more streams than these, those of everybody are read
 
 
 def reactions(
@@ -92,37 +109,40 @@ def reactions(
     now = database_now()
     there = Subscription.objects.filter(Q(stream__closed_at=None) | Q(stream__closed_at__gt=since))
     of_types = there.filter(stream__client__environment__key=environment_key, type__in=list(written))
-    rows: dict[str, list[_Row]] = defaultdict(list)
-    for row in map(_Row._make, of_types.values_list(*_ROW) if written else ()):
-        rows[row.type].append(row)
-    sets = StoredSets({row.held for of_type in rows.values() for row in of_type})
-    found: dict[str, list[Reaction | None]] = defaultdict(list)
-    for word, of_type in rows.items():
-        said = [row for row in of_type if row.held is not None]
-        had = _had({(row.held, row.wildcard) for row in said}, written[word], sets)
-        for row in said:
-            found[row.client] += (_reaction(one, row, since, now) for one in had[row.held, row.wildcard])
-        if len(said) == len(of_type):
+    alike: dict[tuple[str, bool, str | None], dict[str, str]] = defaultdict(dict)  # stream to client
+    for *kind, stream, client in of_types.values_list(*_STANDS) if written else ():
+        alike[tuple(kind)][stream] = client
+    standing = {_Kind(*kind): streams for kind, streams in alike.items()}
+    sets = StoredSets({kind.held for kind in standing})
+    found: dict[str, set[Reaction | None]] = defaultdict(set)
+    timed: dict[str, dict[str, Collection[_Had]]] = defaultdict(dict)  # by type and stream
+    for kind, streams in standing.items():
+        if kind.held is None:
             continue
+        had = _had(kind, written[kind.type], sets)
+        if had <= _AT_ANY_TIME.keys():
+            said = {_AT_ANY_TIME[one] for one in had}
+            for client in streams.values():
+                found[client] |= said
+        else:
+            timed[kind.type].update(dict.fromkeys(streams, had))
+    for word, of_streams in timed.items():
+        rows = of_types.filter(type=word)
+        rows = rows.filter(stream__in=list(of_streams)) if len(of_streams) < _ALL else rows
+        for row in map(_Row._make, rows.values_list(*_ROW)):
+            found[row.client] |= {_reaction(one, row, since, now) for one in of_streams.get(row.stream, ())}
+    for word in {kind.type for kind in standing if kind.held is None}:
         unsaid = covering(there.filter(holding_set=None), environment_key, word, written[word])
         for row in map(_Row._make, unsaid.values_list(*_ROW)):
-            found[row.client].append(_reaction_to_type(row, since, now))
+            found[row.client].add(_reaction_to_type(row, since, now))
     told = {client: [reaction for reaction in each if reaction is not None] for client, each in found.items()}
     return {client: max(each) for client, each in told.items() if each}
 
 
-def _had(
-    kinds: Collection[tuple[str | None, bool]], names: Mapping[str, Written], sets: StoredSets
-) -> Mapping[tuple[str | None, bool], Collection[_Had]]:
-    """What clients made of these names, by the id of their set and whether they have a wildcard."""
-    return {
-        (held, wildcard): {
-            had
-            for name, written in names.items()
-            if (had := _had_of(sets.find(held, name), written, wildcard=wildcard)) is not None
-        }
-        for held, wildcard in kinds
-    }
+def _had(kind: _Kind, names: Mapping[str, Written], sets: StoredSets) -> frozenset[_Had]:
+    """What such streams made of these names."""
+    each = (_had_of(sets.find(kind.held, name), written, wildcard=kind.wildcard) for name, written in names.items())
+    return frozenset(had for had in each if had is not None)
 
 
 def _had_of(holding: Holding | None, written: Written, *, wildcard: bool) -> _Had | None:
@@ -151,14 +171,6 @@ def _had_of(holding: Holding | None, written: Written, *, wildcard: bool) -> _Ha
 def is_behind(holding: Holding | None, written: Written) -> bool:
     """Whether a client that has this of a name, and asks for it, has yet to take what was written of it."""
     return _had_of(holding, written, wildcard=False) in {_Had.REFUSED, _Had.OPEN, _Had.PASSED, _Had.BEHIND}
-
-
-_AT_ANY_TIME: Final = {
-    _Had.REFUSED: Reaction.NACKED,
-    _Had.TAKEN: Reaction.ACKED,
-    _Had.PASSED: Reaction.LEFT,
-    _Had.BARRED: None,
-}
 
 
 def _reaction(had: _Had, row: _Row, since: datetime, now: datetime) -> Reaction | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from controlplane.catalog.links import Content, references_of
 from controlplane.clients.asks import names_covered
@@ -167,7 +167,7 @@ def _lacks(kind: _Alike, needs: Mapping[Key, frozenset[Key]]) -> Mapping[Key, tu
 
 class _Row(NamedTuple):
     """A subscription of an open stream of a client of this family: the type's word, whether it is a wildcard, the id of
-    the set of names that it asks for, and that of the set of what the stream has of the type, `since` when.
+    the set of names that it asks for, and that of the set of what the stream has of the type.
     """
 
     client: str
@@ -177,7 +177,6 @@ class _Row(NamedTuple):
     wildcard: bool
     name_set: str
     held: str | None
-    since: datetime | None
 
 
 _COLUMNS: Final = (
@@ -188,18 +187,22 @@ _COLUMNS: Final = (
     "wildcard",
     "name_set_id",
     "holding_set_id",
-    "held_at",
 )
 
 
 def _rows(environment_key: str, words: Collection[str], clients: Collection[str] = ()) -> tuple[_Row, ...]:
     """What the connected clients with the ids `clients` (none: all) are subscribed to of these types."""
-    rows: QuerySet[Subscription] = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=list(words)
-    )
+    rows = _subscriptions(environment_key, words)
     if clients and len(clients) < _ALL:
         rows = rows.filter(stream__client__in=clients)
     return tuple(map(_Row._make, rows.values_list(*_COLUMNS)))
+
+
+def _subscriptions(environment_key: str, words: Collection[str]) -> QuerySet[Subscription]:
+    """What the connected clients are subscribed to of these types."""
+    return Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type__in=list(words)
+    )
 
 
 def _asked(rows: Collection[_Row], wanted: Collection[Key]) -> Mapping[str, frozenset[Key]]:
@@ -207,17 +210,19 @@ def _asked(rows: Collection[_Row], wanted: Collection[Key]) -> Mapping[str, froz
     by_word: dict[str, set[str]] = defaultdict(set)
     for word, name in wanted:
         by_word[word].add(name)
-    of_client: dict[str, list[_Subscribed]] = defaultdict(list)
-    for row in rows:
-        if row.type in by_word:
-            of_client[row.client].append(_Subscribed(row.type, row.wildcard, row.name_set))
-    covers = _covers({one for each in of_client.values() for one in each}, by_word)
-    return {
-        client: covers.get(each[0], _NOTHING)
-        if len(each) == 1
-        else _NOTHING.union(*(covers.get(one, _NOTHING) for one in each))
-        for client, each in of_client.items()
-    }
+    of_client: dict[str, list[tuple[str, bool, str]]] = defaultdict(list)
+    for client, _, _, word, wildcard, name_set, _ in rows:
+        if word in by_word:
+            of_client[client].append((word, wildcard, name_set))
+    alike: dict[tuple[tuple[str, bool, str], ...], list[str]] = defaultdict(list)
+    for client, of_them in of_client.items():
+        alike[tuple(of_them)].append(client)
+    covers = _covers({_Subscribed(*one) for each in alike for one in each}, by_word)
+    found: dict[str, frozenset[Key]] = {}
+    for each, clients in alike.items():
+        parts = [covers.get(_Subscribed(*one), _NOTHING) for one in each]
+        found.update(dict.fromkeys(clients, parts[0] if len(parts) == 1 else _NOTHING.union(*parts)))
+    return found
 
 
 class _Subscribed(NamedTuple):
@@ -267,20 +272,19 @@ class _Taken:
         well.
         """
         before = database_now() - ANSWER_WITHIN
-        stood = _stood(environment_key, {word for word, _ in self._versions}, before)
+        words = {word for word, _ in self._versions}
+        stood, recent = _stood(environment_key, words, before), _moved(environment_key, words, before)
         self._sets.read(set(stood.values()))
 
-        def had(standings: Sequence[_Row], now: frozenset[Key]) -> frozenset[Key]:
-            recent = [each.since is None or each.since > before for each in standings]
-            if not any(recent):
-                return now
+        def then(each: _Row) -> str | None:
             # Where it is not kept what a stream stood on, it is as if it had stood on nothing.
-            return now & self._of(
-                [
-                    (each.type, stood.get((each.type, stream_mark(each.stream))) if lately else each.held)
-                    for each, lately in zip(standings, recent, strict=True)
-                ]
-            )
+            moved = (each.stream, each.type) in recent
+            return stood.get((each.type, stream_mark(each.stream))) if moved else each.held
+
+        def had(standings: Sequence[_Row], now: frozenset[Key]) -> frozenset[Key]:
+            if all((each.stream, each.type) not in recent for each in standings):
+                return now
+            return now & self._of([(each.type, then(each)) for each in standings])
 
         return had
 
@@ -324,6 +328,12 @@ class _Taken:
 
     def _is_taken(self, key: Key, holding: Holding | None) -> bool:
         return holding is not None and holding.state is HoldingState.ACKED and holding.version == self._versions[key]
+
+
+def _moved(environment_key: str, words: Collection[str], before: datetime) -> frozenset[tuple[str, str]]:
+    """The open streams, with the type of each, of which it is not certain that they had then what they have."""
+    rows = _subscriptions(environment_key, words).filter(Q(held_at=None) | Q(held_at__gt=before))
+    return frozenset(rows.values_list("stream_id", "type"))
 
 
 def _stood(environment_key: str, words: Collection[str], before: datetime) -> Mapping[tuple[str, bytes], str | None]:
