@@ -6,7 +6,6 @@ Where a client has several streams, the one that needs attention counts (`holdin
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Final
 
 from django.conf import settings
@@ -226,23 +225,35 @@ def resource_holders(
     `states`, `revision`: the page holds only clients in these states (none: in any) that have, or are to have, this
         revision; the counts are of all. `uses`: what was read before of who uses what.
     """
-    sets = StoredSets()
-    found = of_everybody(environment_key=environment_key, word=word, names=[name], sets=sets)[name]
-    contents = contents_of(((word, name), each.holding) for each in found.values())
-    numbers = revisions_of(environment_key=environment_key, contents=contents)
+    held = holdings_of_everybody(environment_key=environment_key, word=word, names=[name])[name]
+    # Thousands have the same, which is looked at once.
+    alike: dict[int, list[str]] = {}
+    for client, holding in held.items():
+        alike.setdefault(id(holding), []).append(client)
+    different = {place: held[clients[0]] for place, clients in alike.items()}
+    numbers = revisions_of(
+        environment_key=environment_key, contents=contents_of(((word, name), each) for each in different.values())
+    )
     counts: dict[HoldingState, dict[str, int]] = {}
-    wanted: list[tuple[str, Found]] = []
-    for client, each in found.items():
-        holding = each.holding
+    wanted: list[tuple[str, str]] = []
+    for place, clients in alike.items():
+        holding = different[place]
         number = numbers.get((word, name, holding.version))
         of_state = counts.setdefault(holding.state, {})
-        of_state[label(holding, number)] = of_state.get(label(holding, number), 0) + 1
-        cursor = f"{WORST_FIRST.index(holding.state)}{client}"
-        if cursor > after and (not states or holding.state in states) and revision in {None, number}:
-            wanted.append((cursor, each))
-    page = sorted(wanted, key=itemgetter(0))[:limit]
-    nodes = dict(Client.objects.filter(pk__in=[each.standing.client for _, each in page]).values_list("pk", "node_id"))
-    rows = [((word, name), each) for _, each in page]
+        of_state[label(holding, number)] = of_state.get(label(holding, number), 0) + len(clients)
+        if (not states or holding.state in states) and revision in {None, number}:
+            first = str(WORST_FIRST.index(holding.state))
+            wanted += ((f"{first}{client}", client) for client in clients if f"{first}{client}" > after)
+    page = sorted(wanted)[:limit]
+    sets, chosen = StoredSets(), [client for _, client in page]
+    nodes = dict(Client.objects.filter(pk__in=chosen).values_list("pk", "node_id"))
+    found = (
+        of_everybody(environment_key=environment_key, word=word, names=[name], sets=sets, clients=chosen)[name]
+        if chosen
+        else {}
+    )
+    # Who went meanwhile is left out.
+    rows = [((word, name), found[client]) for client in chosen if client in found and client in nodes]
     shown = rows_of(environment_key, nodes, rows, History(sets), uses=uses, numbers=numbers)
     return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "")
 

@@ -30,6 +30,7 @@ _COLUMNS: Final = (
     "held_at",
     "stream__opened_at",
 )
+_HELD: Final = ("stream_id", "stream__client_id", "holding_set_id")
 
 Key = tuple[str, str]
 """A type's word and a name."""
@@ -115,14 +116,19 @@ def _streams(
     environment_key: str, word: str, names: Collection[str], sets: StoredSets, clients: Collection[str]
 ) -> tuple[list[Standing], Mapping[str, Collection[str]]]:
     """The open streams that ask for a type, whose sets are read into `sets`; and what `_unsaid` says of them."""
-    rows = Subscription.objects.filter(
-        stream__closed_at=None, stream__client__environment__key=environment_key, type=word
-    )
+    rows = _open(environment_key, word)
     if clients:
         rows = rows.filter(stream__client__in=clients)
     streams = [Standing(*values) for values in rows.values_list(*_COLUMNS)[:_MAX_STREAMS]]
     sets.read({each.held for each in streams})
-    return streams, _unsaid(names, streams)
+    return streams, _unsaid(names, word, [each.stream for each in streams if each.held is None])
+
+
+def _open(environment_key: str, word: str) -> QuerySet[Subscription]:
+    """The subscriptions of open streams to this type."""
+    return Subscription.objects.filter(
+        stream__closed_at=None, stream__client__environment__key=environment_key, type=word
+    )
 
 
 def _standing(row: Mapping[str, object]) -> Standing:
@@ -135,14 +141,13 @@ def _counting(held: list[tuple[Standing, Holding]]) -> Found:
     return Found(standing, holding, holdings)
 
 
-def _unsaid(names: Collection[str], streams: Iterable[Standing]) -> Mapping[str, Collection[str]]:
-    """For each name, the ids of the streams among `streams` that ask for it and do not say what they have. At most two
-    queries.
+def _unsaid(names: Collection[str], word: str, silent: Collection[str]) -> Mapping[str, Collection[str]]:
+    """For each name, the ids of those of the `silent` streams, which do not say what they have of this type, that ask
+    for it. At most two queries.
     """
-    silent = [each for each in streams if each.held is None]
     if not silent:
         return dict.fromkeys(names, ())
-    rows = Subscription.objects.filter(stream__in=[each.stream for each in silent], type=silent[0].type)
+    rows = Subscription.objects.filter(stream__in=list(silent), type=word)
     asked = list(rows.values_list("stream_id", "wildcard", "name_set"))
     sets = NameSet.objects.filter(pk__in={pk for _, _, pk in asked}).values_list("pk", "names")
     unpacked = {pk: frozenset(unpack_names(bytes(packed))) for pk, packed in sets}
@@ -155,15 +160,32 @@ def holdings_of_everybody(
     *, environment_key: str, word: str, names: Collection[str]
 ) -> Mapping[str, Mapping[str, Holding]]:
     """What each connected client that asks for one of these names of a type has of it: by name and client id."""
-    sets = StoredSets()
-    streams, unsaid = _streams(environment_key, word, names, sets, ())
+    by_set: dict[str, list[str]] = defaultdict(list)
+    silent: dict[str, str] = {}  # client by stream
+    for stream, client, held in _open(environment_key, word).values_list(*_HELD)[:_MAX_STREAMS]:
+        if held is None:
+            silent[stream] = client
+        else:
+            by_set[held].append(client)
+    sets = StoredSets(by_set)
+    unsaid = _unsaid(names, word, silent)
     found: dict[str, dict[str, Holding]] = {}
     for name in names:
-        held = found[name] = {}
-        for standing, holding in _held(streams, name, sets, unsaid[name]):
-            # Nearly every client has one stream.
-            other = held.get(standing.client)
-            held[standing.client] = holding if other is None else (other, holding)[worst((other, holding))]
+        # Thousands of clients have the same set, and nearly each has one stream.
+        had: list[tuple[Holding | None, list[str]]] = [
+            (sets.find(held, name), clients) for held, clients in by_set.items()
+        ]
+        had.append((UNSAID, [silent[stream] for stream in unsaid[name]]))
+        of_name = found[name] = {}
+        for holding, clients in had:
+            if holding is None:
+                continue
+            if of_name.keys().isdisjoint(clients) and len(set(clients)) == len(clients):
+                of_name.update(dict.fromkeys(clients, holding))
+                continue
+            for client in clients:
+                other = of_name.get(client)
+                of_name[client] = holding if other is None else (other, holding)[worst((other, holding))]
     return found
 
 
