@@ -1,0 +1,216 @@
+"""Every one of 100,000 changes reaches every client, or is replaced by a newer one: eight writers that write the same
+names, two workers, two ADS servers, and at the end `kill -9` of each process (issue 2.6, point 3).
+
+Once, in a run of 252 changes a second, a change came after 4.5 s, about when its name was written next. Two things look
+like that: a change that is lost, and an older request that is slow and arrives after a newer one, whose version then
+stays, rightly. The generation of each change tells them apart.
+"""
+
+import http.client
+import json
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from http import HTTPStatus
+from itertools import cycle
+from pathlib import Path
+from signal import SIGKILL
+from typing import Final
+
+import pytest
+
+from bench.receivers import Asks, Receivers, receivers
+from bench.registry import percentile
+from bench.resources import cluster, cluster_name
+from tests.support.change_log import Sight, Verdict, Version, verdict
+from tests.support.figures import measured
+from tests.support.postgres import postgresql_server
+from tests.support.stack import Parley, running_apart
+from tests.support.valkey import valkey
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600), pytest.mark.xdist_group("every-change")]
+
+CHANGES: Final = 100_000
+KILLED_SHARE: Final = 0.2
+NAMES: Final = 200
+BATCH: Final = 50
+WRITERS: Final = 8
+_FIRST_VALUE: Final = 10  # no version from before has such a timeout
+# Undisturbed, nothing is so late; a process that was killed is back within so long.
+LATE_S: Final = 4.0
+LATE_KILLED_S: Final = 30.0
+_KILL_EVERY_S: Final = 10.0
+_ENDS_S: Final = 60.0
+_PATIENCE_S: Final = 90.0
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def stores(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    with ExitStack() as stack:
+        found = {"REDIS_URL": stack.enter_context(valkey()).url}
+        if request.param == "postgresql":
+            found["DATABASE_URL"] = stack.enter_context(postgresql_server()).url
+        yield found
+
+
+def test_changes__100_000_by_eight_writers__each_reaches_every_client_or_is_replaced(
+    tmp_path: Path, stores: dict[str, str]
+) -> None:
+    limits = {"PARLEY_LIMIT_TOKEN_REQUESTS_PER_S": "1000", "PARLEY_LIMIT_TOKEN_BURST": "1000"}
+    with running_apart(tmp_path / "home", stores | limits, ads=2, workers=2, beat=True) as parley, ExitStack() as stack:
+        parley.apply_and_publish(*(cluster(number) for number in range(NAMES)))
+        fleets = [
+            stack.enter_context(receivers(f"127.0.0.1:{port}", clients=1, asks=asks, processes=1, stays=True))
+            for port in parley.ads_ports
+            for asks in (Asks(delta=True, reads=True), Asks(reads=True))
+        ]
+        watch = Watch(fleets)
+        eventually(watch.read, lambda count: count == NAMES * watch.clients, within_s=60)
+        log = Log(parley, watch)
+
+        calm = log.write(round(CHANGES * (1 - KILLED_SHARE)))
+        undisturbed = watch.judge(calm)
+        begun = time.monotonic()
+        killed = threading.Event()
+        killer = threading.Thread(target=kill_in_turn, args=(parley, killed))
+        killer.start()
+        try:
+            rough = log.write(round(CHANGES * KILLED_SHARE))
+        finally:
+            killed.set()
+            killer.join()
+        disturbed = watch.judge(calm + rough)
+
+    tell("undisturbed", undisturbed)
+    tell("all", disturbed)
+    measured(changes=len(calm) + len(rough), killed_for_s=time.monotonic() - begun)
+    assert not undisturbed.lost, undisturbed.lost[:5]
+    assert not undisturbed.back, undisturbed.back[:5]
+    assert undisturbed.late_s[-1] < LATE_S, undisturbed.latest
+    assert not disturbed.lost, disturbed.lost[:5]
+    assert disturbed.late_s[-1] < LATE_KILLED_S, disturbed.latest
+
+
+def tell(when: str, found: Verdict) -> None:
+    print(f"{when}: latest: {found.latest}")  # noqa: T201 - for whoever reads the nightly run
+    late = found.late_s
+    measured(
+        p50_s=percentile(late, 50), p99_s=percentile(late, 99), last_s=late[-1], overtaken=found.overtaken,
+        back=len(found.back), lost=len(found.lost),
+    )  # fmt: skip
+
+
+def kill_in_turn(parley: Parley, done: threading.Event) -> None:
+    """Kill one process after the other, and start each again, until it is `done`."""
+    for name in cycle(["worker0", "ads0", "web", "worker1", "ads1", "beat"]):
+        if done.wait(_KILL_EVERY_S):
+            return
+        parley.stop(name, SIGKILL)
+        parley.start(name)
+
+
+class Watch:
+    """All that clients received, each time that a name became another version. Clients are numbered as their fleets."""
+
+    def __init__(self, fleets: list[Receivers]) -> None:
+        self._fleets = fleets
+        self._seen: list[Sight] = []
+        self._has: dict[tuple[int, str], int] = {}
+        self.clients = len(fleets)
+
+    def read(self) -> int:
+        """Read what came since the last time; returns how many names all clients have, counted for each client."""
+        for client, fleet in enumerate(self._fleets):
+            for _, name, value, at in fleet.seen():
+                # In SotW each response has every name.
+                if self._has.get((client, name)) != value:
+                    self._has[client, name] = value
+                    self._seen.append(Sight(client, name, value, at))
+        return len(self._has)
+
+    def judge(self, written: list[Version]) -> Verdict:
+        """What is to be said of these versions, once all clients have the last ones or some never come."""
+        last = {version.name: version.value for version in sorted(written, key=lambda each: each.generation)}
+        everybody = [(client, name) for client in range(self.clients) for name in last]
+        deadline = time.monotonic() + _ENDS_S
+        self.read()
+        while any(self._has[place] != last[place[1]] for place in everybody) and time.monotonic() < deadline:
+            time.sleep(0.2)
+            self.read()
+        return verdict(written, self._seen, range(self.clients))
+
+
+class Log:
+    """Writers that note what they wrote. Two of them may write a name at the same time; a request whose answer does not
+    come is repeated under the same key, so that it is carried out once.
+    """
+
+    def __init__(self, parley: Parley, watch: Watch) -> None:
+        self._parley = parley
+        self._watch = watch
+        self._value = _FIRST_VALUE
+        self._lock = threading.Lock()
+        self._own = threading.local()
+
+    def write(self, changes: int) -> list[Version]:
+        """Write so many versions of names, and return them; meanwhile read what clients receive."""
+        found: list[Version] = []
+        with ThreadPoolExecutor(WRITERS) as writers:
+            for batch in writers.map(lambda _: self._batch(), range(changes // BATCH)):
+                found += batch
+                self._watch.read()
+        return found
+
+    def _batch(self) -> list[Version]:
+        with self._lock:
+            values = range(self._value, self._value + BATCH)
+            self._value += BATCH
+        numbers = random.Random(values.start).sample(range(NAMES), BATCH)  # noqa: S311 - can be repeated, no secret
+        body = {"resources": [cluster(n, timeout_s=value) for n, value in zip(numbers, values, strict=True)]}
+        sent = time.monotonic()
+        generation = int(str(self._send(json.dumps(body), str(uuid.uuid4()))["generation"]))
+        answered = time.monotonic()
+        return [
+            Version(cluster_name(number), value, generation, sent, answered)
+            for number, value in zip(numbers, values, strict=True)
+        ]
+
+    def _send(self, body: str, key: str) -> dict[str, object]:
+        headers = {
+            "Authorization": f"Bearer {self._parley.token}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": key,
+        }
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                answer = self._ask(lambda connection: connection.request(
+                    "POST", "/api/v1/environments/default/apply", body, headers
+                ))  # fmt: skip
+            except (OSError, http.client.HTTPException):
+                # The web process was killed; whether the change was made is not known.
+                assert time.monotonic() < until
+                time.sleep(0.2)
+                continue
+            status, said, after = answer
+            if status == HTTPStatus.ACCEPTED:
+                return dict(json.loads(said))
+            assert time.monotonic() < until, said[:500]
+            assert status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}, said
+            time.sleep(float(after or 1))
+
+    def _ask(self, request: Callable[[http.client.HTTPConnection], None]) -> tuple[int, bytes, str | None]:
+        connection = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = http.client.HTTPConnection(f"127.0.0.1:{self._parley.web_port}", timeout=30)
+        self._own.connection = None
+        request(connection)
+        answer = connection.getresponse()
+        said = answer.read()
+        self._own.connection = connection
+        return answer.status, said, answer.headers["Retry-After"]
