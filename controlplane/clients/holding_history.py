@@ -22,10 +22,13 @@ _MAX_OLDER: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A stream and the set that it stands on. `since`: from when on; `opened_at`: when the stream was opened."""
+    """A stream and the set that it stands on. `node_id`: of its client, whose id is `client`; `since`: from when on it
+    stands there; `opened_at`: when the stream was opened.
+    """
 
     stream: str
     client: str
+    node_id: str
     environment: int
     type: str
     held: str | None

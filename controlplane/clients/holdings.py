@@ -246,14 +246,14 @@ def resource_holders(
             wanted += ((f"{first}{client}", client) for client in clients if f"{first}{client}" > after)
     page = sorted(wanted)[:limit]
     sets, chosen = StoredSets(), [client for _, client in page]
-    nodes = dict(Client.objects.filter(pk__in=chosen).values_list("pk", "node_id"))
     found = (
         of_everybody(environment_key=environment_key, word=word, names=[name], sets=sets, clients=chosen)[name]
         if chosen
         else {}
     )
     # Who went meanwhile is left out.
-    rows = [((word, name), found[client]) for client in chosen if client in found and client in nodes]
+    rows = [((word, name), found[client]) for client in chosen if client in found]
+    nodes = {client: each.standing.node_id for client, each in found.items()}
     shown = rows_of(environment_key, nodes, rows, History(sets), uses=uses, numbers=numbers)
     return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "")
 

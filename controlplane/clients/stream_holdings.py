@@ -24,6 +24,7 @@ _MAX_STREAMS: Final = 100_000
 _COLUMNS: Final = (
     "stream_id",
     "stream__client_id",
+    "stream__client__node_id",
     "stream__client__environment_id",
     "type",
     "holding_set_id",
