@@ -7,13 +7,13 @@ client has, its answer to the type as a whole stands for it (`type_answers`).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, IntEnum, auto
 from typing import Final, NamedTuple
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState
@@ -109,16 +109,11 @@ def reactions(
     now = database_now()
     there = Subscription.objects.filter(Q(stream__closed_at=None) | Q(stream__closed_at__gt=since))
     of_types = there.filter(stream__client__environment__key=environment_key, type__in=list(written))
-    alike: dict[tuple[str, bool, str | None], dict[str, str]] = defaultdict(dict)  # stream to client
-    for *kind, stream, client in of_types.values_list(*_STANDS) if written else ():
-        alike[tuple(kind)][stream] = client
-    standing = {_Kind(*kind): streams for kind, streams in alike.items()}
+    standing = _standing(of_types) if written else {}
     sets = StoredSets({kind.held for kind in standing})
     found: dict[str, set[Reaction | None]] = defaultdict(set)
     timed: dict[str, dict[str, Collection[_Had]]] = defaultdict(dict)  # by type and stream
     for kind, streams in standing.items():
-        if kind.held is None:
-            continue
         had = _had(kind, written[kind.type], sets)
         if had <= _AT_ANY_TIME.keys():
             said = {_AT_ANY_TIME[one] for one in had}
@@ -127,20 +122,34 @@ def reactions(
         else:
             timed[kind.type].update(dict.fromkeys(streams, had))
     for word, of_streams in timed.items():
-        rows = of_types.filter(type=word)
-        rows = rows.filter(stream__in=list(of_streams)) if len(of_streams) < _ALL else rows
-        for row in map(_Row._make, rows.values_list(*_ROW)):
+        for row in _rows(of_types.filter(type=word), of_streams):
             found[row.client] |= {_reaction(one, row, since, now) for one in of_streams.get(row.stream, ())}
     for word in {kind.type for kind in standing if kind.held is None}:
         unsaid = covering(there.filter(holding_set=None), environment_key, word, written[word])
         for row in map(_Row._make, unsaid.values_list(*_ROW)):
             found[row.client].add(_reaction_to_type(row, since, now))
-    told = {client: [reaction for reaction in each if reaction is not None] for client, each in found.items()}
-    return {client: max(each) for client, each in told.items() if each}
+    told = ((client, {one for one in each if one is not None}) for client, each in found.items())
+    return {client: max(each) for client, each in told if each}
+
+
+def _standing(rows: QuerySet[Subscription]) -> Mapping[_Kind, Mapping[str, str]]:
+    """The clients of these subscriptions by stream, those together that stand alike."""
+    alike: dict[tuple[str, bool, str | None], dict[str, str]] = defaultdict(dict)
+    for *kind, stream, client in rows.values_list(*_STANDS):
+        alike[tuple(kind)][stream] = client
+    return {_Kind(*kind): streams for kind, streams in alike.items()}
+
+
+def _rows(rows: QuerySet[Subscription], streams: Collection[str]) -> Iterator[_Row]:
+    """What these streams were sent last, and maybe others, too."""
+    some = rows.filter(stream__in=list(streams)) if len(streams) < _ALL else rows
+    return map(_Row._make, some.values_list(*_ROW))
 
 
 def _had(kind: _Kind, names: Mapping[str, Written], sets: StoredSets) -> frozenset[_Had]:
-    """What such streams made of these names."""
+    """What such streams made of these names, as far as they say so."""
+    if kind.held is None:
+        return frozenset()
     each = (_had_of(sets.find(kind.held, name), written, wildcard=kind.wildcard) for name, written in names.items())
     return frozenset(had for had in each if had is not None)
 

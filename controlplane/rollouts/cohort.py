@@ -248,12 +248,12 @@ class _Known:
         self._add(member.asks, member.kind, member.wildcards)
 
     def new_names(self, member: Member) -> int:
-        """Of how many names this client would tell something that is not known."""
+        """The number of names of which this client would tell something that is not known."""
         known = self._names.get(member.kind)
         return len(member.asks - known) if known is not None else len(member.asks)
 
     def new(self, member: Member) -> int:
-        """Of how many names and wildcards this client would tell something that is not known."""
+        """The number of names and wildcards of which this client would tell something that is not known."""
         return self.new_names(member) + len(member.wildcards - self._wildcards[member.kind])
 
     def _add(self, asks: AbstractSet[Key], kind: str, wildcards: frozenset[tuple[str, str]]) -> None:
