@@ -45,7 +45,7 @@ def beside(revision: str, what: Sequence[str], *, judged: Callable[[Worse], bool
     short = [f"{_ROUNDS}1" if each.startswith(_ROUNDS) else each for each in what]
     turns: list[Turn] = []
     found: list[Worse] = []
-    with _checkout(revision) as other:
+    with _checkout(revision) as other, _kept(OUT):
         while len(turns) < _MOST_TURNS:
             turns.append((_measured(other, short), _measured(_ROOT, short)))
             found = [each for each in slower(turns, tolerance=TOLERANCE) if judged(each)]
@@ -55,6 +55,17 @@ def beside(revision: str, what: Sequence[str], *, judged: Callable[[Worse], bool
     nothing = f"No ratio is worse than at {revision} by more than {TOLERANCE:.0%} in the middle of {len(turns)} turns."
     print("\n".join(map(str, found)) or nothing)
     return found
+
+
+@contextmanager
+def _kept(path: Path) -> Iterator[None]:
+    """Put back at the end of the block what the file has now: what a whole run measured, not what a turn did."""
+    before = path.read_bytes() if path.exists() else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            path.write_bytes(before)
 
 
 @contextmanager
