@@ -49,6 +49,7 @@ def beside(revision: str, what: Sequence[str], *, judged: Callable[[Worse], bool
         while len(turns) < _MOST_TURNS:
             turns.append((_measured(other, short), _measured(_ROOT, short)))
             found = [each for each in slower(turns, tolerance=TOLERANCE) if judged(each)]
+            print(f"Turn {len(turns)}:", *(map(str, found) if found else ("nothing is worse.",)), flush=True)
             if len(turns) >= _TURNS and not found:
                 break
     print("\n".join(lines(turns, revision)))
