@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -35,9 +35,9 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if beside(revision, what) else 0
 
 
-def beside(revision: str, what: Sequence[str], *, judged: Callable[[Worse], bool] = lambda _: True) -> list[Worse]:
+def beside(revision: str, what: Sequence[str], *, only: Collection[tuple[str, str]] | None = None) -> list[Worse]:
     """Measure scenarios, given as the arguments of a run, at this revision and here in turn, and print what was found;
-    returns what is worse here and is `judged`.
+    returns what is worse here. `only`: the ratios to compare, each as (scenario, name); None: all.
 
     Rounds are one turn each: new processes, a few seconds after those that they are compared with. Raises
     CalledProcessError where the revision is not in this clone, or a run fails.
@@ -48,7 +48,7 @@ def beside(revision: str, what: Sequence[str], *, judged: Callable[[Worse], bool
     with _checkout(revision) as other, _kept(OUT):
         while len(turns) < _MOST_TURNS:
             turns.append((_measured(other, short), _measured(_ROOT, short)))
-            found = [each for each in slower(turns, tolerance=TOLERANCE) if judged(each)]
+            found = slower(turns, tolerance=TOLERANCE, only=only)
             print(f"Turn {len(turns)}:", *(map(str, found) if found else ("nothing is worse.",)), flush=True)
             if len(turns) >= _TURNS and not found:
                 break

@@ -60,11 +60,11 @@ def _confirmed(scenario: str, revision: str, parameters: Mapping[str, int], miss
     """Which of the missed ratios of a scenario are worse than at the revision of the committed ones, too; all of them
     where that cannot be measured.
     """
-    names = {each.name for each in missed if each.scenario == scenario}
+    only = [(each.scenario, each.name) for each in missed if each.scenario == scenario]
     what = [scenario, *(f"{name}={number}" for name, number in parameters.items())]
     print(f"Measuring {scenario} here and at {revision} in turn:", flush=True)
     try:
-        return beside(revision, what, judged=lambda each: each.name in names)
+        return beside(revision, what, only=only)
     except subprocess.CalledProcessError as error:
         print(f"The sources of {revision} could not be measured: {error}", file=sys.stderr)
         return [each for each in missed if each.scenario == scenario]

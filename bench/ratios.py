@@ -6,7 +6,7 @@ machine changes both.
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,16 +22,16 @@ Turn = tuple[Ratios, Ratios]
 
 @dataclass(frozen=True, slots=True)
 class Worse:
-    """A ratio that is worse than it was (`now`), or that was not measured (None)."""
+    """A ratio that is worse `now` than it `was`; None: it was not measured."""
 
     scenario: str
     name: str
-    was: float
+    was: float | None
     now: float | None
 
     def __str__(self) -> str:
         """The sentence that says so."""
-        if self.now is None:
+        if self.now is None or self.was is None:
             return f"{self.scenario}: '{self.name}' was not measured."
         return f"{self.scenario}: '{self.name}' is {self.now:.2f}; it was {self.was:.2f}."
 
@@ -98,17 +98,19 @@ def worse(measured: Ratios, before: Ratios, *, tolerance: float) -> list[Worse]:
     return found
 
 
-def slower(turns: Sequence[Turn], *, tolerance: float) -> list[Worse]:
+def slower(turns: Sequence[Turn], *, tolerance: float, only: Collection[tuple[str, str]] | None = None) -> list[Worse]:
     """The ratios that are worse in these sources than at the other revision by more than the share `tolerance`, in the
-    middle one of all turns; those that these sources do not measure among them. Each is told as it is in the middle.
+    middle one of all turns; each is told as it is in the middle. One that is missing in some turn is among them.
+
+    `only`: the ratios to compare, each as (scenario, name); None: all that the other revision measures.
     """
     found = []
-    for scenario, name in _measured(before for before, _ in turns):
+    for scenario, name in _measured(before for before, _ in turns) if only is None else only:
         was = _each(scenario, name, (before for before, _ in turns))
         now = _each(scenario, name, (after for _, after in turns))
-        if len(now) < len(turns):
-            found.append(Worse(scenario, name, statistics.median(was), None))
-        elif len(was) == len(turns) and times(was, now) > 1 + tolerance:
+        if min(len(was), len(now)) < len(turns):
+            found.append(Worse(scenario, name, None, None))
+        elif times(was, now) > 1 + tolerance:
             found.append(Worse(scenario, name, statistics.median(was), statistics.median(now)))
     return found
 

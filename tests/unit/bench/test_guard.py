@@ -31,9 +31,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], No
 
 
 def answering(found: Sequence[Worse], asked: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
-    def beside(revision: str, what: Sequence[str], *, judged: Callable[[Worse], bool]) -> list[Worse]:
+    def beside(revision: str, what: Sequence[str], *, only: Sequence[tuple[str, str]]) -> list[Worse]:
         asked.append((revision, list(what)))
-        return [each for each in found if judged(each)]
+        return [each for each in found if (each.scenario, each.name) in only]
 
     monkeypatch.setattr(guard, "beside", beside)
 

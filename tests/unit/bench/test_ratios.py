@@ -80,6 +80,18 @@ def test_slower__what_only_one_of_the_two_measures() -> None:
     assert [str(each) for each in slower([theirs_alone], tolerance=0.1)] == ["fan-out: 'last' was not measured."]
 
 
+def test_slower__ratio_that_is_to_be_compared_and_was_not_measured__is_not_let_through() -> None:
+    ours_alone: Turn = ({"fan-out": {}}, {"fan-out": {"last": 9.0}})
+
+    found = slower([turn(1.0, 1.0), ours_alone], tolerance=0.1, only=[("fan-out", "last")])
+
+    assert [str(each) for each in found] == ["fan-out: 'last' was not measured."]
+
+
+def test_slower__only_some_ratios__others_are_not_judged() -> None:
+    assert slower([turn(1.0, 9.0)], tolerance=0.1, only=[]) == []
+
+
 def test_lines__of_turns__say_both_and_how_they_compare() -> None:
     said = lines([turn(1.0, 1.3), turn(2.0, 1.8), turn(1.5, 1.5)], "v1")
 
