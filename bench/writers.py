@@ -40,7 +40,7 @@ class Writers:
     """
 
     def __init__(self, parley: Whole, *, clusters: int) -> None:
-        self._parley = parley
+        self._requests = Requests(parley.web, parley.token)
         self._clusters = clusters
         self._places = count()
         self._value = _FIRST_VALUE
@@ -86,22 +86,37 @@ class Writers:
         manifests = [cluster(number, timeout_s=value) for number, value in zip(numbers, values, strict=True)]
         began = time.monotonic()
         if batch == 1:
-            self._send("PUT", f"/environments/default/resources/cluster/{cluster_name(numbers[0])}", manifests[0])
+            self._requests.write(
+                "PUT", f"/environments/default/resources/cluster/{cluster_name(numbers[0])}", manifests[0]
+            )
         else:
-            self._send("POST", "/environments/default/apply", {"resources": manifests})
+            self._requests.write("POST", "/environments/default/apply", {"resources": manifests})
         answered = time.monotonic()
         return [Written(*pair, answered, answered - began) for pair in zip(numbers, values, strict=True)]
 
-    def _send(self, method: str, path: str, body: object) -> None:
-        headers = {"Authorization": f"Bearer {self._parley.token}", "Content-Type": "application/json"}
-        address = urlsplit(self._parley.web)
+
+class Requests:
+    """Sends requests to the REST API, each thread on a connection of its own. `web`: the API's URL; `token`: an API
+    token.
+    """
+
+    def __init__(self, web: str, token: str) -> None:
+        self._address = urlsplit(web)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._own = threading.local()
+
+    def write(self, method: str, path: str, body: object) -> dict[str, object]:
+        """Send a request that writes, again and again while the server is busy; returns the change. Raises RuntimeError
+        when it is refused.
+        """
         until = time.monotonic() + _PATIENCE_S
         while True:
-            connection = self._own.connection
+            connection = getattr(self._own, "connection", None)
             if connection is None:
-                connection = self._own.connection = http.client.HTTPConnection(address.netloc, timeout=_PATIENCE_S)
+                connection = http.client.HTTPConnection(self._address.netloc, timeout=_PATIENCE_S)
+                self._own.connection = connection
             try:
-                connection.request(method, address.path + path, json.dumps(body), headers)
+                connection.request(method, self._address.path + path, json.dumps(body), self._headers)
                 answer = connection.getresponse()
                 said = answer.read()
             except ConnectionError:  # the server ends what was idle for some seconds
@@ -110,16 +125,15 @@ class Writers:
                     raise
                 continue
             if answer.status == HTTPStatus.ACCEPTED:
-                return
+                return dict(json.loads(said))
             if answer.status != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > until:
                 raise RuntimeError(f"{method} {path} was answered {answer.status}: {said[:500]!r}")
             time.sleep(float(answer.headers["Retry-After"]))
 
 
 class _OfThread(threading.local):
-    """What a writer has for itself: its connection, which of the clusters are its own, and how many it wrote."""
+    """What a writer has for itself: which of the clusters are its own, and how many it wrote."""
 
-    connection: http.client.HTTPConnection | None = None
     place: int | None = None
     turn: int = 0
 

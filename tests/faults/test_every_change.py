@@ -6,15 +6,12 @@ like that: a change that is lost, and an older request that is slow and arrives 
 stays, rightly. The generation of each change tells them apart.
 """
 
-import http.client
-import json
 import random
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from http import HTTPStatus
 from itertools import cycle
 from pathlib import Path
 from signal import SIGKILL
@@ -25,6 +22,7 @@ import pytest
 from bench.receivers import Asks, Receivers, receivers
 from bench.registry import percentile
 from bench.resources import cluster, cluster_name, endpoints
+from bench.writers import Requests
 from tests.support.change_log import Sight, Verdict, Version, verdict
 from tests.support.figures import measured
 from tests.support.postgres import postgresql_server
@@ -46,7 +44,6 @@ LATE_S: Final = 4.0
 LATE_KILLED_S: Final = 30.0
 _KILL_EVERY_S: Final = 10.0
 _ENDS_S: Final = 60.0
-_PATIENCE_S: Final = 90.0
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -150,11 +147,10 @@ class Log:
     """Writers that note what they wrote. Two of them may write a name at the same time."""
 
     def __init__(self, parley: Parley, watch: Watch) -> None:
-        self._parley = parley
+        self._requests = Requests(f"http://127.0.0.1:{parley.web_port}/api/v1", parley.token)
         self._watch = watch
         self._value = _FIRST_VALUE
         self._lock = threading.Lock()
-        self._own = threading.local()
 
     def write(self, changes: int) -> list[Version]:
         """Write so many versions of names, `BATCHES_PER_S` requests a second, and return them; meanwhile read what
@@ -180,27 +176,9 @@ class Log:
         numbers = random.Random(values.start).sample(range(NAMES), BATCH)  # noqa: S311 - can be repeated, no secret
         body = {"resources": [cluster(n, timeout_s=value) for n, value in zip(numbers, values, strict=True)]}
         sent = time.monotonic()
-        generation = int(str(self._send(json.dumps(body))["generation"]))
+        change = self._requests.write("POST", "/environments/default/apply", body)
         answered = time.monotonic()
         return [
-            Version(cluster_name(number), value, generation, sent, answered)
+            Version(cluster_name(number), value, int(str(change["generation"])), sent, answered)
             for number, value in zip(numbers, values, strict=True)
         ]
-
-    def _send(self, body: str) -> dict[str, object]:
-        headers = {"Authorization": f"Bearer {self._parley.token}", "Content-Type": "application/json"}
-        until = time.monotonic() + _PATIENCE_S
-        while True:
-            connection = getattr(self._own, "connection", None)
-            if connection is None:
-                port = self._parley.web_port
-                connection = self._own.connection = http.client.HTTPConnection(f"127.0.0.1:{port}", timeout=_PATIENCE_S)
-            connection.request("POST", "/api/v1/environments/default/apply", body, headers)
-            answer = connection.getresponse()
-            said = answer.read()
-            if answer.status == HTTPStatus.ACCEPTED:
-                return dict(json.loads(said))
-            # The database is busy: nothing was changed.
-            assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE, said[:500]
-            assert time.monotonic() < until, said[:500]
-            time.sleep(float(answer.headers["Retry-After"]))
