@@ -2,7 +2,8 @@
 another revision, measured in turn in the same minutes.
 
 A ratio of product and floor is not the same on every machine, nor in every hour of a shared one; what two revisions
-measure in turn is. The exit status is 1 when a ratio is worse than that of the revision by more than the tolerance.
+measure in turn can be compared. The exit status is 1 when a ratio is worse than that of the revision by more than the
+tolerance.
 """
 
 import json
@@ -15,11 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.__main__ import OUT
-from bench.ratios import Ratios, Turn, Worse, lines, ratios_of, slower
+from bench.ratios import Run, Turn, Worse, lines, run_of, slower
 
 _ROOT: Final = Path(__file__).parent.parent
-# A ratio of one short turn differs by a fifth from the next one's, so that the middle one of five differs by a tenth:
-# while something seems to be worse, more are measured.
+# While something seems to be worse, more turns are measured.
 _TURNS: Final = 5
 _MOST_TURNS: Final = 13
 TOLERANCE: Final = 0.10
@@ -47,13 +47,13 @@ def beside(revision: str, what: Sequence[str], *, only: Collection[tuple[str, st
     found: list[Worse] = []
     with _checkout(revision) as other, _kept(OUT):
         while len(turns) < _MOST_TURNS:
-            turns.append((_measured(other, short), _measured(_ROOT, short)))
+            turns.append(_turn(other, short, ours_first=len(turns) % 2 == 1))
             found = slower(turns, tolerance=TOLERANCE, only=only)
             print(f"Turn {len(turns)}:", *(map(str, found) if found else ("nothing is worse.",)), flush=True)
             if len(turns) >= _TURNS and not found:
                 break
     print("\n".join(lines(turns, revision)))
-    nothing = f"No ratio is worse than at {revision} by more than {TOLERANCE:.0%} in the middle of {len(turns)} turns."
+    nothing = f"Nothing is worse than at {revision} by more than {TOLERANCE:.0%} in {len(turns)} turns."
     print("\n".join(map(str, found)) or nothing)
     return found
 
@@ -85,10 +85,18 @@ def _git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=_ROOT, check=True)  # noqa: S603, S607 - our own repository
 
 
-def _measured(sources: Path, what: Sequence[str]) -> Ratios:
+def _turn(other: Path, what: Sequence[str], *, ours_first: bool) -> Turn:
+    """A run of each. Which of them is first matters where the machine is slow every other half minute."""
+    if ours_first:
+        ours = _measured(_ROOT, what)
+        return _measured(other, what), ours
+    return _measured(other, what), _measured(_ROOT, what)
+
+
+def _measured(sources: Path, what: Sequence[str]) -> Run:
     command = [sys.executable, "-m", "bench", *what]
     subprocess.run(command, cwd=sources, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own program
-    return ratios_of(json.loads((sources / OUT.relative_to(_ROOT)).read_text(encoding="utf-8")))
+    return run_of(json.loads((sources / OUT.relative_to(_ROOT)).read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

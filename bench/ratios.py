@@ -1,23 +1,37 @@
 """Ratios of runs, what is worse in one than in another, and the file of those that are committed.
 
 A ratio compares two measurements of one run (product and floor, everything on and everything off), so that a slower
-machine changes both.
+machine changes both. Where two revisions are measured in the same minutes the floor is not needed for that: the product
+is compared with itself, by the lower quartile of what all turns measured. A machine that others share is half as fast
+again for some seconds and then is not, and a median is of either kind by chance.
 """
 
 import json
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from bench.registry import OVER_THE_FLOOR, percentile
 
 COMMITTED: Final = Path(__file__).parent / "ratios.json"
 _UNIT: Final = "times"
 
 Ratios = Mapping[str, Mapping[str, float]]
 """By scenario and measurement."""
-Turn = tuple[Ratios, Ratios]
-"""The ratios of another revision, and those of these sources, measured one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run measured. `product`: for each ratio to the floor, by scenario and name, the product's samples."""
+
+    ratios: Ratios
+    product: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+
+
+Turn = tuple[Run, Run]
+"""A run of another revision and one of these sources, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +47,7 @@ class Worse:
         """The sentence that says so."""
         if self.now is None or self.was is None:
             return f"{self.scenario}: '{self.name}' was not measured."
-        return f"{self.scenario}: '{self.name}' is {self.now:.2f}; it was {self.was:.2f}."
+        return f"{self.scenario}: '{self.name}' is {self.now:.3g}; it was {self.was:.3g}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,18 @@ def ratios_of(document: Mapping[str, object]) -> dict[str, dict[str, float]]:
     return {name: rows for name, rows in found.items() if rows}
 
 
+def run_of(document: Mapping[str, object]) -> Run:
+    """What a run measured, in the file that it wrote."""
+    ratios = ratios_of(document)
+    product: dict[str, dict[str, Sequence[float]]] = {}
+    for each in _scenarios(document):
+        for row in each["measurements"]:
+            name = f"{row['name']}{OVER_THE_FLOOR}"
+            if name in ratios.get(each["name"], {}):
+                product.setdefault(each["name"], {})[name] = row["samples"]
+    return Run(ratios, product)
+
+
 def parameters_of(document: Mapping[str, object]) -> dict[str, Mapping[str, int]]:
     """The parameters of a run's scenarios, by scenario, in the file that the run wrote."""
     return {each["name"]: each["parameters"] for each in _scenarios(document)}
@@ -99,44 +125,63 @@ def worse(measured: Ratios, before: Ratios, *, tolerance: float) -> list[Worse]:
 
 
 def slower(turns: Sequence[Turn], *, tolerance: float, only: Collection[tuple[str, str]] | None = None) -> list[Worse]:
-    """The ratios that are worse in these sources than at the other revision by more than the share `tolerance`, in the
-    middle one of all turns; each is told as it is in the middle. One that is missing in some turn is among them.
+    """The ratios that are worse in these sources than at the other revision by more than the share `tolerance`: those
+    to the floor by the lower quartile of the product's own samples of all turns, others in the middle one of all turns.
+    One that is missing in some turn is among them.
 
     `only`: the ratios to compare, each as (scenario, name); None: all that the other revision measures.
     """
     found = []
     for scenario, name in _measured(before for before, _ in turns) if only is None else only:
-        was = _each(scenario, name, (before for before, _ in turns))
-        now = _each(scenario, name, (after for _, after in turns))
-        if min(len(was), len(now)) < len(turns):
+        both = _compared(turns, scenario, name)
+        if both is None:
             found.append(Worse(scenario, name, None, None))
-        elif times(was, now) > 1 + tolerance:
-            found.append(Worse(scenario, name, statistics.median(was), statistics.median(now)))
+        elif both.times > 1 + tolerance:
+            found.append(Worse(scenario, both.name, both.was, both.now))
     return found
 
 
-def times(was: Sequence[float], now: Sequence[float]) -> float:
-    """How many times as large the second is as the first, in the middle one of all turns."""
-    return statistics.median(after / before for before, after in zip(was, now, strict=True))
-
-
 def lines(turns: Sequence[Turn], revision: str) -> list[str]:
-    """A line for each ratio of these turns: as it is in the middle, and at the revision."""
+    """A line for each ratio of these turns: what was compared, here and at the revision."""
     said = []
     for scenario, name in _measured(after for _, after in turns):
-        was = _each(scenario, name, (before for before, _ in turns))
-        now = _each(scenario, name, (after for _, after in turns))
-        line = f"{scenario}: {name}: {statistics.median(now):.2f}"
-        if len(was) == len(now):
-            line += f", {statistics.median(was):.2f} at {revision}; turn by turn {times(was, now):.2f} times"
-        said.append(line)
+        both = _compared(turns, scenario, name)
+        if both is not None:
+            text = f"{both.now:.3g}, {both.was:.3g} at {revision}; {both.times:.2f} times"
+            said.append(f"{scenario}: {both.name}: {text}")
     return said
 
 
-def _measured(runs: Iterable[Ratios]) -> list[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What one ratio comes to in turns of two revisions; `name`: of what was compared."""
+
+    name: str
+    was: float
+    now: float
+    times: float
+
+
+def _compared(turns: Sequence[Turn], scenario: str, name: str) -> _Compared | None:
+    """The ratio of this name in all turns; None where it is missing in one."""
+    runs = [run for turn in turns for run in turn]
+    if all(name in run.product.get(scenario, {}) for run in runs):
+        was, now = (_quartile(scenario, name, side) for side in zip(*turns, strict=True))
+        return _Compared(name.removesuffix(OVER_THE_FLOOR), was, now, now / was)
+    if any(name not in run.ratios.get(scenario, {}) for run in runs):
+        return None
+    before = [run.ratios[scenario][name] for run, _ in turns]
+    after = [run.ratios[scenario][name] for _, run in turns]
+    times = statistics.median(now / was for was, now in zip(before, after, strict=True))
+    return _Compared(name, statistics.median(before), statistics.median(after), times)
+
+
+def _quartile(scenario: str, name: str, runs: Iterable[Run]) -> float:
+    return percentile([sample for run in runs for sample in run.product[scenario][name]], 25)
+
+
+def _measured(runs: Iterable[Run]) -> list[tuple[str, str]]:
     """The scenario and name of each ratio that was measured in any of these runs."""
-    return list(dict.fromkeys((scenario, name) for run in runs for scenario, rows in run.items() for name in rows))
-
-
-def _each(scenario: str, name: str, runs: Iterable[Ratios]) -> list[float]:
-    return [run[scenario][name] for run in runs if name in run.get(scenario, {})]
+    return list(
+        dict.fromkeys((scenario, name) for run in runs for scenario, rows in run.ratios.items() for name in rows)
+    )

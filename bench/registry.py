@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 import bench.scenarios
 
 Parameters = Mapping[str, int]
+OVER_THE_FLOOR = ", over the floor"
+"""How a ratio to the floor server is named: as what it is a ratio of, and this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,16 @@ class Measurement:
         return None if self.at_most is None else self.median <= self.at_most
 
 
-def ratio(name: str, product: Measurement, floor: Measurement, *, at_most: float | None = None) -> Measurement:
+def ratio(name: str, costly: Measurement, cheap: Measurement, *, at_most: float | None = None) -> Measurement:
+    """The ratio of the medians of two measurements of one run."""
+    return Measurement(name, "times", (costly.median / cheap.median,), at_most)
+
+
+def over_the_floor(product: Measurement, floor: Measurement, *, at_most: float | None = None) -> Measurement:
     """The ratio of the product's median to the median of the floor server, which does the least work; both of one
     run.
     """
-    return Measurement(name, "times", (product.median / floor.median,), at_most)
+    return ratio(product.name + OVER_THE_FLOOR, product, floor, at_most=at_most)
 
 
 def ratio_by_round(

@@ -8,7 +8,7 @@ from bench.fan_outs import LIMITS, PER_CLUSTER, Side, builder, floor, measure_in
 from bench.filled import filled
 from bench.floor_process import floor_process
 from bench.receivers import Asks
-from bench.registry import Measurement, Parameters, ratio, scenario
+from bench.registry import Measurement, Parameters, over_the_floor, scenario
 
 _FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 6, "changes": 4, "rules": 1_000}
 _KINDS = {"SotW": False, "delta": True}
@@ -81,7 +81,7 @@ def _beside_the_floor(parameters: Parameters, *, delta: bool, at_most: float) ->
     )
     for name, unit, took, limit in quantities:
         mine, theirs = (side.measurement(name, unit, took(side)) for side in (ours, least))
-        yield from (mine, theirs, ratio(f"{name}, over the floor", mine, theirs, at_most=limit))
+        yield from (mine, theirs, over_the_floor(mine, theirs, at_most=limit))
     yield ours.measurement("memory of a stream", "KiB", ours.stream_kib, at_most=60)
     yield least.measurement("memory of a stream", "KiB", least.stream_kib)
 

@@ -64,7 +64,7 @@ def test_command__worse_than_committed_and_than_the_revision__ends_with_status_o
 
     assert guard.main([]) == 1
     assert asked == [(REVISION, ["fan-out", "clients=5", "rounds=2"])]
-    assert "fan-out: 'last' is 2.00; it was 1.00." in capsys.readouterr().out
+    assert "fan-out: 'last' is 2; it was 1." in capsys.readouterr().out
 
 
 def test_command__worse_than_committed_and_not_than_the_revision__ends_well(
