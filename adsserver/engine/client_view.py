@@ -242,6 +242,11 @@ class ClientView:
         served = self.served.get(name)
         return served.proven if served is not None and served.proven is not None else ABSENT
 
+    @property
+    def withholds_any(self) -> bool:
+        """Whether any name of this type is withheld, from this audience or another."""
+        return bool(self.snapshot.type_state(self.kind).withheld)
+
     def withheld_of(self, names: Container[str]) -> Iterator[str]:
         """The withheld ones of `names`: they exist and may be read, and there is nothing to serve to this audience."""
         state = self.snapshot.type_state(self.kind)

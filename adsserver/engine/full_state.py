@@ -213,6 +213,8 @@ class FullState(SubStream):
 
     def _overlay(self, view: ClientView) -> Overlay:
         """What stands in for content this client refused, as long as the view still shows that content (F17)."""
+        if not self._memory and not view.withholds_any:
+            return ()
         overlay: list[tuple[str, Content | Absent]] = []
         refusals = sorted(self._memory.refusals.items(), key=itemgetter(0)) if self._memory else []
         for name, state in refusals:
@@ -241,6 +243,8 @@ class FullState(SubStream):
     def holdings(self, *, tells: bool) -> Holdings:
         """What the client has of each name. `tells`: whether it is told errors."""
         told, had, view = self._told, self._acknowledged_body.named, self.view
+        if not self._memory and self.ledger.idle and not self.subscription.names:
+            return Holdings(BodyGround(told, tells), {})
         names = set(self._memory.names) if self._memory else set()
         unanswered = not self.ledger.idle
         if unanswered:
@@ -276,7 +280,7 @@ class FullState(SubStream):
                 self._memory.happens(name, Event.CLEARED, version=member.content.version)
                 self._told_view = ABSENT
 
-        if entry.body.named.keys().isdisjoint(self._guessed):
+        if self._guessed and entry.body.named.keys().isdisjoint(self._guessed):
             # Without the suspect there was nothing to refuse.
             self._resends.undecided = self._resends.undecided.difference(self._guessed)
 

@@ -95,7 +95,8 @@ class Session:
     def costly_view(self, kind: ResourceType) -> Callable[[], None] | None:
         """What to call, in whatever thread, before a request for `kind` is received; None where that costs little."""
         publication, audience = self._publication, self._audience
-        if publication is None or not publication.is_costly(audience, kind):
+        # A type that was asked for before has its view.
+        if kind in self._streams or publication is None or not publication.is_costly(audience, kind):
             return None
         return partial(publication.make_first, audience, kind)
 
@@ -192,7 +193,10 @@ class Session:
     @property
     def name_bytes(self) -> int:
         """The memory of all names that the client made this stream remember, in bytes."""
-        return sum(stream.name_bytes for stream in self._streams.values())
+        total = 0
+        for stream in self._streams.values():
+            total += stream.name_bytes
+        return total
 
     def needed(self) -> Iterator[Content]:
         """Content that this stream may have to be sent again although no snapshot has it any more (F17, F17a)."""

@@ -9,7 +9,7 @@ from adsserver.engine.client_view import ClientView
 from adsserver.engine.events import Fact, SotwRequest, Subscribed, Violated
 from adsserver.engine.ledger import Entry
 from adsserver.engine.settings import EngineSettings
-from adsserver.engine.subscription import Subscription, listed
+from adsserver.engine.subscription import Subscription, is_listed, listed
 from adsserver.engine.substream import Later, SubStream
 from adsserver.engine.told import Told
 from adsserver.engine.versions import mark, version_text
@@ -139,12 +139,12 @@ def receive(stream: SubStream, request: SotwRequest, now: float) -> tuple[Fact, 
     if len(request.names) > stream.settings.limits.names_per_type:
         return (*facts, _too_many(stream, len(request.names)))
     current = stream.subscription
-    wanted = listed(stream.kind, current, request.names)
-    if wanted == current and stream.asked_before:
+    if stream.asked_before and is_listed(stream.kind, current, request.names):
         if repeats and isinstance(stream, SotwByName) and not current.empty:
             stream.ask_again(now)
         return facts
     stream.asked_before = True
+    wanted = listed(stream.kind, current, request.names)
     stream.subscribe(wanted, wanted.names - current.names)
     return (*facts, Subscribed(stream.kind, wanted.wildcard, wanted.names))
 

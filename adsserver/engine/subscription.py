@@ -71,6 +71,14 @@ def listed(kind: ResourceType, current: Subscription, names: tuple[str, ...]) ->
     return _changed(current, wildcard, _plain(names), named_once=True)
 
 
+def is_listed(kind: ResourceType, current: Subscription, names: tuple[str, ...]) -> bool:
+    """Whether `listed` would change nothing, as after every ACK: found without making a subscription."""
+    if not names:
+        return not current.names and current.wildcard == (kind.wildcard and not current.named_once)
+    wildcard = kind.wildcard and WILDCARD in names
+    return current.named_once and current.wildcard == wildcard and current.names == _plain(names)
+
+
 def legacy_wildcard(kind: ResourceType) -> Subscription:
     """The subscription after a first delta request of a type with both lists empty (C5)."""
     return Subscription(wildcard=kind.wildcard)

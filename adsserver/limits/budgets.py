@@ -101,6 +101,7 @@ class Budget:
     """
 
     __slots__ = (
+        "_besides_s",
         "_budgets",
         "_bytes",
         "_first_reads",
@@ -132,7 +133,7 @@ class Budget:
         self._openings = TokenBucket(limits.caller_openings_per_s, limits.caller_openings_per_s, now)
         self._lines = TokenBucket(_LINES_PER_S, _LINES, now)
         self._unsaid = 0
-        self._since_s = 0.0
+        self._since_s = self._besides_s = 0.0
         self._reading = _Line(lambda: self.owes_s)
         self._refused = _Line(lambda: self.owes_opening_s)
         self._first_reads = asyncio.Semaphore(_FIRST_READS)
@@ -198,8 +199,14 @@ class Budget:
         self.spend(OPENING_S)
         self._spend(self._openings, 1, self._budgets.now())
 
+    def of_request(self) -> "Budget":
+        """The budget as the context of a block that takes in a request: counts what gRPC and the loop do for it too."""
+        self._besides_s = REQUEST_S
+        return self
+
     def __enter__(self) -> None:
-        self._since_s = time.thread_time()
+        self._since_s = time.thread_time() - self._besides_s
+        self._besides_s = 0.0
 
     def __exit__(self, *_: object) -> None:
         self.spend(time.thread_time() - self._since_s)
@@ -270,7 +277,8 @@ class Budget:
         """None when a call may go on at once, else a future that is done when the call's turn comes. A call that stops
         waiting must cancel the future.
         """
-        return self._reading.ask()
+        # Nearly always: nobody waits where one caller is alone.
+        return self._reading.ask() if self._reading or self._budgets.contended else None
 
     async def refusal_turn(self) -> None:
         """Wait until one more call of this caller may be refused, so that who is refused again and again is slowed
@@ -340,16 +348,13 @@ class Budgets:
         self._beside = 0
         self._all: dict[CallerKey, Budget] = {}
         self._with_places = 0
+        self.contended = False
+        """Whether more than one caller has a call open."""
         # Of all callers together: whether there is some left.
         self.loop_time = TokenBucket(_LOOP_S_PER_S, _LOOP_BURST_S, now())
 
     def __len__(self) -> int:
         return len(self._all)
-
-    @property
-    def contended(self) -> bool:
-        """Whether more than one caller has a call open."""
-        return self._with_places > 1
 
     @property
     def empty(self) -> bool:
@@ -370,7 +375,7 @@ class Budgets:
         if budget.places >= limit:
             raise RefusedStreamError(f"This {key.words} has {limit} streams on this server, as many as it may.")
         budget.enter()
-        self._with_places += budget.places == 1
+        self._count(int(budget.places == 1))
         return budget
 
     async def admit(self, key: CallerKey) -> Budget:
@@ -420,7 +425,11 @@ class Budgets:
     def leave(self, budget: Budget) -> None:
         """Stop counting a call that `enter` or `admit` counted."""
         budget.places -= 1
-        self._with_places -= not budget.places
+        self._count(-int(not budget.places))
+
+    def _count(self, change: int) -> None:
+        self._with_places += change
+        self.contended = self._with_places > 1
 
     def forget(self) -> None:
         """Drop the budgets of callers without an open call that have used up nothing; called now and then."""

@@ -28,6 +28,10 @@ class Reading:
         self._service = service
         self._loop = asyncio.get_running_loop()
 
+    def known(self, data: bytes) -> Incoming | None:
+        """The request in these bytes, if it was read before; that takes no time worth counting."""
+        return self._shared.decoder.known(data, self._variant, self._service)
+
     async def decoded(self, data: bytes, budget: Budget) -> Incoming:
         """The request in these bytes; the time that it takes is spent from the caller's budget."""
         shared = self._shared

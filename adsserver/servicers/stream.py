@@ -18,7 +18,7 @@ from adsserver.engine.events import Fact, Request, Variant, Violated
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import Session
 from adsserver.identity.identification import Caller, NodeError, first_node, same_node
-from adsserver.limits.budgets import REQUEST_S, Budget, RefusedStreamError, WriteTurn
+from adsserver.limits.budgets import Budget, RefusedStreamError, WriteTurn
 from adsserver.metrics import UNKNOWN_TYPE
 from adsserver.ports import StreamInfo
 from adsserver.servicers.begun import Begun
@@ -253,32 +253,30 @@ class Stream:
                 data = await self._context.read()
                 was_read()
             else:
-                await budget.turn()
+                if (turn := budget.ask_turn()) is not None:
+                    await turn
                 data = await self._context.read()
             if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
                 return
             self._first_by = math.inf
             budget.received(len(data))
             # All streams of a caller may have read something when it has spent what it has.
-            await budget.turn()
-            budget.spend(REQUEST_S)
-            incoming = await self._reading.decoded(data, budget)
+            if (turn := budget.ask_turn()) is not None:
+                await turn
+            incoming = self._reading.known(data) or await self._reading.decoded(data, budget)
             begun = self._begun
             if begun is None:
                 begun = self._begun = await self._begin(first_node(incoming.node), budget)
             else:
                 same_node(begun.node, incoming.node)
             request = incoming.request
-            if isinstance(request, UnknownTypeRequest):
-                with budget:
-                    self._receive_unknown(begun, request)
-            else:
+            if not isinstance(request, UnknownTypeRequest):
                 make = begun.session.costly_view(request.kind)
                 if make is not None:
                     # For everybody who may see the same: nobody's cost.
                     await self._reading.elsewhere(make)
-                with budget:
-                    self._receive(begun, request)
+            with budget.of_request():
+                self._receive(begun, request)
             self._count_names(begun, budget)
             # All of it would be kept until the next request comes, which may be never.
             del data, incoming, request
@@ -323,7 +321,10 @@ class Stream:
         shared.facts.opened(info)
         return Begun(node, client, info, session)
 
-    def _receive(self, begun: Begun, request: Request) -> None:
+    def _receive(self, begun: Begun, request: Request | UnknownTypeRequest) -> None:
+        if isinstance(request, UnknownTypeRequest):
+            self._receive_unknown(begun, request)
+            return
         self._shared.metrics.requests[self._variant.value, request.kind.word].inc()
         facts = begun.session.receive(request, self._loop.time())
         for fact in facts:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from adsserver.engine.events import Respond
-from adsserver.engine.holdings import Holdings
+from adsserver.engine.holdings import Ground, Holdings
 from adsserver.store.held_sets import HeldSet, HeldSets
 from controlplane.clients.facts import MoveFact
 from controlplane.clients.held_sets import HeldRow, stream_mark
@@ -60,12 +60,19 @@ class HeldMoves:
     def batch(self, reported: Iterable[tuple[Key, Reported]], now: float) -> HeldBatch:
         """What is to be written of these reports; `now`: the clock's time in seconds."""
         sets: dict[str, HeldSet] = {}
+        # In a fleet that takes a change thousands rest on the same.
+        resting: dict[tuple[str, str, Ground], HeldSet] = {}
         stands: dict[Key, Standing] = {}
         moves: dict[tuple[str, str, str, str], list[tuple[str, float]]] = defaultdict(list)
         for key, (environment, holdings, unanswered, at) in reported:
             stream, word = key
-            held = self._sets.held(environment, word, holdings, unanswered)
-            sets[held.id] = held
+            rests = not unanswered and not holdings.apart
+            held = resting.get((environment, word, holdings.ground)) if rests else None
+            if held is None:
+                held = self._sets.held(environment, word, holdings, unanswered)
+                sets[held.id] = held
+                if rests:
+                    resting[environment, word, holdings.ground] = held
             before = self._written[stream].get(word, NOWHERE) if stream in self._written else NOWHERE
             if before.held == held.id:
                 stands[key] = before

@@ -158,14 +158,17 @@ class Decoder:
         """Read one request as the function `decode` does; when the same bytes were read before, the result is
         reused.
         """
-        if len(data) > _MAX_SHARED_REQUEST_BYTES:
-            return decode(data, variant, service, self._limits)
-        key = (data, variant, service)
-        known = self._known.get(key)
+        known = self.known(data, variant, service)
         if known is not None:
             return known
         incoming = decode(data, variant, service, self._limits)
-        return incoming if incoming.node is not None else self._known.put(key, incoming)
+        if incoming.node is not None or len(data) > _MAX_SHARED_REQUEST_BYTES:
+            return incoming
+        return self._known.put((data, variant, service), incoming)
+
+    def known(self, data: bytes, variant: Variant, service: ResourceType | None) -> Incoming | None:
+        """The request in these bytes, if it was read before and is remembered."""
+        return self._known.get((data, variant, service)) if len(data) <= _MAX_SHARED_REQUEST_BYTES else None
 
 
 def _kind(type_url: str, service: ResourceType | None) -> ResourceType | None:

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from adsserver.limits.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
+from adsserver.limits.budgets import OPENING_S, REQUEST_S, Budget, Budgets, RefusedStreamError
 from tests.support.ads_client import until
 from xdscore.callers import CallerKey
 from xdscore.limits import Limits
@@ -45,6 +45,22 @@ def test_budget__work_beyond_its_share__is_owed_until_time_passed() -> None:
     assert (round(bad.owes_s, 6), good.owes_s) == (2.0, 0.0)
     clock.now_s = 2.001
     assert bad.owes_s == 0.0
+
+
+def test_budget__request_that_is_taken_in__costs_more_than_its_own_time() -> None:
+    _, plain, asking = two_callers(Clock(), caller_work_ms_per_s=100, caller_work_burst_ms=1)
+    for each in (plain, asking):
+        each.spend(0.001)
+
+    with plain:
+        pass
+    for _ in range(10):
+        with asking.of_request():
+            pass
+    with asking:
+        pass
+
+    assert asking.owes_s - plain.owes_s == pytest.approx(10 * REQUEST_S / 0.1, rel=0.5)
 
 
 def test_budget__one_long_piece__costs_more_than_many_short_ones() -> None:
