@@ -28,6 +28,7 @@ from adsserver.engine.substream import NOTHING, Later, SubStream
 from adsserver.engine.told import ABSENT, Absent, Told, same
 from adsserver.engine.versions import version_with
 from xdscore.errors import ResourceError
+from xdscore.holdings import Holding
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
@@ -242,16 +243,19 @@ class FullState(SubStream):
 
     def holdings(self, *, tells: bool) -> Holdings:
         """What the client has of each name. `tells`: whether it is told errors."""
+        at_rest = not self._memory and self.ledger.idle and not self.subscription.names
+        return Holdings(BodyGround(self._told, tells), {} if at_rest else self._apart(tells=tells))
+
+    def _apart(self, *, tells: bool) -> dict[str, Holding | None]:
+        """What the client has of the names of which it may not have what the full state holds."""
         told, had, view = self._told, self._acknowledged_body.named, self.view
-        if not self._memory and self.ledger.idle and not self.subscription.names:
-            return Holdings(BodyGround(told, tells), {})
         names = set(self._memory.names) if self._memory else set()
         unanswered = not self.ledger.idle
         if unanswered:
             names.update(name for name, member in told.named.items() if had.get(name) is not member)
         errors = {error.name: error for error in told.errors} if names or self.subscription.names else {}
         names.update(name for name in self.subscription.names if name not in told.named and name not in errors)
-        apart = {}
+        apart: dict[str, Holding | None] = {}
         for name in names:
             state = self._memory[name]
             member = told.named.get(name)
@@ -265,7 +269,7 @@ class FullState(SubStream):
                 state.acceptance in DOUBTFUL,
             )
             apart[name] = holding_of(known, tells=tells)
-        return Holdings(BodyGround(told, tells), apart)
+        return apart
 
     def _acknowledged(self, entry: Entry) -> None:
         if not entry.passed:
