@@ -55,6 +55,23 @@ class ToldOnce(OperatorError):
         self.location = location
 
 
+class AnswerLost(OperatorError):
+    """The request was carried out before under its Idempotency-Key, by a process that ended before it answered.
+    `location`: the path of the change that it made; empty where it made none.
+    """
+
+    code = "XDS3033"
+    status = 409
+
+    def __init__(self, location: str) -> None:
+        where = f"{location} shows the change that it made" if location else "The audit log says what it did"
+        super().__init__(
+            "This was done under the same Idempotency-Key before; the process that did it ended before it could "
+            f"answer. {where}. Nothing was done again."
+        )
+        self.location = location
+
+
 class ConditionMissing(OperatorError):
     """The request writes one resource without If-Match or If-None-Match, which the environment demands."""
 

@@ -18,7 +18,7 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from django.http import Http404, HttpResponse
 from rest_framework import exceptions as drf
 
-from controlplane.api.errors import InternalError, MethodRefused, ToldOnce, Unauthenticated
+from controlplane.api.errors import AnswerLost, InternalError, MethodRefused, ToldOnce, Unauthenticated
 from controlplane.api.requests import request_id
 from controlplane.catalog.guarding import LossRefused
 from controlplane.common.errors import (
@@ -182,7 +182,7 @@ def _headers(error: ControlPlaneError) -> Mapping[str, str]:  # noqa: PLR0911 - 
             return {"Allow": ", ".join(error.allowed)}
         case PreconditionFailed(etag=etag) if etag:
             return {"ETag": etag}
-        case ToldOnce(location=location) if location:
+        case ToldOnce(location=location) | AnswerLost(location=location) if location:
             return {"Location": location}
         case Busy() | Occupied():
             return {"Retry-After": str(error.retry_after_s)}

@@ -1,7 +1,8 @@
 """`Idempotency-Key`: the same POST under the same key is carried out once and answered twice alike.
 
 A key belongs to a principal, by its id. Answers are kept sealed; one that told a secret is not kept at all, so that it
-can be told once only: of that one, all that is known later is that it was given.
+can be told once only: of that one, all that is known later is that it was given. The same holds of a request that was
+carried out by a process that died before it answered.
 """
 
 from hashlib import blake2b
@@ -12,11 +13,12 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from controlplane.api.bodies import body_of
-from controlplane.api.errors import ToldOnce
+from controlplane.api.errors import AnswerLost, ToldOnce
+from controlplane.api.paths import path_to
 from controlplane.catalog.sealing import SealError, key_ring
 from controlplane.common.errors import Conflict, InputInvalid
 from controlplane.common.principal_ids import PrincipalId
-from controlplane.journal.answers import Claim, Kept, answer_claim, answer_forget, answer_keep
+from controlplane.journal.answers import Claim, Kept, Lost, answer_claim, answer_forget, answer_keep
 from xdscore.snapshot import content_hash
 
 HEADER: Final = "Idempotency-Key"
@@ -29,8 +31,8 @@ def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim
     """Reserve the request's Idempotency-Key for its answer. Returns the earlier answer where the key has one, and None
     where the request has no key. Called once it is known that the caller may do this.
 
-    `told_once`: the answer tells a secret. Raises ToldOnce where such an answer was given already, InputInvalid,
-    Conflict, and what reading the body raises.
+    `told_once`: the answer tells a secret. Raises ToldOnce where such an answer was given already, AnswerLost,
+    InputInvalid, Conflict, and what reading the body raises.
     """
     key = request.headers.get(HEADER)
     if key is None or request.method != "POST":
@@ -40,6 +42,8 @@ def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim
     found = answer_claim(principal=principal, key=key, digest=_digest(request))
     if isinstance(found, Claim):
         return found
+    if isinstance(found, Lost):
+        raise AnswerLost(path_to("changes", found.change) if found.change else "")
     if told_once and found.status < HTTPStatus.BAD_REQUEST:
         raise ToldOnce(found.headers.get("Location", ""))
     try:

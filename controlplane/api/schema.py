@@ -396,7 +396,8 @@ def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]
         "schema": {"type": "string", "maxLength": 255},
         "description": (
             "Sent again under the same key within a day, the request is answered alike and not done again. A secret is "
-            "told once: of what told one, 409 (XDS3032) says that it was done. A key is its principal's alone."
+            "told once: of what told one, 409 (XDS3032) says that it was done. So does 409 (XDS3033) where the process "
+            "that did it died before it answered. A key is its principal's alone."
         ),
     }
     for path in result["paths"].values():

@@ -38,6 +38,7 @@ class KeptAnswer(models.Model):
 
     `actor`: the id (`principal_ids.PrincipalId`) of who sent it, not a name.
     `body`: empty where the answer contained a secret, which is told only once.
+    `done`: the request had an effect, with which this was stored; `change`: the id of the change that it made, if any.
     """
 
     actor = models.CharField(max_length=150)
@@ -46,6 +47,8 @@ class KeptAnswer(models.Model):
     status = models.PositiveSmallIntegerField(null=True)
     headers = models.JSONField(default=dict)
     body = models.BinaryField(default=b"")
+    done = models.BooleanField(default=False, db_default=False)
+    change = models.CharField(max_length=36, blank=True, default="", db_default="")
     at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:

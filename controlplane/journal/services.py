@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.common.principal_ids import Actor
+from controlplane.journal.answers import effect_note
 from controlplane.journal.models import AuditEvent, DomainEvent
 
 
@@ -35,6 +36,7 @@ def audit_record(
         request_id=request_id[:64],
         detail=dict(detail or {}),
     )
+    effect_note()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -109,13 +109,63 @@ def test_key__a_day_later__is_forgotten(api: Caller) -> None:
     assert KeptAnswer.objects.count() == 1
 
 
-def test_key__whoever_had_it_died__is_taken_over_after_a_while(api: Caller) -> None:
-    apply(api, "k1", "a")
+def test_key__whoever_had_it_died_before_it_did_anything__is_taken_over_after_a_while(api: Caller) -> None:
+    apply(api, "k1")
     KeptAnswer.objects.update(status=None, body=b"")
 
-    assert_problem(apply(api, "k1", "a"), 409)
+    assert_problem(apply(api, "k1"), 409)
     KeptAnswer.objects.update(at=timezone.now() - timedelta(minutes=3))
-    assert apply(api, "k1", "a").json == {"changed": False}
+    assert apply(api, "k1").json == {"changed": False}
+
+
+def test_key__whoever_had_it_died_after_it_was_done__is_done_once_and_says_where_it_is(
+    api: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as dying:
+        dying.setattr("controlplane.api.replay.answer_keep", lambda **_: None)
+        first = apply(api, "k1", "a")
+    # Somebody else changes it meanwhile: done again, the request would take that back.
+    api.post(APPLY, {"resources": [{**cluster("a"), "connect_timeout": "7s"}]})
+
+    soon = apply(api, "k1", "a")
+    KeptAnswer.objects.update(at=timezone.now() - timedelta(minutes=3))
+    late = [apply(api, "k1", "a") for _ in range(2)]
+
+    assert_problem(soon, 409, "XDS3009")
+    for each in late:
+        assert_problem(each, 409, "XDS3033")
+        assert each.headers["Location"] == first.headers["Location"]
+        assert first.headers["Location"] in each.json["detail"]
+    assert changes() == 2
+
+
+def test_key__answer_failed_after_it_was_done__is_not_done_again(api: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(**_: object) -> None:
+        raise OperationalError("the database went away")
+
+    with monkeypatch.context() as failing:
+        failing.setattr("controlplane.api.views.changes.change_get", fails)
+        first = apply(api, "k1", "a")
+
+    again = apply(api, "k1", "a")
+
+    assert first.status >= 500
+    assert_problem(again, 409, "XDS3033")
+    assert changes() == 1
+
+
+def test_key__died_after_a_token_was_made__makes_no_second(api: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as dying:
+        dying.setattr("controlplane.api.replay.answer_keep", lambda **_: None)
+        api.post("tokens", SECRETS["tokens"], Idempotency_Key="k1")
+    KeptAnswer.objects.update(at=timezone.now() - timedelta(minutes=3))
+    before = ApiToken.objects.count()
+
+    again = api.post("tokens", SECRETS["tokens"], Idempotency_Key="k1")
+
+    assert_problem(again, 409, "XDS3033")
+    assert "audit log" in again.json["detail"]
+    assert ApiToken.objects.count() == before
 
 
 def test_key__whoever_was_given_up_wakes__neither_frees_nor_answers_it_for_who_took_it_over() -> None:

@@ -14,6 +14,7 @@ from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.undoing import Undoes
 from controlplane.common.errors import NotFound
+from controlplane.journal.answers import effect_note
 from controlplane.journal.services import audit_record
 
 log = structlog.get_logger(__name__)
@@ -75,6 +76,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
         request_id=request_id,
         loss=(loss.own or loss).as_json() if loss.clients else None,
     )
+    effect_note(change=str(change.public_id))
     transaction.on_commit(lambda: _tell(change, environment.key))
     if undoes is not None:
         audit_record(
