@@ -5,7 +5,7 @@ set, and sets that are nearly alike share a keyframe: each is gone through once,
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -67,8 +67,13 @@ def coverage_of(*, environment_key: str, versions: Mapping[Key, str]) -> Mapping
 
 def asking_counted(*, environment_key: str, keys: Collection[Key]) -> Mapping[Key, int]:
     """How many connected clients ask for each of these names; those for which nobody asks are left out."""
-    found = _holdings_counted(environment_key, keys)
-    return {key: asking for key, had in found.items() if (asking := sum(had.values()))}
+    counting = _counting(environment_key, keys)
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for word, sources, names, clients in counting.shares():
+        of_type = counts[word]
+        for name in counting.asked(sources, names):
+            of_type[name] += clients
+    return {(word, name): clients for word, of_type in counts.items() for name, clients in of_type.items() if clients}
 
 
 def _coverage(had: Mapping[Holding, int], version: str) -> Coverage:
@@ -84,21 +89,33 @@ def _coverage(had: Mapping[Holding, int], version: str) -> Coverage:
 
 
 def _holdings_counted(environment_key: str, keys: Collection[Key]) -> Mapping[Key, Mapping[Holding, int]]:
-    """How many connected clients that ask for each of these names have what of it. Five queries, and two more for each
-    500 sets that were not read lately.
-    """
+    """How many connected clients that ask for each of these names have what of it."""
+    counting = _counting(environment_key, keys)
+    counts: defaultdict[Key, Counter[Holding]] = defaultdict(Counter)
+    for word, sources, names, clients in counting.shares():
+        for name in names:
+            holdings = [each for source in sources if (each := counting.had(source, name)) is not None]
+            if holdings:
+                # Nearly all clients have one stream, and of one there is no worst.
+                had = holdings[0] if len(holdings) == 1 else holdings[worst(holdings)]
+                counts[word, name][had] += clients
+    return {key: +counted for key, counted in counts.items()}
+
+
+def _counting(environment_key: str, keys: Collection[Key]) -> "_Counting":
+    """What is to be counted of these names. Five queries, and two more for each 500 sets that were not read lately."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     for word, name in keys:
         wanted[word].add(name)
     kinds = _kinds(environment_key, wanted)
     sources = {each for _, sources in kinds for each in sources}
     named = NameSet.objects.filter(pk__in={each.name_set for each in sources if not each.held})
-    counting = _Counting(
+    return _Counting(
+        kinds,
         wanted,
         StoredSets({each.held or None for each in sources}),
         {pk: frozenset(unpack_names(bytes(packed))) for pk, packed in named.values_list("pk", "names")},
     )
-    return counting.of(kinds)
 
 
 def _kinds(environment_key: str, words: Collection[str]) -> Mapping[_Kind, int]:
@@ -126,56 +143,66 @@ def _source(held: str | None, name_set: str, *, wildcard: bool) -> _Source:
     return _Source(held) if held is not None else _Source("", wildcard, name_set)
 
 
+_Share = tuple[str, tuple[_Source, ...], AbstractSet[str], int]
+"""A type's word, what streams have of it, some of its names, and how many clients are to be added to each of these
+according to what the streams have of it.
+"""
+
+
 class _Counting:
-    """Counts who has what. `wanted`: the names that count, by type. `named`: the names in each set of names that a
-    stream which does not say what it has asks for.
+    """What is to be added up to count clients by what they have. `kinds`: how many there are of each kind. `wanted`:
+    the names that count, by type. `named`: the names in each set of names that a stream which does not say what it has
+    asks for.
     """
 
     def __init__(
-        self, wanted: Mapping[str, AbstractSet[str]], sets: StoredSets, named: Mapping[str, Collection[str]]
+        self,
+        kinds: Mapping[_Kind, int],
+        wanted: Mapping[str, AbstractSet[str]],
+        sets: StoredSets,
+        named: Mapping[str, Collection[str]],
     ) -> None:
+        self._kinds = kinds
         self._wanted = wanted
         self._sets = sets
         self._named = named
-        self._counts: defaultdict[Key, Counter[Holding]] = defaultdict(Counter)
 
-    def of(self, kinds: Mapping[_Kind, int]) -> Mapping[Key, Mapping[Holding, int]]:
-        """How many clients have what, by (type, name)."""
+    def shares(self) -> Iterator[_Share]:
+        """What is to be added: of all kinds that differ from the same keyframes, the keyframes once; and of each kind
+        what differs, in place of what the keyframes have of it.
+        """
         alike: Counter[_Kind] = Counter()
-        for (word, sources), clients in kinds.items():
+        for (word, sources), clients in self._kinds.items():
             bases = tuple(each._replace(held=self._sets.keyframe(each.held)) for each in sources)
             alike[word, bases] += clients
-            differing = {
+            differing = self._wanted[word] & {
                 name
                 for base, each in zip(bases, sources, strict=True)
                 if base != each
                 for name in self._sets.entries(each.held)
             }
-            self._add(word, bases, differing, -clients)
-            self._add(word, sources, differing, clients)
+            if differing:
+                yield word, bases, differing, -clients
+                yield word, sources, differing, clients
         for (word, bases), clients in alike.items():
             names = {name for each in bases for name in self._names(word, each)}
-            self._add(word, bases, names, clients)
-        return {key: +counted for key, counted in self._counts.items()}
+            yield word, bases, self._wanted[word] & names, clients
+
+    def asked(self, sources: tuple[_Source, ...], names: AbstractSet[str]) -> AbstractSet[str]:
+        """Those of these names that a client with streams of these sources asks for."""
+        only = sources[0].held if len(sources) == 1 else ""
+        if only and self._sets.keyframe(only) == only:
+            # Nearly always, and of tens of thousands of names: each entry of a keyframe is something.
+            return names & self._sets.entries(only).keys()
+        return {name for name in names if any(self.had(each, name) is not None for each in sources)}
+
+    def had(self, source: _Source, name: str) -> Holding | None:
+        """What a stream has of this name of its type; None where it does not ask for it."""
+        if source.held:
+            return self._sets.find(source.held, name)
+        return UNSAID if source.wildcard or name in self._named.get(source.name_set, ()) else None
 
     def _names(self, word: str, source: _Source) -> Iterable[str]:
         if source.held:
             return self._sets.entries(source.held)
         return self._wanted[word] if source.wildcard else self._named.get(source.name_set, ())
-
-    def _add(self, word: str, sources: tuple[_Source, ...], names: AbstractSet[str], clients: int) -> None:
-        wanted = names & self._wanted[word]
-        if len(sources) == 1:  # nearly all clients have one stream, and of one there is no worst
-            for name in wanted:
-                if (had := self._of(sources[0], name)) is not None:
-                    self._counts[word, name][had] += clients
-            return
-        for name in wanted:
-            holdings = [had for each in sources if (had := self._of(each, name)) is not None]
-            if holdings:
-                self._counts[word, name][holdings[worst(holdings)]] += clients
-
-    def _of(self, source: _Source, name: str) -> Holding | None:
-        if source.held:
-            return self._sets.find(source.held, name)
-        return UNSAID if source.wildcard or name in self._named.get(source.name_set, ()) else None
