@@ -189,7 +189,7 @@ class _Counting:
             yield word, bases, self._wanted[word] & names, clients
 
     def asked(self, sources: tuple[_Source, ...], names: AbstractSet[str]) -> AbstractSet[str]:
-        """Those of these names that a client with streams of these sources asks for."""
+        """The names among `names` that a client with streams of these sources asks for."""
         only = sources[0].held if len(sources) == 1 else ""
         if only and self._sets.keyframe(only) == only:
             # Nearly always, and of tens of thousands of names: each entry of a keyframe is something.
