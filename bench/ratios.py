@@ -36,7 +36,7 @@ Turn = tuple[Run, Run]
 
 @dataclass(frozen=True, slots=True)
 class Worse:
-    """A ratio that is worse `now` than it `was`; None: it was not measured."""
+    """A ratio, or what one is a ratio of, that is worse `now` than it `was`; None: it was not measured."""
 
     scenario: str
     name: str
