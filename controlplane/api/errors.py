@@ -56,7 +56,7 @@ class ToldOnce(OperatorError):
 
 
 class AnswerLost(OperatorError):
-    """The request was carried out before under its Idempotency-Key, by a process that ended before it answered.
+    """The request was carried out before under its Idempotency-Key, and its answer was not kept.
     `location`: the path of the change that it made; empty where it made none.
     """
 
@@ -66,8 +66,8 @@ class AnswerLost(OperatorError):
     def __init__(self, location: str) -> None:
         where = f"{location} shows the change that it made" if location else "The audit log says what it did"
         super().__init__(
-            "This was done under the same Idempotency-Key before; the process that did it ended before it could "
-            f"answer. {where}. Nothing was done again."
+            f"This was done under the same Idempotency-Key before, and its answer was lost. {where}. "
+            "Nothing was done again."
         )
         self.location = location
 

@@ -49,8 +49,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The request was carried out before, and the process that did it ended before it kept an answer. `change`: the id
-    of the change that it made; empty where it made none.
+    """The request was carried out before, and its answer was not kept: the process ended, or failed, before that.
+    `change`: the id of the change that the request made; empty where it made none.
     """
 
     change: str
@@ -60,9 +60,9 @@ class Lost:
 _current: ContextVar[Claim | None] = ContextVar("idempotency_claim", default=None)
 
 
-def claim_answered(claim: Claim | None) -> None:
-    """From now on, what is done in this context (thread or task) is done by the request of this claim; None: by none
-    that has a claim.
+def effects_under(claim: Claim | None) -> None:
+    """Count what is done in this context (thread or task) from now on as an effect of the claim's request; None: as one
+    of no request with a claim.
     """
     _current.set(claim)
 
@@ -103,7 +103,7 @@ def answer_keep(*, claim: Claim, answer: Kept) -> None:
 
 def answer_forget(*, claim: Claim) -> None:
     """Free the key of the claim, so that the request may be sent again with it. Where the request had its effect all
-    the same, and only its answer failed, the key stays taken for good (Lost).
+    the same, and only its answer failed, the key stays taken: whoever sends it again is told so (Lost).
     """
     _row(claim).filter(done=False).delete()
     _row(claim).update(at=claim.at - _ABANDONED_AFTER)

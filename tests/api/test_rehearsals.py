@@ -4,18 +4,20 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import close_old_connections
+from django.utils import timezone
 
 from controlplane.accounts.principal import ADMIN_SCOPES, Role, Scope
 from controlplane.catalog.models import Change, Rehearsal, Revision
 from controlplane.catalog.rehearsals import rehearsal_is_open
 from controlplane.catalog.values import Put
 from controlplane.database.aliases import READER
-from controlplane.journal.models import AuditEvent
+from controlplane.journal.models import AuditEvent, KeptAnswer
 from controlplane.rollouts.services import rehearsal_begin
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.services.rollouts.clients import DANA, ENVOY, GO, Fleet, deliver, go_on
@@ -121,6 +123,22 @@ def test_rehearsal__sent_again_under_its_key__is_answered_alike_and_not_made_aga
     assert (again.status, again.json) == (first.status, first.json)
     assert again.headers["Idempotency-Replayed"] == "true"
     assert Rehearsal.objects.count() == 1
+
+
+def test_rehearsal__whose_answer_was_lost__is_made_again_under_its_key(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = caller(*ADMIN_SCOPES)
+    asked = body(cluster("new"), clients=["stage-go"], within="1s")
+    with monkeypatch.context() as dying:
+        dying.setattr("controlplane.api.replay.answer_keep", lambda **_: None)
+        api.post(PATH, asked, Idempotency_Key="once")
+    KeptAnswer.objects.update(at=timezone.now() - timedelta(minutes=3))
+
+    again = api.post(PATH, asked, Idempotency_Key="once")
+
+    assert (again.status, again.json["verdict"]) == (200, "inconclusive")
+    assert Rehearsal.objects.count() == 2
 
 
 def test_rehearsal__while_another_is_open__409_with_when_to_come_again(fleet: Fleet) -> None:

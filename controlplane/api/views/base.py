@@ -20,7 +20,7 @@ from controlplane.api.replay import claim, settle
 from controlplane.catalog.guarding import LossRefused
 from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.selectors import EnvironmentState, environment_list
-from controlplane.journal.answers import Claim, claim_answered
+from controlplane.journal.answers import Claim, effects_under
 
 
 class Needs(Enum):
@@ -124,7 +124,7 @@ class ApiView(APIView):
         if isinstance(found, HttpResponse):
             raise _AnsweredBefore(found)
         self._claim = found
-        claim_answered(found)
+        effects_under(found)
 
     def finalize_response(  # type: ignore[override]  # Django responses, not DRF's
         self, request: Request, response: HttpResponse, *args: object, **kwargs: object
@@ -135,7 +135,7 @@ class ApiView(APIView):
         told_once = request.method in self.tells_secret and response.status_code < HTTPStatus.BAD_REQUEST
         if told_once:
             response["Cache-Control"] = "no-store"
-        claim_answered(None)
+        effects_under(None)
         if self._claim is not None:
             settle(self._claim, response, told_once=told_once)
         plain: Any = response

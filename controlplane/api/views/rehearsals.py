@@ -22,6 +22,7 @@ from controlplane.catalog.json_reading import Reader
 from controlplane.catalog.reading import manifests_at, parsed_all, placed, puts_of
 from controlplane.catalog.values import Edit
 from controlplane.common.errors import InputInvalid
+from controlplane.journal.answers import effects_under
 from controlplane.rollouts.rehearsal import DEFAULT_WITHIN_S, MAX_WITHIN_S, MIN_WITHIN_S
 from controlplane.rollouts.services import rehearsal_begin
 from xdscore.schema import Manifest
@@ -57,6 +58,8 @@ class RehearsalView(ApiView):
         deletions = deletions_of(document, values["delete"])
         read = parsed_all(manifests, environment_key=environment_key)
         edits: list[Edit] = [*puts_of(read), *deletions]
+        # It leaves nothing behind: whoever lost the answer with the connection may rehearse again under the same key.
+        effects_under(None)
         with placed(manifests, read):
             begun = rehearsal_begin(
                 environment_key=environment_key,
