@@ -132,7 +132,10 @@ def test_worker__killed_at_each_point__its_change_is_published_once_with_the_rig
 
 
 def _is_gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def static(name: str) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """The contract of `attribute` that holds for every dialect, and its cost."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -105,20 +106,27 @@ _TEXTS = {
 }
 
 
-def _seconds(text: str, names: list[str]) -> float:
-    """The shortest of five runs: the machine may be busy, the work is always the same."""
-    runs = []
-    for _ in range(5):
-        start = time.process_time()
-        attribute(text, type_url=LDS, names=names)
-        runs.append(time.process_time() - start)
-    return min(runs)
+def _in_readings(text: str, names: list[str]) -> float:
+    """What attributing costs in readings of the longest text letter by letter, which is what the same machine takes at
+    the same time: seconds say how busy it is. The shortest of each counts, since the work is always the same.
+    """
+    attributing, reading = [], []
+    for _ in range(7):
+        reading.append(_seconds(lambda: [letter for letter in "x" * MAX_TEXT_CHARS]))
+        attributing.append(_seconds(lambda: attribute(text, type_url=LDS, names=names)))
+    return min(attributing) / min(reading)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize("text", _TEXTS)
 @pytest.mark.parametrize("names", ["plain", "nested", "separators"])
-def test_attribute__64_kib_and_10_000_names__takes_well_under_50_ms(text: str, names: str) -> None:
+def test_attribute__64_kib_and_10_000_names__costs_a_few_readings_of_the_text(text: str, names: str) -> None:
     given = {"plain": _NAMES, "nested": _NESTED, "separators": _SEPARATORS + _NAMES[:9000]}[names]
 
-    # Measured: 8 to 17 ms. Where both the names and the text were made to be slow, up to 80 ms.
-    assert _seconds(_TEXTS[text], given) < (0.05 if names == "plain" else 0.3)
+    # Measured: 8 to 25, which are 8 to 17 ms. Where both the names and the text were made to be slow, up to 156.
+    assert _in_readings(_TEXTS[text], given) < (75 if names == "plain" else 450)
