@@ -135,6 +135,10 @@ class Admission:
     async def _wait(self, budget: Budget) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
+        if not self._lines and now >= self._next_at and not self._is_late and budget.owes_opening_s <= 0:
+            # Nobody is ahead of it, and nothing speaks against it.
+            self._admit(budget, now)
+            return
         longest_s = self._limits.admission_wait_ms / 1000
         ahead = len(self._lines.get(budget, ())) * max(1, len(self._lines))
         if max(0.0, self._next_at - now) + ahead * self._pace_s > longest_s:

@@ -61,13 +61,15 @@ class Hub:
         """Whether no stream is open."""
         return not self._streams
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether environments and snapshots were loaded; before that no environment can be chosen for a stream."""
+        return self._loaded.is_set()
+
     async def wait_loaded(self, longest_s: float) -> bool:
         """Wait until environments and snapshots were loaded for the first time, `longest_s` seconds at most; returns
-        whether they were. Before that no environment can be chosen for a stream.
+        whether they were.
         """
-        if self._loaded.is_set():
-            # Nearly always: not worth a timer.
-            return True
         try:
             async with asyncio.timeout(longest_s):
                 await self._loaded.wait()

@@ -28,16 +28,19 @@ class Reading:
         self._service = service
         self._loop = asyncio.get_running_loop()
 
-    def known(self, data: bytes) -> Incoming | None:
-        """The request in these bytes, if it was read before; that takes no time worth counting."""
-        return self._shared.decoder.known(data, self._variant, self._service)
+    def is_large(self, data: bytes) -> bool:
+        """Whether a request of so many bytes would hold up the loop too long."""
+        return len(data) >= _LARGE_REQUEST_BYTES
 
-    async def decoded(self, data: bytes, budget: Budget) -> Incoming:
-        """The request in these bytes; the time that it takes is spent from the caller's budget."""
+    def read(self, data: bytes) -> Incoming:
+        """The request in these bytes, which are not large. Raises as `wire.discovery.decode` does."""
+        return self._shared.decoder.decode(data, self._variant, self._service)
+
+    async def apart(self, data: bytes, budget: Budget) -> Incoming:
+        """The request in these bytes, which are large; the time that it takes is spent from the caller's budget. Raises
+        as `wire.discovery.decode` does.
+        """
         shared = self._shared
-        if len(data) < _LARGE_REQUEST_BYTES:
-            with budget:
-                return shared.decoder.decode(data, self._variant, self._service)
         spent_s: list[float] = []
 
         def work() -> Incoming:

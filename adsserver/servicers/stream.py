@@ -8,7 +8,8 @@ blocks the event loop.
 import asyncio
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import cast
 
 import grpc
@@ -41,7 +42,13 @@ from adsserver.servicers.reading import Reading
 from adsserver.servicers.reports import Reports
 from adsserver.servicers.shared import Context, Shared, stream_id
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
-from adsserver.wire.discovery import MalformedRequestError, NodeFacts, OversizedRequestError, UnknownTypeRequest
+from adsserver.wire.discovery import (
+    Incoming,
+    MalformedRequestError,
+    NodeFacts,
+    OversizedRequestError,
+    UnknownTypeRequest,
+)
 from xdscore.callers import caller_key
 from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts
@@ -76,7 +83,7 @@ class Stream:
         self._end: End | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._look_again: asyncio.TimerHandle | None = None
-        self._silent_until = math.inf
+        self._waits_until = self._silent_until = math.inf
         self._too_old_at = math.inf
         self._release: Callable[[], object] = lambda: None  # where no turn was taken
         self._budget: Budget | None = None
@@ -263,36 +270,53 @@ class Stream:
             # All streams of a caller may have read something when it has spent what it has.
             if (turn := budget.ask_turn()) is not None:
                 await turn
-            incoming = self._reading.known(data) or await self._reading.decoded(data, budget)
+            incoming = await self._reading.apart(data, budget) if self._reading.is_large(data) else data
+            while (before := self._take_in(incoming, budget)) is not None:
+                await before()
+            # All of it would be kept until the next request comes, which may be never.
+            del data, incoming
+
+    def _take_in(self, incoming: Incoming | bytes, budget: Budget) -> Callable[[], Awaitable[object]] | None:
+        """Take in a request, or the bytes of one. Returns what must be waited for before, if there is something: then
+        it was not taken in, and this is to be called again.
+        """
+        # What does not wait is counted at once: two looks at a clock that is dear for each request.
+        with budget.of_request():
+            if isinstance(incoming, bytes):
+                incoming = self._reading.read(incoming)
             begun = self._begun
             if begun is None:
-                begun = self._begun = await self._begin(first_node(incoming.node), budget)
+                node = first_node(incoming.node)
+                self._enter(node, budget)
+                if not self._shared.hub.is_loaded:
+                    return self._until_loaded
+                begun = self._begun = self._started(node)
             else:
                 same_node(begun.node, incoming.node)
             request = incoming.request
-            if not isinstance(request, UnknownTypeRequest):
-                make = begun.session.costly_view(request.kind)
-                if make is not None:
-                    # For everybody who may see the same: nobody's cost.
-                    await self._reading.elsewhere(make)
-            with budget.of_request():
+            if isinstance(request, UnknownTypeRequest):
+                self._receive_unknown(begun, request)
+            elif (make := begun.session.costly_view(request.kind)) is not None:
+                # For everybody who may see the same: nobody's cost.
+                return partial(self._reading.elsewhere, make)
+            else:
                 self._receive(begun, request)
-            self._count_names(begun, budget)
-            # All of it would be kept until the next request comes, which may be never.
-            del data, incoming, request
+        self._count_names(begun, budget)
+        return None
 
-    async def _begin(self, node: NodeFacts, budget: Budget) -> Begun:
-        shared = self._shared
-        waits_until = self._loop.time() + shared.limits.first_snapshot_wait_ms / 1000
-        budget.enter_node(node.id)
-        self._counted = node.id
+    def _enter(self, node: NodeFacts, budget: Budget) -> None:
+        """Count the stream for its node; once, however often its first request is looked at."""
+        if self._counted is None:
+            budget.enter_node(node.id)
+            self._counted = node.id
+            self._waits_until = self._loop.time() + self._shared.limits.first_snapshot_wait_ms / 1000
+
+    async def _until_loaded(self) -> None:
         # Without a directory nobody can say which environment this is: silence, then UNAVAILABLE (decisions C4).
-        if not await shared.hub.wait_loaded(shared.limits.first_snapshot_wait_ms / 1000):
+        if not await self._shared.hub.wait_loaded(self._waits_until - self._loop.time()):
             raise StreamEndError(NOTHING_LOADED)
-        with budget:
-            return self._started(node, waits_until)
 
-    def _started(self, node: NodeFacts, waits_until: float) -> Begun:
+    def _started(self, node: NodeFacts) -> Begun:
         shared, identity = self._shared, self._caller.identity
         kind = kind_of(node.user_agent, node.user_agent_version)
         client = ClientFacts(identity, node.id, node.cluster, node.metadata, kind)
@@ -315,16 +339,13 @@ class Stream:
         )
         session = Session(self._variant, client, shared.settings, publication)
         if publication is None:
-            self._silent_until = waits_until
+            self._silent_until = self._waits_until
             self._wake.set()
         shared.hub.join(environment, self)
         shared.facts.opened(info)
         return Begun(node, client, info, session)
 
-    def _receive(self, begun: Begun, request: Request | UnknownTypeRequest) -> None:
-        if isinstance(request, UnknownTypeRequest):
-            self._receive_unknown(begun, request)
-            return
+    def _receive(self, begun: Begun, request: Request) -> None:
         self._shared.metrics.requests[self._variant.value, request.kind.word].inc()
         facts = begun.session.receive(request, self._loop.time())
         for fact in facts:
@@ -414,10 +435,18 @@ class Stream:
             return None
         with budget:
             data = self._next()
-            # The engine may be in the midst of a long answer.
-            goes_on = self._begun is not None and self._begun.session.wake_at() <= self._loop.time()
-        self._asked = data is not None or goes_on
+            self._asked = self._has_more_to_say(answered=data is not None)
         return data
+
+    def _has_more_to_say(self, *, answered: bool) -> bool:
+        """Whether requests are not answered to the end yet, after a look that found an answer, or none."""
+        if self._begun is None:
+            return False
+        session = self._begun.session
+        if answered and (session.dirty or self._unsupported is not None):
+            return True
+        # The engine may be in the midst of a long answer.
+        return session.wake_at() <= self._loop.time()
 
     def _next(self) -> bytes | None:
         if self._begun is None:
