@@ -143,7 +143,10 @@ class Session:
     @property
     def dirty(self) -> bool:
         """Whether `compose` may have something, at once or in time; cheap, and true a little too often."""
-        return any(stream.dirty for stream in self._streams.values())
+        for stream in self._streams.values():  # noqa: SIM110 - a generator costs three times as much
+            if stream.dirty:
+                return True
+        return False
 
     def compose(self, now: float) -> Respond | None:
         """The next response, from what is current now; it counts as sent. None: nothing to write before `wake_at`."""

@@ -98,8 +98,7 @@ def client_tokens_version() -> tuple[int, int]:
     """Two numbers that differ from those of an earlier call if tokens were made or revoked since, so that
     `client_tokens_valid` has to be asked again. Expiring does not change them. One cheap read.
     """
-    rows = ClientToken.objects.filter(revoked_at=None)
-    return rows.count(), rows.aggregate(last=Max("id"))["last"] or 0
+    return _version(ClientToken.objects.filter(revoked_at=None))
 
 
 def client_tokens_valid() -> tuple[ClientTokenRow, ...]:
@@ -112,7 +111,11 @@ def api_tokens_version() -> tuple[int, int]:
     """Two numbers that differ from those of an earlier call if tokens were made, revoked or deleted since, so that
     `api_tokens_valid` has to be asked again. Expiring does not change them. One cheap read.
     """
-    found = ApiToken.objects.filter(revoked_at=None).aggregate(count=Count("id"), last=Max("id"))
+    return _version(ApiToken.objects.filter(revoked_at=None))
+
+
+def _version(valid: QuerySet[ClientToken] | QuerySet[ApiToken]) -> tuple[int, int]:
+    found = valid.aggregate(count=Count("id"), last=Max("id"))
     return found["count"], found["last"] or 0
 
 

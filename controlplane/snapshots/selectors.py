@@ -69,12 +69,19 @@ class SnapshotHead:
         return (self.root, self.access) == parts[:2] and self.rollout in {"", parts[2]}
 
 
+_OF_A_HEAD = (
+    *("environment__key", "lineage", "epoch", "generation"),
+    *("root", "access", "mac", "rollout", "rollout_mac"),
+)
+
+
 def snapshot_heads() -> tuple[SnapshotHead, ...]:
     """The newest snapshot of every environment that has one. One query."""
     newest = SnapshotRow.objects.filter(
         environment__lineage=models.F("lineage"), environment__epoch=models.F("epoch")
     ).select_related("environment")
-    return tuple(_head(row) for row in newest)
+    # Every ADS process asks again and again, mostly in vain.
+    return tuple(_head(row) for row in newest.only(*_OF_A_HEAD))
 
 
 def snapshot_list(*, environment_key: str) -> models.QuerySet[SnapshotRow]:
