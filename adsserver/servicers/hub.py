@@ -5,6 +5,7 @@ it.
 """
 
 import asyncio
+from collections import deque
 from typing import Protocol
 
 from adsserver.engine.publication import Publication
@@ -14,6 +15,8 @@ from xdscore.environment_choice import ClientFacts, EnvironmentChoice, choose_en
 # Streams that are woken before the loop is given back. A wildcard whose bytes are shared takes some 0.05 ms to write,
 # twenty endpoints by name 1 ms.
 _FIRST_AT_ONCE, _MOST_AT_ONCE = 8, 64
+# What a client says waits so long at most for streams that are still to be told of something new.
+_ANSWERS_WAIT_S = 0.1
 
 
 class Subscriber(Protocol):
@@ -47,6 +50,9 @@ class Hub:
         self._streams: dict[str, set[Subscriber]] = {}
         self._stale: dict[str, None] = {}
         self._reselect = False
+        self._telling = False
+        # Streams that were read from meanwhile, each with the time at which it goes on at the latest.
+        self._answers: deque[tuple[float, asyncio.Future[None]]] = deque()
         self._changed = asyncio.Event()
         self._loaded = asyncio.Event()
         self.published = asyncio.Event()
@@ -103,6 +109,18 @@ class Hub:
             if not members:
                 del self._streams[environment]
 
+    def answer_turn(self) -> "asyncio.Future[None] | None":
+        """None when what a client said may be taken in now; else a future that is done when it may: who is still to be
+        told of something new comes before those who answer, for a tenth of a second at most. Each answer would make
+        everybody else wait for as long as being told does.
+        """
+        if not self._telling:
+            return None
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        self._answers.append((loop.time() + _ANSWERS_WAIT_S, turn))
+        return turn
+
     def replace(self, directory: Directory) -> int:
         """Serve from this directory from now on; returns the number of environments with something new.
 
@@ -143,12 +161,26 @@ class Hub:
 
     async def _fan_out(self, key: str) -> None:
         pace = Pace(self._slice_s)
-        for stream in tuple(self._streams.get(key, ())):
-            # Looked up each time: a newer publication that arrives between two slices reaches the rest at once.
-            publication = self._publications.get(key)
-            if publication is None:
-                return
-            stream.offer(publication)
+        self._telling = True
+        try:
+            for stream in tuple(self._streams.get(key, ())):
+                # Looked up each time: a newer publication that arrives between two slices reaches the rest at once.
+                publication = self._publications.get(key)
+                if publication is None:
+                    break
+                stream.offer(publication)
+                await pace.breathe()
+                while self._answers and self._answers[0][0] <= pace.now:
+                    await self._let_answer(pace)
+        finally:
+            self._telling = False
+        while self._answers:
+            await self._let_answer(pace)
+
+    async def _let_answer(self, pace: "Pace") -> None:
+        _, turn = self._answers.popleft()
+        if not turn.done():
+            turn.set_result(None)
             await pace.breathe()
 
     async def _move_streams(self) -> None:
@@ -171,7 +203,9 @@ class Pace:
     def __init__(self, slice_s: float) -> None:
         self._time = asyncio.get_running_loop().time
         self._slice_s = slice_s
-        self._until = self._time() + slice_s
+        self.now = self._time()
+        """The time of the event loop, as of the last breath."""
+        self._until = self.now + slice_s
         self._at_once = self._left = _FIRST_AT_ONCE
 
     async def breathe(self) -> None:
@@ -179,12 +213,12 @@ class Pace:
         time is used up.
         """
         self._left -= 1
-        now = self._time()
+        now = self.now = self._time()
         if self._left > 0 and now < self._until:
             return
         # Streams that were woken stand before this in the loop's queue.
         await asyncio.sleep(0)
-        after = self._time()
+        after = self.now = self._time()
         if after - now > self._slice_s:
             self._at_once = max(1, self._at_once // 2)
         elif after - now < self._slice_s / 2:

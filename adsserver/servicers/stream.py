@@ -263,6 +263,8 @@ class Stream:
                 if (turn := budget.ask_turn()) is not None:
                     await turn
                 data = await self._context.read()
+                if (turn := self._shared.hub.answer_turn()) is not None:
+                    await turn
             if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
                 return
             self._first_by = math.inf

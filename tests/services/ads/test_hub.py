@@ -140,6 +140,56 @@ async def test_hub__long_fan_out__gives_the_loop_back_between_slices(hub: Hub) -
     assert turns >= 8
 
 
+@dataclass(eq=False)
+class Answering(Recorder):
+    """Says something as soon as it is told of a snapshot; `told_before`: how many had been told when that was heard."""
+
+    hub: Hub | None = None
+    others: list[Recorder] = field(default_factory=list)
+    told_before: int = 0
+
+    def offer(self, publication: Publication) -> None:
+        super().offer(publication)
+        turn = self.hub.answer_turn() if self.hub is not None else None
+        assert turn is not None
+        turn.add_done_callback(lambda _: self._heard())
+
+    def _heard(self) -> None:
+        self.told_before = sum(bool(each.offers) for each in self.others)
+
+
+async def told(hub: Hub, streams: int, *, cost_s: float) -> list[Recorder]:
+    """The streams that a snapshot was offered to; each has answered."""
+    others: list[Recorder] = []
+    for _ in range(streams):
+        stream = Answering(cost_s=cost_s, hub=hub, others=others)
+        others.append(stream)
+        hub.join("prod", stream)
+    hub.replace(Directory((PROD,), {"prod": snapshot("prod", 1)}))
+    async with asyncio.timeout(10):
+        while not all(stream.told_before for stream in others if isinstance(stream, Answering)):
+            await settle()
+    return others
+
+
+async def test_answers__during_a_short_fan_out__come_after_everybody_was_told(hub: Hub) -> None:
+    assert hub.answer_turn() is None
+
+    streams = await told(hub, 20, cost_s=0.001)
+
+    assert {stream.told_before for stream in streams if isinstance(stream, Answering)} == {20}
+    assert hub.answer_turn() is None
+
+
+async def test_answers__during_a_long_fan_out__wait_no_longer_than_a_tenth_of_a_second(hub: Hub) -> None:
+    streams = await told(hub, 60, cost_s=0.005)
+
+    before = [stream.told_before for stream in streams if isinstance(stream, Answering)]
+    # To tell all takes three times as long.
+    assert min(before) < 60
+    assert max(before) == 60
+
+
 async def test_hub__stream_left__is_offered_nothing(hub: Hub) -> None:
     stream = Recorder()
     hub.join("prod", stream)
