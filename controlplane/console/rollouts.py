@@ -313,7 +313,7 @@ def _now(watched: RolloutWatch) -> _Now:
 def _step(view: RolloutView, step: StepView) -> StepLine:
     current = step.number == view.step and not view.state.ended
     if current:
-        return StepLine(step, "rollout_step_now", current=True)
+        return StepLine(step, "rollout_step_now" if view.begun else "rollout_step_ahead", current=True)
     # The step at which it ended has the verdict of the rollout.
     outcome = step.outcome or (view.outcome if step.number == view.step and view.state.ended else None)
     if outcome is not None:

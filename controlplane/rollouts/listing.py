@@ -91,4 +91,5 @@ def _view(row: Rollout, parts: _Parts, kinds: tuple[KindCounts, ...]) -> Rollout
         opened_by=tuple(row.authors),
         paused_because=row.paused_because,
         kinds=kinds,
+        begun=row.begun,
     )

@@ -144,7 +144,8 @@ class KindCounts:
 class RolloutView:
     """A rollout, with the members of interfaces.md section 8 and what its page shows.
 
-    `step`: the number of the step, from 1. `changes`: the public ids of its changes. `control`: the number of connected
+    `step`: the number of the step, from 1. `begun`: whether the first step went out; false while webhooks are asked
+    whether it may. `changes`: the public ids of its changes. `control`: the number of connected
     clients on the stable side. `outcome`, `reasons`: the verdict of the judge, in sentences. `uncovered`: kinds of
     clients of which nobody was asked. `waits_for`, `until`: what the gate waits for, as a sentence, and until when.
     `label`: how messages call it, such as "rollout 1f2e3d4c". `opened_by`: the authors of its changes.
@@ -172,6 +173,7 @@ class RolloutView:
     opened_by: tuple[str, ...]
     paused_because: str = ""
     kinds: tuple[KindCounts, ...] = ()
+    begun: bool = True
 
     @property
     def reverted(self) -> tuple[RolloutResource, ...]:

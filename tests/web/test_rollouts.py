@@ -94,6 +94,26 @@ def test_page__of_an_open_rollout__says_who_has_it_why_what_they_said_and_what_i
     assert "No client is so" in text_of(page(browser, f"{world.path}?state=refused"))
 
 
+def test_page__while_a_webhook_is_asked_whether_to_begin__says_that_the_first_step_is_ahead(
+    sessions: Fleet, sign_in: SignIn
+) -> None:
+    switch_on(**STEPS, gates={"webhooks": ["https://gate.example.org/judge"]})
+    write(cluster("pay", connect_timeout="2s"))
+    go_on(sessions)
+    path = f"/rollouts/{Rollout.objects.get().public_id}"
+    browser = sign_in(Role.OPERATOR, "default")
+
+    said = text_of(page(browser, path))
+
+    assert "Before step 1 of 2" in said
+    assert "Begin step 1" in said
+    assert "1 ahead" in said
+    assert "Go to step" not in said
+    browser.post(path, {"action": "advance", "reason": "the gate is down", "step": "1"})
+    go_on(sessions)
+    assert "Go to step 2" in text_of(page(browser, path))
+
+
 @pytest.mark.parametrize("part", ["now", "clients", "chart"])
 def test_part__of_an_open_rollout__is_what_refreshes(world: World, sign_in: SignIn, part: str) -> None:
     found = page(sign_in(None, ""), f"{world.path}?part={part}")
