@@ -37,12 +37,6 @@ class TokenBucket:
         self._fill(now)
         self._level -= amount
 
-    def use_up(self, amount: float, now: float) -> None:
-        """Take `amount` tokens, or all there are if these are fewer; nothing is taken on credit."""
-        self._fill(now)
-        if self._level > 0:
-            self._level = self._level - amount if amount < self._level else 0.0
-
     def debt_s(self, now: float) -> float:
         """The seconds until all credit is paid back; 0.0 when there is none."""
         self._fill(now)

@@ -2,7 +2,7 @@
 
 Everything a caller can cause is counted here and nowhere else, from the moment its call arrives; so whatever is opened
 or read next cannot pass by a limit. Places and names are refused beyond their limit. Time and bytes are paced, by not
-reading on, and only of a caller among others: who is alone harms nobody, and owes nothing for it later. Nor does who
+reading on, and only of a caller among others: who is alone harms nobody, and nothing is counted. Nor does who
 takes time that nobody else needs: a fleet that comes back at once is served as fast as the loop can. Openings are
 paced whether the loop has time or not: each has the database and the workers do more than the loop. On the event loop.
 """
@@ -56,24 +56,24 @@ class _Line:
     budget. `owes_s` returns the seconds until then.
     """
 
-    __slots__ = ("_owes_s", "_timer", "_turns")
+    __slots__ = ("_owes_s", "_timer", "turns")
 
     def __init__(self, owes_s: Callable[[], float]) -> None:
         self._owes_s = owes_s
-        self._turns: deque[asyncio.Future[None]] = deque()
+        self.turns: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return len(self.turns)
 
     def ask(self) -> "asyncio.Future[None] | None":
         """None when a call may go on at once, else a future that is done when the call's turn comes. A call that stops
         waiting must cancel the future.
         """
-        if not self._turns and self._owes_s() <= 0:
+        if not self.turns and self._owes_s() <= 0:
             return None
         turn = asyncio.get_running_loop().create_future()
-        self._turns.append(turn)
+        self.turns.append(turn)
         self._look_later()
         return turn
 
@@ -83,12 +83,12 @@ class _Line:
 
     def _next(self) -> None:
         self._timer = None
-        while self._turns and self._turns[0].done():
-            self._turns.popleft()
-        if self._turns and self._owes_s() <= 0:
+        while self.turns and self.turns[0].done():
+            self.turns.popleft()
+        if self.turns and self._owes_s() <= 0:
             # What it does with its turn it has spent before the next one looks.
-            self._turns.popleft().set_result(None)
-        if self._turns:
+            self.turns.popleft().set_result(None)
+        if self.turns:
             self._look_later()
 
 
@@ -196,8 +196,9 @@ class Budget:
 
     def opened(self) -> None:
         """Count the opening of a call, even if the call is refused."""
-        self.spend(OPENING_S)
-        self._spend(self._openings, 1, self._budgets.now())
+        if self._budgets.contended:
+            self.spend(OPENING_S)
+            self._openings.spend(1, self._budgets.now())
 
     def of_request(self) -> "Budget":
         """The budget as the context of a block that takes in a request: counts what gRPC and the loop do for it too."""
@@ -205,29 +206,29 @@ class Budget:
         return self
 
     def __enter__(self) -> None:
-        self._since_s = time.thread_time() - self._besides_s
+        # Not even read where it counts for nobody: this clock is a call of the system.
+        if self._budgets.contended:
+            self._since_s = time.thread_time() - self._besides_s
         self._besides_s = 0.0
 
     def __exit__(self, *_: object) -> None:
-        self.spend(time.thread_time() - self._since_s)
+        if self._budgets.contended:
+            self.spend(time.thread_time() - self._since_s)
 
     def spend(self, work_s: float) -> None:
         """Count processor time that the event loop worked for this caller, in seconds."""
+        if not self._budgets.contended:
+            return
         if work_s > _LONG_S:
             work_s *= min(work_s / _LONG_S, _DEAREST)
         now = self._budgets.now()
         self._budgets.loop_time.spend(work_s, now)
-        self._spend(self._work, work_s, now)
+        self._work.spend(work_s, now)
 
     def received(self, size: int) -> None:
         """Count bytes that were read from this caller."""
-        self._spend(self._bytes, size, self._budgets.now())
-
-    def _spend(self, bucket: TokenBucket, amount: float, now: float) -> None:
         if self._budgets.contended:
-            bucket.spend(amount, now)
-        else:
-            bucket.use_up(amount, now)
+            self._bytes.spend(size, self._budgets.now())
 
     @property
     def owes_s(self) -> float:
@@ -277,8 +278,8 @@ class Budget:
         """None when a call may go on at once, else a future that is done when the call's turn comes. A call that stops
         waiting must cancel the future.
         """
-        # Nearly always: nobody waits where one caller is alone.
-        return self._reading.ask() if self._reading or self._budgets.contended else None
+        # Nobody waits where one caller is alone, and whoever waited before another left has his turn first.
+        return self._reading.ask() if self._budgets.contended or self._reading.turns else None
 
     async def refusal_turn(self) -> None:
         """Wait until one more call of this caller may be refused, so that who is refused again and again is slowed

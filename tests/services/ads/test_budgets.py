@@ -65,9 +65,11 @@ async def test_call__without_a_first_request__ends_in_time_and_its_place_is_free
 async def test_call__of_nobody_or_to_nothing__costs_its_address(path: str) -> None:
     async with running(config(limits=Limits(caller_work_ms_per_s=10), auth=AuthMode.TOKEN)) as run:
         run.publish(cluster("a"))
+        another = run.server._budgets.enter(CallerKey(address="127.0.0.2"))
         async with grpc.aio.insecure_channel(run.address) as channel:
             calls = [raw_call(channel, path, metadata=[("authorization", "Bearer unknown")]) for _ in range(50)]
             codes = {await call.code() for call in calls}
+            run.server._budgets.leave(another)
             budget = run.server._budgets.enter(CallerKey(address="127.0.0.1"))
             run.server._budgets.leave(budget)
             spent = not budget.is_untouched
