@@ -133,7 +133,8 @@ class Budget:
         self._openings = TokenBucket(limits.caller_openings_per_s, limits.caller_openings_per_s, now)
         self._lines = TokenBucket(_LINES_PER_S, _LINES, now)
         self._unsaid = 0
-        self._since_s = self._besides_s = 0.0
+        self._since_s: float | None = None
+        self._besides_s = 0.0
         self._reading = _Line(lambda: self.owes_s)
         self._refused = _Line(lambda: self.owes_opening_s)
         self._first_reads = asyncio.Semaphore(_FIRST_READS)
@@ -207,12 +208,11 @@ class Budget:
 
     def __enter__(self) -> None:
         # Not even read where it counts for nobody: this clock is a call of the system.
-        if self._budgets.contended:
-            self._since_s = time.thread_time() - self._besides_s
+        self._since_s = time.thread_time() - self._besides_s if self._budgets.contended else None
         self._besides_s = 0.0
 
     def __exit__(self, *_: object) -> None:
-        if self._budgets.contended:
+        if self._since_s is not None:
             self.spend(time.thread_time() - self._since_s)
 
     def spend(self, work_s: float) -> None:
