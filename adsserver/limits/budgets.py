@@ -2,7 +2,7 @@
 
 Everything a caller can cause is counted here and nowhere else, from the moment its call arrives; so whatever is opened
 or read next cannot pass by a limit. Places and names are refused beyond their limit. Time and bytes are paced, by not
-reading on, and only of a caller among others: who is alone harms nobody, and nothing is counted. Nor does who
+reading on, and only of a caller among others: who is alone harms nobody, so that they are not counted. Nor does who
 takes time that nobody else needs: a fleet that comes back at once is served as fast as the loop can. Openings are
 paced whether the loop has time or not: each has the database and the workers do more than the loop. On the event loop.
 """

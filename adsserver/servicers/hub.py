@@ -15,7 +15,7 @@ from xdscore.environment_choice import ClientFacts, EnvironmentChoice, choose_en
 # Streams that are woken before the loop is given back. A wildcard whose bytes are shared takes some 0.05 ms to write,
 # twenty endpoints by name 1 ms.
 _FIRST_AT_ONCE, _MOST_AT_ONCE = 8, 64
-# What a client says waits so long at most for streams that are still to be told of something new.
+# What a client says waits so long at most for streams of its environment that are still to be told of something new.
 _ANSWERS_WAIT_S = 0.1
 
 
@@ -50,8 +50,9 @@ class Hub:
         self._streams: dict[str, set[Subscriber]] = {}
         self._stale: dict[str, None] = {}
         self._reselect = False
-        self._telling = False
-        # Streams that were read from meanwhile, each with the time at which it goes on at the latest.
+        # The environment whose streams are being told of something new; and of those of them that were read from
+        # meanwhile, until when each waits at the latest.
+        self._telling = ""
         self._answers: deque[tuple[float, asyncio.Future[None]]] = deque()
         self._changed = asyncio.Event()
         self._loaded = asyncio.Event()
@@ -109,12 +110,12 @@ class Hub:
             if not members:
                 del self._streams[environment]
 
-    def answer_turn(self) -> "asyncio.Future[None] | None":
-        """None when what a client said may be taken in now; else a future that is done when it may: who is still to be
-        told of something new comes before those who answer, for a tenth of a second at most. Each answer would make
-        everybody else wait for as long as being told does.
+    def answer_turn(self, environment: str) -> "asyncio.Future[None] | None":
+        """None when what a client of this environment said may be taken in now; else a future that is done when it may:
+        who is still to be told of something new there comes before those who answer, for a tenth of a second at most.
+        To take in an answer holds up the others as long as to tell one more client.
         """
-        if not self._telling:
+        if self._telling != environment:
             return None
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
@@ -161,7 +162,7 @@ class Hub:
 
     async def _fan_out(self, key: str) -> None:
         pace = Pace(self._slice_s)
-        self._telling = True
+        self._telling = key
         try:
             for stream in tuple(self._streams.get(key, ())):
                 # Looked up each time: a newer publication that arrives between two slices reaches the rest at once.
@@ -170,18 +171,18 @@ class Hub:
                     break
                 stream.offer(publication)
                 await pace.breathe()
-                while self._answers and self._answers[0][0] <= pace.now:
-                    await self._let_answer(pace)
+                await self._hear(pace)
         finally:
-            self._telling = False
-        while self._answers:
-            await self._let_answer(pace)
+            self._telling = ""
+        await self._hear(pace)
 
-    async def _let_answer(self, pace: "Pace") -> None:
-        _, turn = self._answers.popleft()
-        if not turn.done():
-            turn.set_result(None)
-            await pace.breathe()
+    async def _hear(self, pace: "Pace") -> None:
+        """Let those who answered go on: who waited long enough, and everybody once nobody is to be told of anything."""
+        while self._answers and (self._answers[0][0] <= pace.now or not (self._telling or self._stale)):
+            _, turn = self._answers.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                await pace.breathe()
 
     async def _move_streams(self) -> None:
         pace = Pace(self._slice_s)

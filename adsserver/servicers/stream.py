@@ -253,7 +253,7 @@ class Stream:
             if delay_s > 0:
                 # Not reading is what slows a flood down (reliability threat 10): of a stream here, of a caller below.
                 await asyncio.sleep(delay_s)
-            if self._begun is None:
+            if (begun := self._begun) is None:
                 was_read = await budget.first_turn()
                 # From now on: what its caller's turn took is no silence of this stream.
                 self._first_by = self._loop.time() + limits.first_request_ms / 1000
@@ -263,7 +263,7 @@ class Stream:
                 if (turn := budget.ask_turn()) is not None:
                     await turn
                 data = await self._context.read()
-                if (turn := self._shared.hub.answer_turn()) is not None:
+                if (turn := self._shared.hub.answer_turn(begun.info.environment)) is not None:
                     await turn
             if data is grpc.aio.EOF:  # type: ignore[attr-defined]  # grpc-stubs do not know it
                 return

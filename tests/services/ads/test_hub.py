@@ -150,7 +150,7 @@ class Answering(Recorder):
 
     def offer(self, publication: Publication) -> None:
         super().offer(publication)
-        turn = self.hub.answer_turn() if self.hub is not None else None
+        turn = self.hub.answer_turn("prod") if self.hub is not None else None
         assert turn is not None
         turn.add_done_callback(lambda _: self._heard())
 
@@ -173,12 +173,40 @@ async def told(hub: Hub, streams: int, *, cost_s: float) -> list[Recorder]:
 
 
 async def test_answers__during_a_short_fan_out__come_after_everybody_was_told(hub: Hub) -> None:
-    assert hub.answer_turn() is None
+    assert hub.answer_turn("prod") is None
 
     streams = await told(hub, 20, cost_s=0.001)
 
     assert {stream.told_before for stream in streams if isinstance(stream, Answering)} == {20}
-    assert hub.answer_turn() is None
+    assert hub.answer_turn("prod") is None
+
+
+async def test_answers__of_another_environment__do_not_wait(hub: Hub) -> None:
+    others = [Recorder(cost_s=0.006) for _ in range(6)]
+    for stream in others:
+        hub.join("prod", stream)
+
+    hub.replace(Directory((PROD, DEFAULT), {"prod": snapshot("prod", 1)}))
+    await asyncio.sleep(0.001)
+
+    assert not all(stream.offers for stream in others)
+    assert hub.answer_turn("prod") is not None
+    assert hub.answer_turn("default") is None
+
+
+async def test_answers__something_newer_comes_while_they_wait__it_goes_before_them(hub: Hub) -> None:
+    streams = [Recorder(cost_s=0.001) for _ in range(20)]
+    for stream in streams:
+        hub.join("prod", stream)
+    hub.replace(Directory((PROD,), {"prod": snapshot("prod", 1)}))
+    await asyncio.sleep(0.001)
+    turn = hub.answer_turn("prod")
+    assert turn is not None
+    hub.replace(Directory((PROD, DEFAULT), {"prod": snapshot("prod", 2)}))
+
+    await turn
+
+    assert all(stream.offers[-1] == 2 for stream in streams)
 
 
 async def test_answers__during_a_long_fan_out__wait_no_longer_than_a_tenth_of_a_second(hub: Hub) -> None:
