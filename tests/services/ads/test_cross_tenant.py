@@ -255,11 +255,14 @@ class Listener:
     async def begin(self) -> None:
         """Ask, and hear what is said of every name."""
         names: dict[str, Any] = {"resource_names": self.names}
+        expected = {SHARED} if self.names == ["*"] else set(self.names)
         if self.client.delta:
             held = {THEIR_NAME: "1", "their-past": "1"}
             names = {"resource_names_subscribe": self.names, "initial_resource_versions": held}
+            if self.names == ["*"]:
+                expected |= held.keys()  # that they are gone is said once the first answer is acknowledged
         await self.client.ask(type_url=self.kind.url, node=self.node, **names)
-        await self.hear({SHARED} if self.names == ["*"] else set(self.names))
+        await self.hear(expected)
 
     async def hear(self, wanted: set[str]) -> None:
         """Take and acknowledge what is said until each of these names was spoken of, or the stream ended."""
