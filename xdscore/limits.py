@@ -76,11 +76,16 @@ class Limits:
     streams_per_identity: int = _limit(
         2_000, "streams", 1, _MANY, "Open calls of one identity, from the moment they arrive.", "(e), C14"
     )
-    # As many as a process may hold: where nobody has an identity, a balancer or a sidecar in front gives a whole fleet
-    # one address, and a lower default would lock most of it out. Where data planes come from addresses of their own, a
-    # lower number keeps one of them from taking every place.
+    # Where nobody has an identity, a balancer or a sidecar in front gives a whole fleet one address, and a lower default
+    # would lock most of it out. Where data planes come from addresses of their own, a lower number keeps one of them
+    # from taking every place.
     streams_per_address: int = _limit(
-        5_000, "streams", 1, _MANY, "Open calls of one address (IPv6: /64) without an identity.", "threat 10"
+        0,
+        "streams",
+        0,
+        _MANY,
+        "Open calls of one address (IPv6: /64) without an identity. 0: as many as a process may hold.",
+        "threat 10",
     )
     # Of callers among others, as below. An identity may open as many at once as it ever had at once, three times over.
     caller_openings_per_s: int = _limit(

@@ -421,7 +421,9 @@ class Budgets:
                 self._beside -= 1
 
     def _places(self, key: CallerKey) -> int:
-        return self.limits.streams_per_identity if key.identity else self.limits.streams_per_address
+        if key.identity:
+            return self.limits.streams_per_identity
+        return self.limits.streams_per_address or self.limits.streams_per_replica
 
     def leave(self, budget: Budget) -> None:
         """Stop counting a call that `enter` or `admit` counted."""
