@@ -43,6 +43,7 @@ from controlplane.incidents.settling import ChangeReading, Delivery
 from controlplane.incidents.values import IncidentCause
 from controlplane.rollouts.selectors import rollout_brief, stops_of_changes
 from controlplane.rollouts.values import ChangeStop, RolloutBrief
+from controlplane.snapshots.history import epoch_before
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of, statuses_named
 from controlplane.undo.rights import may_undo, undo_require
@@ -257,7 +258,7 @@ class ChangePage(Page):
         ]
         # A rollback makes resources what they were and leaves access rules and policies alone (decisions U4).
         epoch = progress.epoch if change.kind == ChangeKind.RESOURCES.value else None
-        before = epoch - 1 if epoch is not None and epoch > 1 else None
+        before = epoch_before(environment_key=key, epoch=epoch) if epoch is not None else None
         undone, undone_count = undone_of(change=change, limit=_MAX_UNDONE)
         spread = reading.convergence()
         return self.page(
@@ -277,6 +278,7 @@ class ChangePage(Page):
                 ),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
+                "next_before": before is not None and before + 1 == epoch,
                 "undone_by": live["became"].undone_by,
                 "may_undo": may_undo(self.principal, change),
                 "undone": undone,

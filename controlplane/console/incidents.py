@@ -38,6 +38,7 @@ from controlplane.incidents.triage import (
 )
 from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED, IncidentCause, IncidentState
 from controlplane.journal.models import AuditEvent
+from controlplane.snapshots.history import epoch_before
 from xdscore.codes import shown
 from xdscore.resource_types import RESOURCE_TYPES, by_word
 
@@ -247,7 +248,7 @@ def _refusal(detail: IncidentDetail) -> dict[str, object]:
         "sample": detail.samples[0] if detail.samples else None,
         "more_samples": _others(detail),
         "refused": "is refused" if incident.state in UNRESOLVED else "was refused",
-        "before": detail.opened_epoch - 1,
+        "before": epoch_before(environment_key=incident.environment, epoch=detail.opened_epoch),
         "chart": _chart(detail),
     }
 

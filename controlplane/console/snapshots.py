@@ -24,7 +24,7 @@ from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
 from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_environment
-from controlplane.snapshots.history import addresses_at, addresses_between
+from controlplane.snapshots.history import addresses_at, addresses_between, epoch_before
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback, rollback_plan
 from controlplane.snapshots.selectors import snapshot_list
@@ -118,7 +118,7 @@ class SnapshotPage(Page):
         causes = _causes(environment_key, builds).get(epoch, ())
         current = epoch == self.here.epoch
         line = SnapshotLine(row, builds.get(epoch), current, causes, *(_now(self.here) if current else ()))
-        return self.page({"line": line, "before": epoch - 1})
+        return self.page({"line": line, "before": epoch_before(environment_key=environment_key, epoch=epoch)})
 
 
 class _DifferencesPage(Page, ABC):

@@ -114,6 +114,14 @@ def epoch_at(*, environment_key: str, moment: datetime) -> int:
     return found
 
 
+def epoch_before(*, environment_key: str, epoch: int) -> int | None:
+    """The newest epoch before this one whose snapshot is still stored; None: none is. It is not always the one just
+    before, because of days that are over only some snapshots are kept.
+    """
+    rows = snapshot_list(environment_key=environment_key).filter(epoch__lt=epoch)
+    return rows.values_list("epoch", flat=True).first()
+
+
 def _head(environment_key: str, epoch: int) -> SnapshotHead:
     row = snapshot_list(environment_key=environment_key).filter(epoch=epoch).first()
     if row is None:

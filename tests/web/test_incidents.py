@@ -22,6 +22,7 @@ from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.services import digest
 from controlplane.incidents.values import CROWDED, IncidentState
+from controlplane.snapshots.models import SnapshotRow
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import Tree, cluster, parsed, route
 from tests.support.principals import somebody
@@ -274,6 +275,22 @@ def test_refused_change__lists_and_headers__show_it_red_and_no_green_word(admin:
     assert '<a href="/e/default/clients?state=refusing">1 refuses</a>' in snapshot
     for shown in (row, head, resource.partition("</div>")[0], snapshot.partition("</th>")[0]):
         assert "state-good" not in shown
+
+
+def test_rollback__of_a_change_whose_snapshot_before_is_forgotten__goes_to_the_newest_that_is_kept(
+    admin: Client, fleet: Fleet
+) -> None:
+    for number in (3, 4, 5):
+        publish(cluster("pay", connect_timeout=f"{number}s"))
+    change, epoch = str(Change.objects.latest("generation").public_id), Environment.objects.get(key="default").epoch
+    SnapshotRow.objects.filter(epoch=epoch - 1).delete()
+
+    shown, snapshot = page(admin, f"/changes/{change}"), page(admin, f"/e/default/snapshots/{epoch}")
+
+    assert f"/rollback?to={epoch - 2}" in shown
+    assert f"Snapshot {epoch - 2} is the newest that is kept from before it." in " ".join(shown.split())
+    assert f"/compare?from={epoch - 2}&amp;to={epoch}" in snapshot
+    page(admin, f"/e/default/rollback?to={epoch - 2}")
 
 
 def test_change__rolled_back__says_by_what_in_the_list_too_and_the_rollback_leads_to_it(
