@@ -35,15 +35,15 @@ MIDDLEWARE = [
     "controlplane.api.strangers.StrangerRate",  # as for pages
     "controlplane.api.hosts.HostCheck",
     "controlplane.api.turns.TurnsMiddleware",  # before whatever takes a thread or a connection
-    "django.middleware.security.SecurityMiddleware",
+    "controlplane.http.django_gates.Security",
     "controlplane.http.static_files.StaticFilesMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "controlplane.http.django_gates.Session",
+    "controlplane.http.django_gates.Common",
+    "controlplane.http.django_gates.Csrf",
+    "controlplane.http.django_gates.Authentication",
     "controlplane.console.page_rates.PersonRate",  # as soon as it is known who asks
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "controlplane.http.django_gates.Messages",
+    "controlplane.http.django_gates.FrameOptions",
 ]
 
 ROOT_URLCONF = "controlplane.urls"

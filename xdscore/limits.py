@@ -76,9 +76,9 @@ class Limits:
     streams_per_identity: int = _limit(
         2_000, "streams", 1, _MANY, "Open calls of one identity, from the moment they arrive.", "(e), C14"
     )
-    # Where nobody has an identity, a balancer or a sidecar in front gives a whole fleet one address, and a lower default
-    # would lock most of it out. Where data planes come from addresses of their own, a lower number keeps one of them
-    # from taking every place.
+    # Where nobody has an identity, a balancer or a sidecar in front gives a whole fleet one address, and a lower
+    # default would lock most of it out. Where data planes come from addresses of their own, a lower number keeps one of
+    # them from taking every place.
     streams_per_address: int = _limit(
         0,
         "streams",

@@ -1,9 +1,10 @@
-"""What goes into and comes out of the catalogue's services: values, no rows."""
+"""What goes into and comes out of the catalogue's services: values; of rows only the change that a write made."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.guarding import DEFAULT_THRESHOLD, NOTHING_LOST, Loss, LossThreshold
@@ -14,6 +15,9 @@ from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
 from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy
 from xdscore.schema.parse import ParsedResource
+
+if TYPE_CHECKING:
+    from controlplane.catalog.models import Change
 
 
 class Existing(Enum):
@@ -79,10 +83,12 @@ class EditedResource:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMade:
-    """The result of a write: the change that it made, or an empty `change_id` when everything was already as asked."""
+    """The result of a write. `change`: the row of the change that it made, as it was stored; None where everything was
+    already as asked.
+    """
 
     environment: str
-    change_id: str  # empty when nothing changed
+    change: "Change | None"
     generation: int
     edits: tuple[EditedResource, ...] = ()
     findings: tuple[Finding, ...] = field(default=())
@@ -91,7 +97,12 @@ class ChangeMade:
     @property
     def changed(self) -> bool:
         """Whether the write changed anything."""
-        return self.change_id != ""
+        return self.change is not None
+
+    @property
+    def change_id(self) -> str:
+        """The public id of the change; empty where nothing changed."""
+        return str(self.change.public_id) if self.change is not None else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,20 +42,19 @@ class _Test(TypedDict, total=False):
 def databases(config: Config, *, pooled: bool) -> dict[str, Settings]:
     """Django's setting DATABASES, with two aliases for one database.
 
-    `pooled`: keep PostgreSQL connections in a pool, for threads that come and go, as those of ASGI requests do. In
-        other processes threads stay, so that each keeps its own connection.
+    `pooled`: keep PostgreSQL connections in a pool: more requests may run at once than there should be connections. In
+        other processes each thread keeps its own. A file is kept open by each thread everywhere.
     """
     if config.database is None:
-        kept_s = 0 if pooled else _FILE_KEPT_OPEN_S
-        writer = _sqlite(config, kept_s, mode="IMMEDIATE", test=_Test())
-        reader = _sqlite(config, kept_s, mode="DEFERRED", test=_Test(MIRROR="default"))
+        writer = _sqlite(config, mode="IMMEDIATE", test=_Test())
+        reader = _sqlite(config, mode="DEFERRED", test=_Test(MIRROR="default"))
     else:
         writer = _postgres(config.database, config.limits, pooled=pooled, reader=False)
         reader = _postgres(config.database, config.limits, pooled=pooled, reader=True)
     return {"default": writer, READER: reader}
 
 
-def _sqlite(config: Config, kept_s: int, *, mode: str, test: _Test) -> Settings:
+def _sqlite(config: Config, *, mode: str, test: _Test) -> Settings:
     home = Home(config.home)
     return {
         "ENGINE": "django.db.backends.sqlite3",
@@ -65,7 +64,7 @@ def _sqlite(config: Config, kept_s: int, *, mode: str, test: _Test) -> Settings:
             "timeout": config.limits.sqlite_busy_ms / 1000,
             "init_command": _SQLITE_INIT,
         },
-        "CONN_MAX_AGE": kept_s,
+        "CONN_MAX_AGE": _FILE_KEPT_OPEN_S,
         # A file, as in production: a shared database in memory locks tables where a file makes writers wait.
         "TEST": test or _Test(NAME=str(Path(home.run / "test.sqlite3"))),
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from asgiref.sync import sync_to_async
+from asgiref.sync import SyncToAsync, sync_to_async
 
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create
@@ -218,3 +218,24 @@ async def test_answer__of_the_api__tells_its_version_to_whoever_is_let_in(http: 
 
     assert known.headers["Parley-Version"] == BUILD_VERSION
     assert [each.headers.get("Parley-Version") for each in strangers] == [None] * len(strangers)
+
+
+async def test_request__with_a_token__takes_a_thread_only_for_the_view_and_the_end(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[str] = []
+    call = SyncToAsync.__call__
+
+    async def counted(hop: SyncToAsync[..., object], *args: object, **kwargs: object) -> object:
+        taken.append(getattr(hop.func, "__qualname__", str(hop.func)))
+        return await call(hop, *args, **kwargs)
+
+    monkeypatch.setattr(SyncToAsync, "__call__", counted)
+
+    answer = await http.put(f"{RESOURCES}/cluster/a", json=cluster("a"))
+
+    assert answer.status_code == 202
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    # The signals of a request and the end of its answer are Django's; no middleware is among these.
+    assert [name for name in taken if "Middleware" in name or "process_" in name] == []

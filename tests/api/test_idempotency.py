@@ -144,7 +144,7 @@ def test_key__answer_failed_after_it_was_done__is_not_done_again(api: Caller, mo
         raise OperationalError("the database went away")
 
     with monkeypatch.context() as failing:
-        failing.setattr("controlplane.api.views.changes.change_get", fails)
+        failing.setattr("controlplane.api.views.changes.secret_findings", fails)
         first = apply(api, "k1", "a")
 
     again = apply(api, "k1", "a")

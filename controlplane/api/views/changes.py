@@ -299,12 +299,11 @@ def change_answer(
 
     Its findings are those that a dry run tells: `notes` on the body that was sent, and those of the write itself.
     """
-    if not made.changed:
+    if made.change is None:
         return json_answer({"changed": False}, headers=headers)
     edits = sorted(made.edits, key=lambda edit: (edit.type, edit.name))
     closed = secret_findings(environment_key=made.environment, edits=edits)
-    change = change_get(public_id=made.change_id)
-    written = _written_json(change, edits[:MAX_EDITS], len(edits), (*notes, *made.findings, *closed))
+    written = _written_json(made.change, edits[:MAX_EDITS], len(edits), (*notes, *made.findings, *closed))
     return _accepted({**written, **_JUST_SAVED}, headers)
 
 

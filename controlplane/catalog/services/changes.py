@@ -55,7 +55,7 @@ def change_apply(
         staging = staging_of(environment, planned, [edit.key for edit in prepared], terms)
         held, held_after = environment.hold_reason, _hold_after(environment, back)
         if not planned.effective and not staging.promoted and held == held_after:
-            return ChangeMade(environment_key, "", environment.generation)
+            return ChangeMade(environment_key, None, environment.generation)
         loss = loss_accept(planned.prospect(environment_key), consent)
         undo = owners_as_json(planned.owners_moved(terms.owner))
         if held != held_after:
@@ -94,7 +94,7 @@ def change_apply(
                 request_id=request_id,
                 detail={"reason": terms.because},
             )
-    return ChangeMade(environment_key, str(change.public_id), change.generation, edited, planned.findings, loss)
+    return ChangeMade(environment_key, change, change.generation, edited, planned.findings, loss)
 
 
 def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = NO_TERMS) -> ChangePlanned:

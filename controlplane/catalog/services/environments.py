@@ -90,7 +90,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
     columns, held = _columns(policy), _columns(current)
     changed = {column: value for column, value in columns.items() if held[column] != value}
     if not changed:
-        return ChangeMade(key, "", environment.generation)
+        return ChangeMade(key, None, environment.generation)
     if "rollout" in changed and changed["rollout"] is None:
         changed["rollout"] = policy.rollout.as_json()  # an environment that had rollouts may have something staged
     loss = _loss(_prospect(key, current, policy), consent, dry_run=dry_run)
@@ -263,7 +263,7 @@ def _policy_change(  # noqa: PLR0913 - what becomes of one change
     )
     if dry_run:
         transaction.set_rollback(True)
-    return ChangeMade(environment.key, str(change.public_id), change.generation, loss=loss)
+    return ChangeMade(environment.key, change, change.generation, loss=loss)
 
 
 def _prospect(key: str, before: EnvironmentPolicy, after: EnvironmentPolicy) -> Prospect:

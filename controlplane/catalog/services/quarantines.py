@@ -63,7 +63,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     existing = Quarantine.objects.filter(revision=row, released_at=None).first()
     if existing is not None:
         _add_refusers(existing, row, environment, refused_by)
-        return ChangeMade(environment_key, "", environment.generation)
+        return ChangeMade(environment_key, None, environment.generation)
     _touch(row, environment)
     quarantine = Quarantine.objects.create(
         revision=row,
@@ -95,7 +95,7 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
         detail={"revision": revision, "cause": cause.value, "reason": reason, "incident": incident},
     )
     _told("quarantine.opened", environment_key, row, actor=actor, reason=reason, incident=incident)
-    return ChangeMade(environment_key, str(change.public_id), change.generation, loss=loss)
+    return ChangeMade(environment_key, change, change.generation, loss=loss)
 
 
 def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -> Prospect:
@@ -230,7 +230,7 @@ def _release(
         released_at=timezone.now(), released_by=actor.name
     )
     if not released:
-        return ChangeMade(environment.key, "", environment.generation)
+        return ChangeMade(environment.key, None, environment.generation)
     _touch(row, environment)
     _choose_fallback(row.resource)
     change = change_start(
@@ -252,7 +252,7 @@ def _release(
         detail={"revision": row.number, "reason": reason},
     )
     _told("quarantine.released", environment.key, row, actor=actor, reason=reason)
-    return ChangeMade(environment.key, str(change.public_id), change.generation)
+    return ChangeMade(environment.key, change, change.generation)
 
 
 def _rebuild(row: Revision, environment: Environment, message: str) -> None:

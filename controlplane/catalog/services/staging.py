@@ -97,7 +97,7 @@ def names_take_back(
     """
     rows = staged_rows(environment, StagedState.CANDIDATE, incidents)
     if not rows:
-        return ChangeMade(environment.key, "", environment.generation)
+        return ChangeMade(environment.key, None, environment.generation)
     keys = sorted((row.resource.type, row.resource.name) for row in rows)
     change = change_start(
         environment=environment,
@@ -115,7 +115,7 @@ def names_take_back(
         environment=environment.key,
         detail={"rollout": rollout_label, "reason": reason, "names": len(keys)},
     )
-    return ChangeMade(environment.key, str(change.public_id), change.generation)
+    return ChangeMade(environment.key, change, change.generation)
 
 
 def side_close(environment: Environment) -> None:
