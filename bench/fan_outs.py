@@ -66,6 +66,7 @@ class Side:
 
     `change`: changes the server's first cluster.
     `per_s`: how many clients connect in a second; 0: all at once.
+    `light`: whether they are those of `bench.light_clients`, which cost the machine less than gRPC's.
     `its_turn`: prepares the server for this side, where `measure_beside` has several sides of one server.
     """
 
@@ -74,6 +75,7 @@ class Side:
     change: Callable[[], None]
     asks: Asks
     per_s: int = 0
+    light: bool = False
     its_turn: Callable[[], None] = lambda: None
     first_sync_s: list[float] = field(default_factory=list)
     first_cpu_s: list[float] = field(default_factory=list)
@@ -168,7 +170,14 @@ def _connected(side: Side, clients: int, *, afterwards_s: float = 0.0) -> Iterat
 
 def _receivers(side: Side, clients: int) -> AbstractContextManager[Receivers]:
     processes = max(2, -(-clients // 5_000))
-    return receivers(side.server.address, clients=clients, asks=side.asks, processes=processes, per_s=side.per_s)
+    return receivers(
+        side.server.address,
+        clients=clients,
+        asks=side.asks,
+        processes=processes,
+        per_s=side.per_s,
+        light=side.light,
+    )
 
 
 def _until_quiet(process: psutil.Process) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from envoy.config.cluster.v3 import cluster_pb2
 from envoy.service.discovery.v3 import discovery_pb2
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # grpc-stubs do not know it
 
+from bench.light_clients import LightClient, run
 from bench.resources import cluster_name, route_name
 from xdscore.resource_types import CLUSTER, ROUTE
 
@@ -154,13 +156,21 @@ class Receivers:
 
 @contextmanager
 def receivers(
-    address: str, *, clients: int, asks: Asks, processes: int = 2, per_s: int = 0, stays: bool = False
+    address: str,
+    *,
+    clients: int,
+    asks: Asks,
+    processes: int = 2,
+    per_s: int = 0,
+    stays: bool = False,
+    light: bool = False,
 ) -> Iterator[Receivers]:
     """Connect `clients` clients to the server at `address`, all at once or `per_s` of them each second, until the end
     of the block.
 
-    `stays`: a client whose stream ends connects again; otherwise that is a failure. Raises RuntimeError when the
-        operating system lets a process open too few files.
+    `stays`: a client whose stream ends connects again; otherwise that is a failure. `light`: the clients are those of
+        `bench.light_clients` in place of gRPC's; these never stay. Raises RuntimeError when the operating system lets a
+        process open too few files.
     """
     needed, hard = -(-clients // processes) + _SPARE_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard != resource.RLIM_INFINITY and needed > hard:
@@ -172,7 +182,7 @@ def receivers(
     with ExitStack() as stack:
         for part in range(processes):
             ours, theirs = spawn.Pipe()
-            fleet = _Fleet(address, range(part, clients, processes), asks, per_s, stays)
+            fleet = _Fleet(address, range(part, clients, processes), asks, per_s, stays, light)
             process = spawn.Process(target=_main, args=(theirs, fleet), daemon=True)
             process.start()
             theirs.close()
@@ -191,12 +201,17 @@ class _Fleet:
     asks: Asks
     per_s: int
     stays: bool
+    light: bool
 
 
 def _main(pipe: Connection, fleet: _Fleet) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    asyncio.run(_Clients(pipe, fleet).run())
+    clients = _Clients(pipe, fleet)
+    if fleet.light:
+        clients.run_light()
+    else:
+        asyncio.run(clients.run())
 
 
 class _Clients:
@@ -208,27 +223,50 @@ class _Clients:
         self._responses = 0
         self._seen: list[tuple[int, str, int, float]] = []
 
+    def run_light(self) -> None:
+        """Run the clients of `bench.light_clients` until the scenario is gone."""
+        asks, address, per_s = self._fleet.asks, self._fleet.address, self._fleet.per_s
+
+        def connect(number: int) -> LightClient:
+            ack = asks.ack(number)
+
+            def answer(response: bytes) -> bytes:
+                self._came[number] = time.monotonic()
+                self._responses += 1
+                if asks.reads:
+                    self._read(number, response, self._came[number])
+                return ack + self._repeats.of(response)
+
+            return LightClient(address, DELTA if asks.delta else SOTW, asks.first(number), answer)
+
+        start = ((number / per_s if per_s else 0.0, partial(connect, number)) for number in self._fleet.numbers)
+        run(start, self._pipe.fileno(), self._told)
+
     async def run(self) -> None:
-        asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._told)
+        asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._heard)
         async with asyncio.TaskGroup() as clients:
             for number in self._fleet.numbers:
                 clients.create_task(self._client(number))
 
-    def _told(self) -> None:
+    def _heard(self) -> None:
+        if not self._told():
+            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+
+    def _told(self) -> bool:
+        """Answer what the scenario asks; returns whether it is still there. When it is gone it ends this process."""
         try:
             word = self._pipe.recv()
-        except EOFError:  # the scenario is gone, and ends this process
-            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
-            return
+        except EOFError:
+            return False
         if word == _COUNT:
             self._pipe.send(len(self._came))
-            return
-        if word == _SEEN:
+        elif word == _SEEN:
             self._pipe.send(self._seen)
             self._seen = []
-            return
-        self._pipe.send(Received(tuple(self._came.values()), self._responses))
-        self._came, self._responses = {}, 0
+        else:
+            self._pipe.send(Received(tuple(self._came.values()), self._responses))
+            self._came, self._responses = {}, 0
+        return True
 
     async def _client(self, number: int) -> None:
         if self._fleet.per_s:

@@ -10,7 +10,8 @@ from bench.floor_process import floor_process
 from bench.receivers import Asks
 from bench.registry import Measurement, Parameters, over_the_floor, scenario
 
-_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 6, "changes": 4, "rules": 1_000}
+# `light`: 1 for clients that cost the machine less than those of gRPC (bench.light_clients).
+_FLEET = {"clients": 1_000, "clusters": 1_000, "rounds": 6, "changes": 4, "rules": 1_000, "light": 0}
 _KINDS = {"SotW": False, "delta": True}
 
 
@@ -66,6 +67,7 @@ def latency(parameters: Parameters) -> Iterator[Measurement]:
 
 def _beside_the_floor(parameters: Parameters, *, delta: bool, at_most: float) -> Iterator[Measurement]:
     with _product_and_floor(parameters, Asks(delta=delta)) as (ours, least):
+        ours.light = least.light = bool(parameters["light"])
         measure_in_turn(
             (ours, least),
             rounds=parameters["rounds"],
