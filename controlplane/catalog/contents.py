@@ -131,23 +131,26 @@ def contents_of_change(
     content is None where the resource did not exist.
     """
     environment_key = change.environment.key
-    rows = Revision.objects.filter(change=change).select_related("resource", "blob")
-    written = list(rows.order_by("resource__type", "resource__name")[:limit])
-    earlier = Revision.objects.filter(
-        models.Exists(
-            Revision.objects.filter(
-                change=change, resource=models.OuterRef("resource"), number=models.OuterRef("number") + 1
-            )
-        ),
-        resource__in=[row.resource_id for row in written],
-    ).select_related("resource", "blob")
-    before = {row.resource_id: row for row in earlier if row.blob is not None}
+    written = Revision.objects.filter(change=change).order_by("resource__type", "resource__name")
+    next_of = Revision.objects.filter(
+        change=change, resource=models.OuterRef("resource"), number=models.OuterRef("number") + 1
+    )
+    rows = list(
+        Revision.objects.filter(
+            models.Q(change=change) | models.Exists(next_of), resource__in=written.values("resource")[:limit]
+        )
+        .order_by("resource__type", "resource__name")
+        .select_related("resource", "blob")
+    )
+    before = {row.resource_id: row for row in rows if row.change_id != change.pk}
 
     def content(row: Revision | None) -> ResourceContent | None:
         return _content(row, environment_key) if row is not None and row.blob is not None else None
 
     return tuple(
-        ((row.resource.type, row.resource.name), content(before.get(row.resource_id)), content(row)) for row in written
+        ((row.resource.type, row.resource.name), content(before.get(row.resource_id)), content(row))
+        for row in rows
+        if row.change_id == change.pk
     )
 
 

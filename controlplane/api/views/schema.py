@@ -1,7 +1,8 @@
 """The schema of the API, and a page to read it with (offline: its files come with the package)."""
 
 from functools import cache
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -14,6 +15,9 @@ from rest_framework.request import Request
 from controlplane.api.answers import rendered
 from controlplane.api.query import Query
 from controlplane.api.views.base import ApiView, Needs
+
+# The library loads its extensions when it is first asked, and cannot be asked by two threads meanwhile.
+_ONE_AT_A_TIME: Final = Lock()
 
 
 class SchemaView(ApiView):
@@ -43,9 +47,14 @@ class SchemaPageView(ApiView, SpectacularSwaggerSplitView):
         return answer
 
 
-@cache
 def schema() -> dict[str, Any]:
     """The OpenAPI schema of the API. Made once: only the code decides what is in it."""
+    with _ONE_AT_A_TIME:
+        return _schema()
+
+
+@cache
+def _schema() -> dict[str, Any]:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # untyped library
     made: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]  # same
     return made
