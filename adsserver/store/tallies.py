@@ -12,6 +12,7 @@ from adsserver.engine.events import Respond
 from adsserver.ports import StreamInfo
 from controlplane.history.values import MAX_KINDS, MINUTE_S, REST, Tallied, What
 from xdscore.client_kinds import kind_of
+from xdscore.errors import ResourceError
 
 # While the database is away, for so many minutes of one environment the counts wait; then the oldest give way.
 _MAX_WAITING: Final = 4_000
@@ -35,11 +36,15 @@ class Tallies:
         self._counts: Counter[TallyKey] = Counter()
         self._kinds: dict[str, set[str]] = {}
         self._minute = 0
+        self._told: tuple[ResourceError, ...] = ()
+        self._of_these: Counter[str] = Counter()
 
     def errors(self, environment: str, response: Respond) -> None:
-        """Count the errors that a response tells."""
-        for code, count in Counter(error.code for error in response.errors).items():
-            self._counts[TallyKey(environment, What.ERRORS, response.kind.word, code.name)] += count
+        """Count the errors that a response tells. A fan-out tells all clients of an audience the same."""
+        if response.errors != self._told:
+            self._told, self._of_these = response.errors, Counter(error.code.name for error in response.errors)
+        for code, count in self._of_these.items():
+            self._counts[TallyKey(environment, What.ERRORS, response.kind.word, code)] += count
 
     def nack(self, stream: StreamInfo, word: str, now: float) -> None:
         """Count a NACK of the type `word`. Which software sends it is what that says of itself, so that only so many

@@ -49,6 +49,14 @@ def flush(buffer: FactBuffer) -> None:
     buffer._flush()
 
 
+def test_errors__of_responses_that_tell_others_in_turn__are_counted_as_told() -> None:
+    tallies, some, other = Tallies(), told(StatusCode.NOT_FOUND), told(StatusCode.PERMISSION_DENIED)
+    for response in (some, other, other, some, told()):
+        tallies.errors("default", response)
+
+    assert {key.detail: count for key, count in tallies.take().items()} == {"NOT_FOUND": 2, "PERMISSION_DENIED": 2}
+
+
 def test_buffer__nacks_and_errors_of_many_streams__are_one_number_for_each_thing(database: Database) -> None:
     buffer = buffer_with(database, [1_000.0])
     for number in range(1, 4):
