@@ -57,7 +57,7 @@ def databases(config: Config, *, pooled: bool) -> dict[str, Settings]:
 def _sqlite(config: Config, *, mode: str, test: _Test) -> Settings:
     home = Home(config.home)
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "controlplane.database.sqlite",
         "NAME": str(home.database),
         "OPTIONS": {
             "transaction_mode": mode,
