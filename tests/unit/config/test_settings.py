@@ -8,6 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.core.checks.security import base as security
+from django.core.checks.security.csrf import check_csrf_middleware
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.utils.module_loading import import_string
+from pytest_django.fixtures import Settings
 
 from controlplane.config.variables import MEANINGS
 from tests.support.ports import free_ports
@@ -19,6 +26,17 @@ PRODUCTION = {
     "PARLEY_SECRET_KEY": "a-secret-of-production-which-is-long-enough-and-has-many-letters",
     "PARLEY_ENCRYPTION_KEYS": "A" * 43,
 }
+
+# Of Django: those that pass over what they check where its own middleware is not named.
+SECURITY_CHECKS = (
+    security.check_security_middleware,
+    security.check_xframe_options_middleware,
+    security.check_content_type_nosniff,
+    security.check_xframe_deny,
+    security.check_referrer_policy,
+    security.check_cross_origin_opener_policy,
+    check_csrf_middleware,
+)
 
 
 def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -55,6 +73,16 @@ def test_check_deploy__production_variables__finds_nothing(tmp_path: Path) -> No
 
     assert checked.returncode == 0, checked.stderr
     assert not (tmp_path / "home").exists()
+
+
+def test_middleware__in_place_of_django_s__is_checked_as_django_checks_its_own(settings: Settings) -> None:
+    bases = [base for path in settings.MIDDLEWARE for base in import_string(path).__mro__]
+    django = {base for base in bases if base.__module__.startswith("django.")}
+    assert {SecurityMiddleware, CsrfViewMiddleware, XFrameOptionsMiddleware} <= django
+
+    settings.MIDDLEWARE = [f"{base.__module__}.{base.__qualname__}" for base in django]
+
+    assert [found for check in SECURITY_CHECKS for found in check(None)] == []
 
 
 def test_manage__bad_variable__one_sentence_and_status_two(tmp_path: Path) -> None:
