@@ -84,7 +84,8 @@ class Limits:
         "streams",
         0,
         _MANY,
-        "Open calls of one address (IPv6: /64) without an identity. 0: as many as a process may hold.",
+        "Open calls of one address (IPv6: /64) without an identity. "
+        "0: as many streams as a process may hold, and those of one more connection.",
         "threat 10",
     )
     # Of callers among others, as below. An identity may open as many at once as it ever had at once, three times over.

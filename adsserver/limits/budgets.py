@@ -423,7 +423,9 @@ class Budgets:
     def _places(self, key: CallerKey) -> int:
         if key.identity:
             return self.limits.streams_per_identity
-        return self.limits.streams_per_address or self.limits.streams_per_replica
+        # With room beside the streams: when these are all there, a balancer still asks for the health.
+        room = self.limits.streams_per_replica + self.limits.concurrent_streams
+        return self.limits.streams_per_address or room
 
     def leave(self, budget: Budget) -> None:
         """Stop counting a call that `enter` or `admit` counted."""

@@ -233,12 +233,13 @@ def test_budgets__refused_call__costs_the_caller_too() -> None:
     assert bad.owes_s > OPENING_S
 
 
-def test_enter__of_an_address_without_a_limit_of_its_own__as_many_as_a_process_holds() -> None:
-    budgets, address = Budgets(Limits(streams_per_replica=2), Clock()), CallerKey(address="192.0.2.1")
-    budgets.enter(address)
-    budgets.enter(address)
+def test_enter__of_an_address_without_a_limit_of_its_own__as_many_as_a_process_holds_and_some() -> None:
+    limits = Limits(streams_per_replica=2, concurrent_streams=3)
+    budgets, address = Budgets(limits, Clock()), CallerKey(address="192.0.2.1")
+    for _ in range(5):
+        budgets.enter(address)
 
-    with pytest.raises(RefusedStreamError, match="This address has 2 streams"):
+    with pytest.raises(RefusedStreamError, match="This address has 5 streams"):
         budgets.enter(address)
 
 
