@@ -1,5 +1,6 @@
 """Threads of one process that write to SQLite wait for each other in the order in which they came."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -7,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import OperationalError, connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
-from controlplane.database.sqlite.base import Queue
+from controlplane.database.sqlite.base import DatabaseWrapper, Queue, queue_of
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,12 +30,17 @@ def writes(do: Callable[[], None]) -> None:
         connections.close_all()
 
 
+def until_waiting(count: int) -> None:
+    queue = queue_of(str(connection.settings_dict["NAME"]))
+    eventually(lambda: len(queue._waiting), lambda waiting: waiting == count, within_s=10, every_s=0.005)
+
+
 def test_writers__that_came_one_after_the_other__have_their_turns_in_that_order() -> None:
     order: list[int] = []
     with ThreadPoolExecutor(6) as threads, transaction.atomic():
         for number in range(6):
             threads.submit(writes, lambda number=number: order.append(number))  # type: ignore[misc]
-            time.sleep(0.05)  # until it waits
+            until_waiting(number + 1)
         assert order == []
 
     assert order == [0, 1, 2, 3, 4, 5]
@@ -62,6 +69,48 @@ def test_writer__that_waits_too_long__is_told_so_and_keeps_nobody_waiting(monkey
             late = threads.submit(writes, lambda: None)
             assert isinstance(late.exception(timeout=5), OperationalError)
         threads.submit(writes, lambda: None).result(timeout=5)
+
+
+def test_writer__that_waited_in_the_queue__waits_for_other_processes_only_for_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left_ms: list[int] = []
+    begin = DatabaseWrapper._begin
+
+    def noted(wrapper: DatabaseWrapper) -> None:
+        left_ms.append(busy_ms(wrapper))
+        begin(wrapper)
+
+    monkeypatch.setattr(DatabaseWrapper, "_begin", noted)
+    usual_ms = busy_ms(connection)
+    afterwards_ms: list[int] = []
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            late = threads.submit(writes, lambda: afterwards_ms.append(busy_ms(connection)))
+            until_waiting(1)
+            time.sleep(0.2)
+        late.result(timeout=5)
+
+    first, second = left_ms
+    assert first == usual_ms
+    assert 0 < second <= usual_ms - 100
+    assert afterwards_ms == [usual_ms]
+
+
+def busy_ms(wrapper: BaseDatabaseWrapper) -> int:
+    with wrapper.cursor() as cursor:
+        return int(cursor.execute("PRAGMA busy_timeout").fetchone()[0])
+
+
+def test_queue__of_a_process_that_was_forked_meanwhile__is_empty_there() -> None:
+    assert queue_of("a file").enter(0)
+
+    child = os.fork()
+    if not child:
+        os._exit(0 if queue_of("a file").enter(0) else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    queue_of("a file").leave()
 
 
 def test_queue__who_gives_up__is_passed_over() -> None:
