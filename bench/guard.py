@@ -15,6 +15,7 @@ from typing import Final
 from bench.__main__ import OUT
 from bench.beside import beside
 from bench.ratios import COMMITTED, Ratios, Worse, committed_read, committed_write, parameters_of, ratios_of, worse
+from bench.registry import load_scenarios
 from bench.report import DIRTY
 
 # Ratios of runs of the same sources differ by less on a machine that does nothing else.
@@ -61,7 +62,9 @@ def _confirmed(scenario: str, revision: str, parameters: Mapping[str, int], miss
     where that cannot be measured.
     """
     only = [(each.scenario, each.name) for each in missed if each.scenario == scenario]
-    what = [scenario, *(f"{name}={number}" for name, number in parameters.items())]
+    # A parameter that is newer than the revision is none there, which is what its default means here.
+    usual = load_scenarios()[scenario].parameters
+    what = [scenario, *(f"{name}={number}" for name, number in parameters.items() if number != usual.get(name))]
     print(f"Measuring {scenario} here and at {revision} in turn:", flush=True)
     try:
         return beside(revision, what, only=only)
