@@ -278,7 +278,7 @@ class ChangePage(Page):
                 ),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
-                "next_before": before is not None and before + 1 == epoch,
+                "just_before": before is not None and before + 1 == epoch,
                 "undone_by": live["became"].undone_by,
                 "may_undo": may_undo(self.principal, change),
                 "undone": undone,

@@ -2,8 +2,8 @@
 
 In an asynchronous chain Django gives each of its hooks a thread for a moment, a dozen for each request, because a hook
 might read the database. Of these only two ever do, and only when there is something to store: a session that changed,
-or messages. That, and the body of a form in which the CSRF token is looked for, still go to a thread; the rest runs on
-the event loop, which is what a request to the REST API spends most time with otherwise (docs/performance.md).
+or messages. That still goes to a thread, and so does the body of a form in which the CSRF token is looked for; all else
+runs on the event loop. A request to the REST API then takes a thread for its view, and none for what is around it.
 """
 
 from collections.abc import Awaitable, Callable

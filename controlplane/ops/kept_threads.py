@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from asgiref.sync import ThreadSensitiveContext
 
-# What is not used by then is more than a process of Python has use for at once.
+# Idle threads that are kept. More requests than that have threads of their own, which end with them.
 KEPT: Final = 16
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]

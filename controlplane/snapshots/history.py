@@ -115,8 +115,8 @@ def epoch_at(*, environment_key: str, moment: datetime) -> int:
 
 
 def epoch_before(*, environment_key: str, epoch: int) -> int | None:
-    """The newest epoch before this one whose snapshot is still stored; None: none is. It is not always the one just
-    before, because of days that are over only some snapshots are kept.
+    """The newest epoch before this one whose snapshot is stored; None where there is none. It need not be the epoch
+    just before: older snapshots are thinned out (`snapshots.retention`).
     """
     rows = snapshot_list(environment_key=environment_key).filter(epoch__lt=epoch)
     return rows.values_list("epoch", flat=True).first()

@@ -237,5 +237,6 @@ async def test_request__with_a_token__takes_a_thread_only_for_the_view_and_the_e
     assert answer.status_code == 202
     assert answer.headers["X-Frame-Options"] == "DENY"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    # The signals of a request and the end of its answer are Django's; no middleware is among these.
+    # The view takes a thread, and so do Django's signals and the end of the answer; no middleware is among these.
+    assert "View.as_view.<locals>.view" in taken
     assert [name for name in taken if "Middleware" in name or "process_" in name] == []

@@ -1,4 +1,4 @@
-"""The settings as Django itself judges them, in an interpreter of its own for each environment."""
+"""The settings as Django itself judges them; of other environments in an interpreter of its own for each."""
 
 import base64
 import json
