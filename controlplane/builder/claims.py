@@ -4,21 +4,29 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
+from typing import Final
 
 from django.conf import settings
 from django.db import connection
 
+_TRY_AGAIN_S: Final = 0.02
+
 
 @contextmanager
-def claim(name: str) -> Iterator[bool]:
-    """Claim the work called `name` for this process until the block ends, without waiting. Yields True when no other
-    process has claimed it, else False. The claim also ends when the process does.
+def claim(name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
+    """Claim the work called `name` for this process until the block ends. Yields True when no other process has claimed
+    it, False where one still has it after `wait_s` seconds. The claim also ends when the process does.
     """
     claiming = _claim_in_postgresql if connection.vendor == "postgresql" else _claim_by_file
-    with claiming(name) as claimed:
+    until = time.monotonic() + wait_s
+    with ExitStack() as stack:
+        while not (claimed := stack.enter_context(claiming(name))) and time.monotonic() < until:
+            stack.close()
+            time.sleep(_TRY_AGAIN_S)
         yield claimed
 
 

@@ -30,11 +30,11 @@ _AT_MOST_S = 5.0
 _PRUNE_EVERY_S = 60.0
 
 
-def digest() -> int:
+def digest(*, wait_s: float = 0.0) -> int:
     """Turn what ADS reported into incidents: take in proofs (ACKs of new contents), probes and NACKs, and judge
-    incidents. Returns how many were taken in. Does nothing while another process does it.
+    incidents. Returns how many were taken in. Does nothing where another process still does it after `wait_s` seconds.
     """
-    with claim("digest") as claimed:
+    with claim("digest", wait_s=wait_s) as claimed:
         if not claimed:
             return 0
         streams_reap()

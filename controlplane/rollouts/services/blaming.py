@@ -14,6 +14,8 @@ from controlplane.rollouts.values import Key, ResourceOutcome
 
 # A refusal becomes an incident within a second or two; where none did after so long, there is none: clients were lost.
 _LINK_FOR: Final = timedelta(minutes=10)
+# Another process may take in facts at this moment, maybe not these ones: that takes some milliseconds, seldom a second.
+_DIGEST_WAIT_S: Final = 1.0
 _MAX_LINKS: Final = 100
 _MAX_ASKED: Final = 50
 
@@ -22,7 +24,7 @@ def incidents_find(seen: Situation, names: Collection[Key]) -> dict[Key, str]:
     """The ids of the incidents about the present revisions of these names. What clients said until now is counted
     before, so that the incident of today is there.
     """
-    digest()
+    digest(wait_s=_DIGEST_WAIT_S)
     revisions = {view.key: view.revision for view in seen.names}
     found = {}
     for key in sorted(names)[:_MAX_ASKED]:

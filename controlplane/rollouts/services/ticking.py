@@ -43,8 +43,7 @@ log = structlog.get_logger(__name__)
 # One look after the other, as long as something moves; so many at once, so that other environments have their turn.
 _MAX_LOOKS: Final = 100
 # Another process looks at this moment, maybe at what was there before: that takes some milliseconds.
-_TRIES: Final = 4
-_TRY_AGAIN_S: Final = 0.05
+_CLAIM_WAIT_S: Final = 0.2
 # An ADS process tells within 1.5 s who connected and what is asked for (`adsserver.store.facts`), and then writes it.
 REPORTED_S: Final = 3.0
 
@@ -53,12 +52,9 @@ def rollout_tick(*, environment_id: int) -> None:
     """Bring the rollout of one environment as far as facts allow, or open one where changes wait. One process at a time
     does this for an environment; called in another one meanwhile, it waits a moment at most and returns.
     """
-    for _ in range(_TRIES):
-        with claim(f"rollout-{environment_id}") as claimed:
-            if claimed:
-                _look_on(environment_id)
-                return
-        time.sleep(_TRY_AGAIN_S)
+    with claim(f"rollout-{environment_id}", wait_s=_CLAIM_WAIT_S) as claimed:
+        if claimed:
+            _look_on(environment_id)
 
 
 def rollouts_tick() -> None:

@@ -3,9 +3,11 @@
 The real catalogue, builder, buffer and database (SQLite and PostgreSQL).
 """
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 
 import pytest
+from django.db import connections
 from django.utils import timezone
 
 from controlplane.builder.claims import claim
@@ -177,27 +179,24 @@ def test_digest__crash_before_the_commit__nothing_is_lost(monkeypatch: pytest.Mo
     assert IncidentClient.objects.get().count == 1
 
 
-def test_digest__while_another_process_digests__does_nothing() -> None:
-    fleet = Fleet(1)
-    broken_pay(fleet)
+@pytest.mark.parametrize("wait_s", [0.0, 20.0])
+def test_digest__while_another_process_digests__does_nothing_unless_it_is_to_wait(wait_s: float) -> None:
+    broken_pay(Fleet(1))
 
-    with claim("digest") as claimed:
-        assert claimed
-        import threading  # noqa: PLC0415 - a second connection, as a second process has
+    def other() -> int:
+        try:
+            return digest(wait_s=wait_s)
+        finally:
+            connections.close_all()  # a second connection, as a second process has
 
-        results: list[int] = []
+    with ThreadPoolExecutor(1) as pool:
+        with claim("digest") as claimed:
+            assert claimed
+            result = pool.submit(other)
+            wait([result], timeout=0.5)
+            assert result.done() is (wait_s == 0.0)
 
-        def other() -> None:
-            from django.db import connections  # noqa: PLC0415
-
-            results.append(digest())
-            connections.close_all()
-
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join(20)
-
-    assert results == [0]
+        assert (result.result(20) > 0) is (wait_s > 0.0)
     digest_task()
     assert Incident.objects.count() == 1
 
