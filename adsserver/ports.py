@@ -99,14 +99,14 @@ class Facts(Protocol):
         """Note that a response was handed to the transport."""
         ...
 
-    def learnt(self, stream: StreamInfo, fact: Fact) -> None:
-        """Note what a request meant, as the engine found: an ACK, a NACK, another subscription."""
+    def learnt(self, stream: StreamInfo, fact: Fact, holdings: Holdings | None = None) -> None:
+        """Note what a request meant, as the engine found: an ACK, a NACK, another subscription. `holdings`: what the
+        client has of the type since then, where it said something of it.
+        """
         ...
 
     def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
-        """Note what the client has of a type, after a request that said something of it, or where that changed without
-        a word.
-        """
+        """Note what the client has of a type, where that changed without a word of the client."""
         ...
 
     def closed(self, stream: StreamInfo, cause: str) -> None:

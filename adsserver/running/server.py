@@ -28,6 +28,7 @@ from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.hub import Hub, Pace
 from adsserver.servicers.methods import method_table
 from adsserver.servicers.refusal_log import RefusalLog
+from adsserver.servicers.reports import ErrorCounts
 from adsserver.servicers.shared import Shared
 from adsserver.wire.discovery import Decoder, Encoder
 from xdscore.auth_modes import AuthMode
@@ -85,6 +86,7 @@ class AdsServer:
             denied=DeniedNames(limits),
             parsers=self._parsers,
             refusals=RefusalLog(),
+            error_counts=ErrorCounts(),
         )
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # grpc-stubs do not know it
         self._status = StatusServicer(fleet, self._memory, limits, metrics)

@@ -1,5 +1,8 @@
 """What one stream tells metrics and logs of what is said on it. Made by `stream`; nothing here decides anything."""
 
+from collections import Counter
+from typing import NamedTuple
+
 import structlog
 
 from adsserver.engine.events import Acknowledged, Fact, Rejected, Respond, Variant, Violated
@@ -8,26 +11,58 @@ from adsserver.metrics import Metrics
 from adsserver.ports import StreamInfo
 from adsserver.servicers.refusal_log import RefusalLog
 from xdscore.callers import caller_key
-from xdscore.errors import StatusCode
+from xdscore.errors import ResourceError, StatusCode
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class CountedErrors(NamedTuple):
+    """What is counted of the errors of a response: how many have each code, and which names, as (type, name), were
+    denied.
+    """
+
+    codes: tuple[tuple[StatusCode, int], ...]
+    denied: tuple[tuple[str, str], ...]
+
+
+class ErrorCounts:
+    """Counts the errors of responses, once for all streams that are told the same one after the other."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, tuple[ResourceError, ...]] = ("", ())
+        self._counted = CountedErrors((), ())
+
+    def of(self, word: str, errors: tuple[ResourceError, ...]) -> CountedErrors:
+        """What is counted of these errors, told of the type with this word."""
+        if (word, errors) != self._last:
+            codes = Counter(error.code for error in errors)
+            denied = tuple((word, error.name) for error in errors if error.code is StatusCode.PERMISSION_DENIED)
+            self._last, self._counted = (word, errors), CountedErrors(tuple(codes.items()), denied)
+        return self._counted
+
+
 class Reports:
     """Counts and logs the facts, responses and problems of one stream."""
 
-    __slots__ = ("_denied", "_limits", "_metrics", "_refusals", "_too_large", "_variant", "_violated")
+    __slots__ = ("_counts", "_denied", "_limits", "_metrics", "_refusals", "_too_large", "_variant", "_violated")
 
     def __init__(
-        self, variant: Variant, metrics: Metrics, limits: Limits, denied: DeniedNames, refusals: RefusalLog
+        self,
+        variant: Variant,
+        metrics: Metrics,
+        limits: Limits,
+        denied: DeniedNames,
+        refusals: RefusalLog,
+        counts: ErrorCounts,
     ) -> None:
         self._variant = variant
         self._metrics = metrics
         self._limits = limits
         self._denied = denied
         self._refusals = refusals
+        self._counts = counts
         self._too_large: dict[ResourceType, int] = {}
         self._violated: frozenset[str] = frozenset()
 
@@ -59,14 +94,13 @@ class Reports:
         metrics.responses[self._variant.value, word].inc()
         if not response.errors:
             return
-        codes = [error.code for error in response.errors]
-        for code in set(codes):
-            metrics.errors[word, code].inc(codes.count(code))
-        if StatusCode.PERMISSION_DENIED not in codes:
+        counted = self._counts.of(word, response.errors)
+        for code, count in counted.codes:
+            metrics.errors[word, code].inc(count)
+        if not counted.denied:
             return
-        refused = [(word, error.name) for error in response.errors if error.code is StatusCode.PERMISSION_DENIED]
         caller = caller_key(info.identity, info.peer)
-        if self._denied.refused(caller, refused, now):
+        if self._denied.refused(caller, counted.denied, now):
             metrics.probing.inc()
             limit = self._limits.denied_names_per_h
             who = {"identity": caller.identity, "address": caller.address, "node_id": info.node_id}

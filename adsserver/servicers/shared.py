@@ -16,6 +16,7 @@ from adsserver.metrics import Metrics
 from adsserver.ports import Facts
 from adsserver.servicers.hub import Hub
 from adsserver.servicers.refusal_log import RefusalLog
+from adsserver.servicers.reports import ErrorCounts
 from adsserver.wire.discovery import Decoder, Encoder
 from xdscore.limits import Limits
 
@@ -42,6 +43,7 @@ class Shared:
     denied: DeniedNames
     parsers: Executor
     refusals: RefusalLog
+    error_counts: ErrorCounts
     open: set["Stream"] = field(default_factory=set)
 
 

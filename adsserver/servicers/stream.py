@@ -16,6 +16,7 @@ import grpc
 import structlog
 
 from adsserver.engine.events import Fact, Request, Variant, Violated
+from adsserver.engine.holdings import Holdings
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import Session
 from adsserver.identity.identification import Caller, NodeError, first_node, same_node
@@ -94,7 +95,9 @@ class Stream:
         self._unsupported: UnsupportedTypes | None = None
         self._begun: Begun | None = None
         self._reading = Reading(shared, variant, service)
-        self._reports = Reports(variant, shared.metrics, shared.limits, shared.denied, shared.refusals)
+        self._reports = Reports(
+            variant, shared.metrics, shared.limits, shared.denied, shared.refusals, shared.error_counts
+        )
         self._writer: asyncio.Task[object] | None = None
         self._writing_since = math.inf
         self._cut = False
@@ -350,11 +353,10 @@ class Stream:
     def _receive(self, begun: Begun, request: Request) -> None:
         self._shared.metrics.requests[self._variant.value, request.kind.word].inc()
         facts = begun.session.receive(request, self._loop.time())
-        for fact in facts:
-            self._learn(begun.info, fact)
         if facts:
-            if (holdings := begun.session.holdings(request.kind)) is not None:
-                self._shared.facts.holds(begun.info, request.kind, holdings)
+            holdings = begun.session.holdings(request.kind)
+            for fact in facts:
+                self._learn(begun.info, fact, holdings)
             begun.said(self._shared.facts, facts)
         # Most requests are ACKs, after which there is nothing to say.
         if begun.session.dirty:
@@ -389,8 +391,8 @@ class Stream:
         self._asked = True
         self._wake.set()
 
-    def _learn(self, info: StreamInfo, fact: Fact) -> None:
-        self._shared.facts.learnt(info, fact)
+    def _learn(self, info: StreamInfo, fact: Fact, holdings: Holdings | None) -> None:
+        self._shared.facts.learnt(info, fact, holdings)
         self._reports.learnt(info, fact)
         if isinstance(fact, Violated) and fact.rule == TOO_MANY_NAMES:
             raise StreamEndError(End(grpc.StatusCode.RESOURCE_EXHAUSTED, fact.detail))

@@ -233,7 +233,8 @@ class FactBuffer:
             each.state, each.nonce = _SENT, response.nonce
             each.sent, each.sent_at = response.version, now
             # As many as the client can still answer.
-            each.unanswered, each.held_at = (*each.unanswered[1 - self._max_unanswered :], response), now
+            before, each.held_at = each.unanswered, now
+            each.unanswered = (*before[1 - self._max_unanswered :], response) if before else (response,)
             if response.errors:
                 self._tallies.errors(stream.environment, response)
             self._changed[each] = None
@@ -241,31 +242,33 @@ class FactBuffer:
         if full:
             self._wake.set()
 
-    def learnt(self, stream: StreamInfo, fact: Fact) -> None:
-        """Note what a request meant, as the engine found: an ACK, a NACK, another subscription."""
+    def learnt(self, stream: StreamInfo, fact: Fact, holdings: Holdings | None = None) -> None:
+        """Note what a request meant, as the engine found: an ACK, a NACK, another subscription. `holdings`: what the
+        client has of the type since then.
+        """
+        if isinstance(fact, Violated):
+            return  # counted by the metrics of this process; nobody is told about it later
         now = self._clock()
         with self._lock:
             known = self._streams.get(stream.id)
             if known is None:
                 return
+            each = known.substream(fact.kind.word)
             match fact:
                 case Acknowledged():
-                    self._acknowledged(known, fact, now)
-                case Subscribed(kind=kind, wildcard=wildcard, names=names):
-                    each = known.substream(kind.word)
-                    each.wildcard, each.names = wildcard, names
-                    self._changed[each] = None
+                    self._acknowledged(known, each, fact, now)
+                case Subscribed():
+                    each.wildcard, each.names = fact.wildcard, fact.names
                 case Rejected():
-                    self._rejected(known, fact, now)
-                case Violated():
-                    return  # counted by the metrics of this process; nobody is told about it later
+                    self._rejected(known, each, fact, now)
+            if holdings is not None:
+                each.holdings, each.unanswered, each.held_at = holdings, (), now
+            self._changed[each] = None
         if isinstance(fact, Rejected):
             self._wake.set()
 
     def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
-        """Note what the client has of a type, after a request that said something of it, or where that changed without
-        a word.
-        """
+        """Note what the client has of a type, where that changed without a word of the client."""
         now = self._clock()
         with self._lock:
             known = self._streams.get(stream.id)
@@ -288,25 +291,22 @@ class FactBuffer:
             self._awaited.add(stream.environment)
         self._wake.set()
 
-    def _acknowledged(self, known: _OpenStream, fact: Acknowledged, now: float) -> None:
-        each = known.substream(fact.kind.word)
+    def _acknowledged(self, known: _OpenStream, each: _OpenSubstream, fact: Acknowledged, now: float) -> None:
         # An answer to an older response does not say what the client makes of the newest one.
         if fact.nonce == each.nonce:
             # Who takes back what it had goes on refusing what is newer (B11, F17a).
             each.state = SubscriptionState.NACKED if fact.heal else _ACKED
         each.acked, each.acked_at = fact.version, now
-        self._changed[each] = None
-        self._learnt.probed.extend((known.opened, fact.kind.word, member) for member in fact.probed)
+        if fact.probed:
+            self._learnt.probed.extend((known.opened, fact.kind.word, member) for member in fact.probed)
         environment = known.opened.stream.environment
         if fact.resources and not fact.heal and self._remembered.is_new(environment, fact.resources):
             self._learnt.acknowledged.append(Acknowledgement(environment, fact.kind.word, fact.resources))
 
-    def _rejected(self, known: _OpenStream, fact: Rejected, now: float) -> None:
+    def _rejected(self, known: _OpenStream, each: _OpenSubstream, fact: Rejected, now: float) -> None:
         self._tallies.nack(known.opened.stream, fact.kind.word, now)
-        each = known.substream(fact.kind.word)
         if fact.nonce == each.nonce:
             each.state = SubscriptionState.NACKED
-            self._changed[each] = None
         # Of a text of any size only what can be stored is held on to; one character more shows that it was cut.
         message = fact.nack.message[: 2 * self._max_nack_bytes + 1]
         self._nacks_dropped += self._learnt.nacks.add(

@@ -259,14 +259,16 @@ class TappedFacts:
         if self._tap.watched:
             self._tap.note(stream, response)
 
-    def learnt(self, stream: StreamInfo, fact: Fact) -> None:
-        """Note what a request meant, as the engine found: an ACK, a NACK, another subscription."""
-        self._facts.learnt(stream, fact)
+    def learnt(self, stream: StreamInfo, fact: Fact, holdings: Holdings | None = None) -> None:
+        """Note what a request meant, as the engine found: an ACK, a NACK, another subscription. `holdings`: what the
+        client has of the type since then.
+        """
+        self._facts.learnt(stream, fact, holdings)
         if self._tap.watched and not isinstance(fact, Violated):
             self._tap.note(stream, _cut(fact) if isinstance(fact, Rejected) else fact)
 
     def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
-        """Note what the client has of a type, after a request that said something of it."""
+        """Note what the client has of a type, where that changed without a word of the client."""
         self._facts.holds(stream, kind, holdings)
 
     def closed(self, stream: StreamInfo, cause: str) -> None:

@@ -36,15 +36,17 @@ class Tallies:
         self._counts: Counter[TallyKey] = Counter()
         self._kinds: dict[str, set[str]] = {}
         self._minute = 0
-        self._told: tuple[ResourceError, ...] = ()
-        self._of_these: Counter[str] = Counter()
+        # What was told last, and how many times in a row: a fan-out tells all clients of an audience the same.
+        self._told: tuple[str, str, tuple[ResourceError, ...]] = ("", "", ())
+        self._times = 0
 
     def errors(self, environment: str, response: Respond) -> None:
-        """Count the errors that a response tells. A fan-out tells all clients of an audience the same."""
-        if response.errors != self._told:
-            self._told, self._of_these = response.errors, Counter(error.code.name for error in response.errors)
-        for code, count in self._of_these.items():
-            self._counts[TallyKey(environment, What.ERRORS, response.kind.word, code)] += count
+        """Count the errors that a response tells."""
+        told = (environment, response.kind.word, response.errors)
+        if told != self._told:
+            self._settle()
+            self._told = told
+        self._times += 1
 
     def nack(self, stream: StreamInfo, word: str, now: float) -> None:
         """Count a NACK of the type `word`. Which software sends it is what that says of itself, so that only so many
@@ -62,8 +64,15 @@ class Tallies:
 
     def take(self) -> Counter[TallyKey]:
         """The counts since the last call."""
+        self._settle()
         taken, self._counts = self._counts, Counter()
         return taken
+
+    def _settle(self) -> None:
+        environment, word, errors = self._told
+        for error in errors if self._times else ():
+            self._counts[TallyKey(environment, What.ERRORS, word, error.code.name)] += self._times
+        self._times = 0
 
 
 class WaitingTallies:

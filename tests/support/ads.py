@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 
 from adsserver.config import AdsConfig, TlsFiles
-from adsserver.engine.events import Fact, Respond
+from adsserver.engine.events import Fact, Respond, Violated
 from adsserver.engine.holdings import Holdings
 from adsserver.metrics import Metrics
 from adsserver.ports import ClientToken, Directory, StreamInfo
@@ -90,8 +90,10 @@ class MemoryFacts:
     def sent(self, stream: StreamInfo, response: Respond) -> None:
         self.responses.append((stream, response))
 
-    def learnt(self, stream: StreamInfo, fact: Fact) -> None:
+    def learnt(self, stream: StreamInfo, fact: Fact, holdings: Holdings | None = None) -> None:
         self.learnt_facts.append((stream, fact))
+        if holdings is not None and not isinstance(fact, Violated):
+            self.holds(stream, fact.kind, holdings)
 
     def holds(self, stream: StreamInfo, kind: ResourceType, holdings: Holdings) -> None:
         self.holdings[stream.id, kind.word] = holdings

@@ -77,12 +77,8 @@ class Fleet:
         assert self.buffer._failing_since is None
 
     def _request(self, member: Member, request: DeltaRequest, *, speaks: bool = True) -> None:
-        facts = member.session.receive(request, self.now)
-        for fact in facts:
-            self.buffer.learnt(member.info, fact)
-        holdings = member.session.holdings(member.kind)
-        if facts and speaks and holdings is not None:
-            self.buffer.holds(member.info, member.kind, holdings)
+        for fact in member.session.receive(request, self.now):
+            self.buffer.learnt(member.info, fact, member.session.holdings(member.kind) if speaks else None)
         self._compose(member)
 
     def _compose(self, member: Member) -> None:

@@ -134,9 +134,7 @@ class FactStream:
     def _receive(self, request: SotwRequest | DeltaRequest) -> None:
         facts = self._session.receive(request, 0.0)
         for fact in facts:
-            self._facts.learnt(self.info, fact)
-        if facts and (holdings := self._session.holdings(request.kind)) is not None:
-            self._facts.holds(self.info, request.kind, holdings)
+            self._facts.learnt(self.info, fact, self._session.holdings(request.kind))
         self._write()
 
     def _write(self) -> None:

@@ -76,8 +76,9 @@ class _Saying(FactBuffer):
         super().__init__(**more)
         self._has: dict[tuple[str, ResourceType], dict[str, Holding]] = defaultdict(dict)
 
-    def learnt(self, stream: StreamInfo, fact: Fact) -> None:
+    def learnt(self, stream: StreamInfo, fact: Fact, holdings: Holdings | None = None) -> None:
         """Note the fact, and what the client has since."""
+        assert holdings is None, "this buffer knows by itself"
         super().learnt(stream, fact)
         if isinstance(fact, Violated):
             return

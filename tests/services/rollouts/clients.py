@@ -180,10 +180,7 @@ class Fleet:
 
     def _request(self, member: Member, request: DeltaRequest) -> None:
         for fact in member.session.receive(request, self.now):
-            self.buffer.learnt(member.info, fact)
-        holdings = member.session.holdings(member.kind)
-        if holdings is not None:
-            self.buffer.holds(member.info, member.kind, holdings)
+            self.buffer.learnt(member.info, fact, member.session.holdings(member.kind))
         self._compose(member)
 
     def _compose(self, member: Member) -> None:
