@@ -28,18 +28,21 @@ class CountedErrors(NamedTuple):
 
 
 class ErrorCounts:
-    """Counts the errors of responses, once for all streams that are told the same one after the other."""
+    """Counts the errors of responses, once for all streams that are told the very same, one after the other."""
 
     def __init__(self) -> None:
-        self._last: tuple[str, tuple[ResourceError, ...]] = ("", ())
+        self._word = ""
+        self._errors: tuple[ResourceError, ...] = ()
         self._counted = CountedErrors((), ())
 
     def of(self, word: str, errors: tuple[ResourceError, ...]) -> CountedErrors:
         """What is counted of these errors, told of the type with this word."""
-        if (word, errors) != self._last:
+        # Not by value: after a change all streams share another tuple, mostly of equal errors.
+        if errors is not self._errors or word != self._word:
             codes = Counter(error.code for error in errors)
             denied = tuple((word, error.name) for error in errors if error.code is StatusCode.PERMISSION_DENIED)
-            self._last, self._counted = (word, errors), CountedErrors(tuple(codes.items()), denied)
+            self._word, self._errors = word, errors
+            self._counted = CountedErrors(tuple(codes.items()), denied)
         return self._counted
 
 

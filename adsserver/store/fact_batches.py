@@ -128,6 +128,8 @@ class Pending:
         self._probes: dict[ProbeFact, Opened] = {}
         self._tallies = WaitingTallies()
         self._reported: Recent[tuple[str, str, str], str] = Recent(MAX_PROVEN)
+        # The resources of the last acknowledgement of a type; held, so that their ids stay their own.
+        self._acknowledged: Recent[tuple[str, str], tuple[NamedContent, ...]] = Recent(_MAX_CONTENT_LISTS)
         self._name_sets: Recent[frozenset[str], Interned] = Recent(_MAX_NAME_SETS)
         self._content_lists: Recent[int, tuple[tuple[NamedContent, ...], Interned]] = Recent(_MAX_CONTENT_LISTS)
         self._held_moves = HeldMoves(HeldSets(key))
@@ -221,7 +223,12 @@ class Pending:
         When a name returns to earlier content, that is reported again.
         """
         environment, word, resources = acknowledgement
+        # Of a state most was in the one before, and is the same object there: a look at each costs ten times as much.
+        before = frozenset(map(id, self._acknowledged.get((environment, word)) or ()))
+        self._acknowledged.put((environment, word), resources)
         for member in resources:
+            if id(member) in before:
+                continue
             key, version = (environment, word, member.name), member.content.version
             if self._reported.get(key) != version:
                 self._reported.put(key, version)
@@ -317,17 +324,15 @@ def _subscriptions(
     stands: Mapping[tuple[str, str], Standing],
     now: float,
 ) -> Iterator[SubscriptionFact]:
-    # In a fleet that takes a change one of these is that of thousands.
+    # In a fleet that takes a change one of these is that of thousands, which share it.
     known: dict[tuple[str, bool, frozenset[str], SubscriptionState, str, str, str], SubscriptionSays] = {}
-    for (stream, word), each in substreams:
-        held, since = stands.get((stream, word), NOWHERE)
-        key = (word, each.wildcard, each.names, each.state, each.sent, each.acked, held)
+    for each_key, (wildcard, names, state, sent, sent_at, acked, acked_at, _) in substreams:
+        stream, word = each_key
+        held, since = stands.get(each_key, NOWHERE)
+        key = (word, wildcard, names, state, sent, acked, held)
         says = known.get(key)
         if says is None:
-            names = name_sets[each.names].id
-            says = known[key] = SubscriptionSays(
-                word, names, each.wildcard, each.state, each.sent, each.acked, held or None
-            )
-        sent_age_s = None if each.sent_at is None else now - each.sent_at
-        acked_age_s = None if each.acked_at is None else now - each.acked_at
+            says = known[key] = SubscriptionSays(word, name_sets[names].id, wildcard, state, sent, acked, held or None)
+        sent_age_s = None if sent_at is None else now - sent_at
+        acked_age_s = None if acked_at is None else now - acked_at
         yield SubscriptionFact(stream, says, sent_age_s, acked_age_s, now - since if held else None)

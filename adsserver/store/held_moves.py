@@ -60,25 +60,30 @@ class HeldMoves:
     def batch(self, reported: Iterable[tuple[Key, Reported]], now: float) -> HeldBatch:
         """What is to be written of these reports; `now`: the clock's time in seconds."""
         sets: dict[str, HeldSet] = {}
-        # In a fleet that takes a change thousands rest on the same.
-        resting: dict[tuple[str, str, Ground], HeldSet] = {}
+        # In a fleet that takes a change thousands rest on the same, mostly one after the other.
+        resting: dict[tuple[str, str, Ground], str] = {}
+        last, held = None, ""
         stands: dict[Key, Standing] = {}
         moves: dict[tuple[str, str, str, str], list[tuple[str, float]]] = defaultdict(list)
         for key, (environment, holdings, unanswered, at) in reported:
             stream, word = key
-            rests = not unanswered and not holdings.apart
-            held = resting.get((environment, word, holdings.ground)) if rests else None
-            if held is None:
-                held = self._sets.held(environment, word, holdings, unanswered)
-                sets[held.id] = held
-                if rests:
-                    resting[environment, word, holdings.ground] = held
-            before = self._written[stream].get(word, NOWHERE) if stream in self._written else NOWHERE
-            if before.held == held.id:
+            rests = (environment, word, holdings.ground) if not unanswered and not holdings.apart else None
+            if rests is None or rests != last:
+                held = resting.get(rests, "") if rests is not None else ""
+                if not held:
+                    made = self._sets.held(environment, word, holdings, unanswered)
+                    held = made.id
+                    sets[held] = made
+                    if rests is not None:
+                        resting[rests] = held
+                last = rests
+            written = self._written.get(stream)
+            before = written.get(word, NOWHERE) if written is not None else NOWHERE
+            if before.held == held:
                 stands[key] = before
                 continue
-            stands[key] = Standing(held.id, at)
-            moves[environment, word, before.held, held.id].append((stream, at))
+            stands[key] = Standing(held, at)
+            moves[environment, word, before.held, held].append((stream, at))
         self._batch = stands
         rows = {row.id: row for held in sets.values() for row in self._sets.rows(held)}
         return HeldBatch(tuple(rows.values()), stands, tuple(_move(*each, now) for each in moves.items()))

@@ -42,10 +42,11 @@ class Tallies:
 
     def errors(self, environment: str, response: Respond) -> None:
         """Count the errors that a response tells."""
-        told = (environment, response.kind.word, response.errors)
-        if told != self._told:
+        told, word = self._told, response.kind.word
+        # Not by value: after a change all streams share another tuple, mostly of equal errors.
+        if response.errors is not told[2] or told[0] != environment or told[1] != word:
             self._settle()
-            self._told = told
+            self._told = environment, word, response.errors
         self._times += 1
 
     def nack(self, stream: StreamInfo, word: str, now: float) -> None:

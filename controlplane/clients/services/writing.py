@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from controlplane.clients.clock import database_now
-from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving, SubscriptionSays
+from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, Interned, Serving, SubscriptionFact
 from controlplane.clients.services.holding import held_sets_write, moves_write
 from controlplane.clients.services.replacing import predecessors_replace, replica_back
 from controlplane.history.services import tallies_add
@@ -259,15 +259,18 @@ def _write_streams(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -
 
 def _write_subscriptions(cursor: CursorWrapper, batch: FactBatch, moments: _Moments) -> None:
     newcomers = {each.id for each in batch.streams}
-    alike: dict[tuple[SubscriptionSays, bool], list[Row]] = defaultdict(list)
-    for stream, says, sent_age_s, acked_age_s, held_age_s in batch.subscriptions:
-        word, names, wildcard, state, sent, acked, held = says
-        sent_at, acked_at = moments.ago(sent_age_s), moments.ago(acked_age_s)
-        held_at = moments.ago(held_age_s)
-        row = (stream, word, names, wildcard, state.value, sent, sent_at, acked, acked_at, held, held_at)
-        alike[says, stream in newcomers].append(row)
+    ago = moments.ago
+    # What is equal is mostly one object, and it is seven values to compare.
+    alike: dict[tuple[int, bool], list[SubscriptionFact]] = defaultdict(list)
+    for each in batch.subscriptions:
+        alike[id(each[1]), each[0] in newcomers].append(each)
     others: list[Row] = []
-    for (_, new), rows in alike.items():
+    for (_, new), facts in alike.items():
+        word, names, wildcard, state, sent, acked, held = facts[0].says
+        rows: list[Row] = [
+            (stream, word, names, wildcard, state.value, sent, ago(sent_s), acked, ago(acked_s), held, ago(held_s))
+            for stream, _, sent_s, acked_s, held_s in facts
+        ]
         if len(rows) < _MANY_ALIKE:
             others += rows
         elif new or _at_once(cursor, _SAID, rows) < len(rows):

@@ -26,4 +26,5 @@ def test_counts__responses_that_tell_others_in_turn__are_of_what_each_tells() ->
 
     assert denied == [(("cluster", "b"),), (("listener", "b"),), (("cluster", "b"),)]
     assert counts.of("cluster", (MISSING,)).denied == ()
-    assert counts.of("cluster", (DENIED,)) is counts.of("cluster", (DENIED,))
+    told = (DENIED,)
+    assert counts.of("cluster", told) is counts.of("cluster", told)
