@@ -25,6 +25,7 @@ _TRIES: Final = 4
 _LONGEST_PAUSE_S: Final = 10.0
 _PREFIX: Final = "/api/v1"
 _LOSS: Final = "XDS3013"
+_FROZEN: Final = "XDS3030"
 
 Parameters = Mapping[str, str | int | bool | Sequence[str] | None]
 
@@ -207,6 +208,8 @@ def _refusal(response: httpx.Response, server: str) -> CommandError:
             exit_status = Exit.LOSS
         case 409 | 412 | 428:
             exit_status = Exit.CONFLICT
+            if document.get("code") == _FROZEN:
+                detail = f"{detail} Here that is --break-glass REASON."
         case 401:
             exit_status = Exit.NO_ANSWER
             detail = f"{detail} --token, XDSCTL_TOKEN or the context names the token."

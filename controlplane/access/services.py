@@ -32,7 +32,14 @@ from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Prospect
 from controlplane.catalog.models import Change, Environment
-from controlplane.catalog.services import change_start, environment_lock, loss_accept
+from controlplane.catalog.services import (
+    broken_words,
+    change_start,
+    environment_lock,
+    freeze_pass,
+    frozen_findings,
+    loss_accept,
+)
 from controlplane.catalog.undoing import Undoes
 from controlplane.common.errors import Conflict, InputInvalid
 from controlplane.journal.services import audit_record
@@ -59,12 +66,13 @@ def group_create(
     actor: Principal,
     reason: str = "",
     request_id: str = "",
+    consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
     """Create a client group. No rule is for it yet, so no client loses anything. `dry_run`: store nothing. Raises
-    NotFound, Conflict (the key is taken, or there are too many) and InputInvalid.
+    NotFound, WriteFrozen, Conflict (the key is taken, or there are too many) and InputInvalid.
     """
-    writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run, reason=reason)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     _refuse_if(group_findings(draft, _limits()))
     existing = ClientGroup.objects.filter(environment=writing.environment)
     if existing.filter(key=draft.key).exists():
@@ -110,12 +118,13 @@ def group_delete(
     actor: Principal,
     reason: str = "",
     request_id: str = "",
+    consent: Consent = NO_CONSENT,
     dry_run: bool = False,
 ) -> AccessWritten:
     """Delete a client group. Raises NotFound, and Conflict while a rule is for it, so that no client loses anything.
     `dry_run`: store nothing.
     """
-    writing = _Writing(environment_key, actor, request_id, NO_CONSENT, dry_run=dry_run, reason=reason)
+    writing = _Writing(environment_key, actor, request_id, consent, dry_run=dry_run, reason=reason)
     group: GroupState = group_get(environment_key=environment_key, key=key)
     rules = AccessRuleGroup.objects.filter(group_id=group.id).order_by("rule").values_list("rule_id", flat=True)
     if rules:
@@ -319,12 +328,15 @@ class _Writing:
         undoes: Undoes | None = None,
     ) -> AccessWritten:
         """Try the saved cases, check what clients would lose, and record the change; roll all of it back in a dry run.
-        Raises Conflict when a blocking case breaks, and LossRefused.
+        Raises WriteFrozen, Conflict when a blocking case breaks, and LossRefused.
 
         `before`, `after`: the rule or group as JSON; None where it does not exist. `also`: other rules or groups that
         changed with it. `undoes`: the change that this write takes back.
         """
         table = _table(self.environment)
+        broken = ""
+        if undoes is None:
+            broken = freeze_pass(self.environment, self._actor, self._consent, request_id=self._request_id)
         warnings = _refuse_broken(self._before, table, self.environment.key)
         loss = loss_accept(Prospect(self.environment.key, tables=(self._before, table)), self._consent)
         verb = f"{'access_rule' if subject is EditSubject.RULE else 'client_group'}.{action.value}"
@@ -333,7 +345,7 @@ class _Writing:
             kind=ChangeKind.ACCESS,
             actor=self._actor,
             message=_words(subject, subject_id, action, after if after is not None else before or {}),
-            reason=self._reason,
+            reason="; ".join(filter(None, (self._reason, broken_words(broken)))),
             undoes=undoes,
             request_id=self._request_id,
             loss=loss,
@@ -366,6 +378,7 @@ class _Writing:
         row = after if after is not None else before or {}
         findings = (*warnings, *(said for _, said in rules_shadowed(table)))
         if self._dry_run:
+            findings = (*findings, *frozen_findings(self.environment))
             transaction.set_rollback(True)
             return AccessWritten(subject_id, row, "", findings, loss)
         return AccessWritten(subject_id, row, str(change.public_id), findings, loss)

@@ -20,6 +20,7 @@ from rest_framework import exceptions as drf
 
 from controlplane.api.errors import AnswerLost, InternalError, MethodRefused, ToldOnce, Unauthenticated
 from controlplane.api.requests import request_id
+from controlplane.catalog.freezes import WriteFrozen
 from controlplane.catalog.guarding import LossRefused
 from controlplane.common.errors import (
     Busy,
@@ -51,11 +52,22 @@ def problem(error: ControlPlaneError) -> HttpResponse:
         title=error.title,
         detail=error.detail,
         findings=_refusing(error.findings),
-        more={"loss": error.loss.as_json()} if isinstance(error, LossRefused) else {},
+        more=_more(error),
     )
     for name, value in _headers(error).items():
         response[name] = value
     return response
+
+
+def _more(error: ControlPlaneError) -> Mapping[str, object]:
+    """The members that only problem documents of this error have."""
+    match error:
+        case LossRefused():
+            return {"loss": error.loss.as_json()}
+        case WriteFrozen():
+            return {"freeze": error.frozen.as_json()}
+        case _:
+            return {}
 
 
 def document(

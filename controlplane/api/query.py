@@ -18,6 +18,7 @@ from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS: Final = 1_000  # the change's column
+MAX_BREAK_REASON_CHARS: Final = 300
 _MAX_CLIENTS: Final = 1_000_000_000
 _SECONDS: Final = re.compile(r"(\d{1,4})(ms|s)?")
 
@@ -74,10 +75,11 @@ class Query:
         return text
 
     def consent(self) -> Consent:
-        """For how many losing clients the writer accepts the loss: the parameter `accept_loss`; 0 where it is not
-        given.
+        """What the writer takes upon themselves: the parameters `accept_loss`, 0 where it is not given, and
+        `break_glass`, empty where it is not.
         """
-        return Consent(self.whole("accept_loss", 0, minimum=0, maximum=_MAX_CLIENTS))
+        accepted = self.whole("accept_loss", 0, minimum=0, maximum=_MAX_CLIENTS)
+        return Consent(accepted, break_glass=self.text("break_glass", at_most=MAX_BREAK_REASON_CHARS).strip())
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """The value of a parameter that is `true` or `false`; `default` where it is not given."""

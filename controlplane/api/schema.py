@@ -74,6 +74,12 @@ ACCEPT_LOSS: Final = _query(
     {"type": "integer", "minimum": 0, "default": 0},
     "Of how many connected clients it is accepted that they lose something: at least `loss.clients` of the refusal.",
 )
+BREAK_GLASS: Final = _query(
+    "break_glass",
+    OpenApiTypes.STR,
+    "Why to write although the environment is frozen: needs the role in `review.break_glass_role`, and everybody is "
+    "told.",
+)
 ROLLOUT_NOW: Final = (
     _query(
         "rollout",
@@ -302,6 +308,7 @@ APPLY_PARAMETERS: Final = [
     _query("prune", OpenApiTypes.BOOL, "For plain manifests: delete what else this owner has."),
     _query("strict", OpenApiTypes.BOOL, "Refuse references to what neither exists nor comes along."),
     ACCEPT_LOSS,
+    BREAK_GLASS,
     *ROLLOUT_NOW,
 ]
 

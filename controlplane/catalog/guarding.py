@@ -179,13 +179,14 @@ class Prospect:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """The answer of whoever writes to the question about a loss: a loss for up to `accept_loss` clients is accepted.
-    `asked`: the writer can be asked; False where Parley itself writes, which nobody refuses and which reports
-    afterwards what was lost.
+    """What whoever writes takes upon themselves: a loss for up to `accept_loss` clients, and to break a freeze for the
+    reason in `break_glass` (empty: not). `asked`: the writer can be asked; False where Parley itself writes, which
+    nobody refuses and which reports afterwards what was lost.
     """
 
     accept_loss: int = 0
     asked: bool = True
+    break_glass: str = ""
 
 
 NO_CONSENT = Consent()

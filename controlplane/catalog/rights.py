@@ -22,6 +22,8 @@ POLICY_ROLES: Final[Mapping[str, Role]] = {
     "require_if_match": Role.ADMIN,
     "loss_threshold": Role.ADMIN,
     "rollout": Role.ADMIN,
+    "freezes": Role.ADMIN,
+    "review": Role.ADMIN,
 }
 
 # What the API calls a column of an environment, where that is another word.

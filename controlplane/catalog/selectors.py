@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
 from controlplane.catalog.expiry import findings_at
+from controlplane.catalog.freezes import freezes_stored, review_stored
 from controlplane.catalog.guarding import LossThreshold
 from controlplane.catalog.models import (
     Blob,
@@ -70,6 +71,8 @@ def environment_state(row: Environment) -> EnvironmentState:
         require_if_match=row.require_if_match,
         loss_threshold=LossThreshold(row.loss_access_clients, row.loss_other_percent),
         rollout=settings_stored(row.rollout),
+        freezes=freezes_stored(row.freezes),
+        review=review_stored(row.review),
     )
     return EnvironmentState(
         row.pk, row.key, row.position, policy, str(row.lineage), row.generation, row.built_generation, row.epoch

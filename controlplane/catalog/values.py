@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.freezes import DEFAULT_REVIEW, Freeze, ReviewSettings
 from controlplane.catalog.guarding import DEFAULT_THRESHOLD, NOTHING_LOST, Loss, LossThreshold
 from controlplane.catalog.rollout_settings import ROLLOUT_OFF, RolloutSettings
 from xdscore.access import Effect
@@ -158,6 +159,8 @@ class EnvironmentPolicy:
     `require_if_match`: a write of one resource has to say which revision it was made from (decisions C25).
     `loss_threshold`: how many clients must lose something by a write before it needs consent.
     `rollout`: whether changes reach all clients at once, or by a rollout.
+    `freezes`: when it takes no changes.
+    `review`: what it asks of those who change it.
     """
 
     selectors: tuple[Selector, ...] = ()
@@ -170,6 +173,8 @@ class EnvironmentPolicy:
     require_if_match: bool = False
     loss_threshold: LossThreshold = DEFAULT_THRESHOLD
     rollout: RolloutSettings = ROLLOUT_OFF
+    freezes: tuple[Freeze, ...] = ()
+    review: ReviewSettings = DEFAULT_REVIEW
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,13 +236,20 @@ class AccessPage(Page):
             draft=draft,
             actor=self.principal,
             request_id=self.request_id,
+            consent=self.consent,
             dry_run=dry_run,
         )
 
     def _group_delete(self, given: QueryDict, environment_key: str) -> str:
         key = given.get("key", "")
         self._say(
-            group_delete(environment_key=environment_key, key=key, actor=self.principal, request_id=self.request_id),
+            group_delete(
+                environment_key=environment_key,
+                key=key,
+                actor=self.principal,
+                request_id=self.request_id,
+                consent=self.consent,
+            ),
             f"Group {key} is gone.",
         )
         return "groups"

@@ -1,4 +1,4 @@
-"""What a write would take from connected clients, for whoever looks; and the question that is asked before it is done.
+"""What a write would take from connected clients, for whoever looks; and the questions asked before it is done.
 
 A loss may be of clients of several environments: who looks reads of those alone that they may see.
 """
@@ -10,10 +10,13 @@ from typing import Final
 from django.http import QueryDict
 
 from controlplane.accounts.principal import Principal
-from controlplane.catalog.guarding import NO_CONSENT, Consent, Loser, Loss, LostName
+from controlplane.catalog.freezes import Frozen
+from controlplane.catalog.guarding import Consent, Loser, Loss, LostName
+from controlplane.console.posted import MAX_REASON_CHARS
 
 ACCEPTS: Final = "accept_loss"
 ASKED: Final = "asked_loss"
+BREAKS: Final = "break_glass"
 _OWN: Final = (ACCEPTS, ASKED, "csrfmiddlewaretoken")
 _SHOWN: Final = 5  # names and clients; the rest is behind a click
 _MAX_DIGITS: Final = 9
@@ -70,12 +73,29 @@ def loss_shown(loss: Loss, principal: Principal) -> LossShown:
 
 
 def consent_of(given: QueryDict, why: str) -> Consent:
-    """The consent to a loss that a form gives. Somebody has to have typed the number of clients that they were asked
-    about and, where the form has a field for a reason (`why`: its name), a reason; otherwise nothing is accepted.
+    """What somebody takes upon themselves with a form: a loss, and to break a freeze. For a loss they have to have
+    typed the number of clients that they were asked about and, where the form has a field for a reason (`why`: its
+    name), a reason; otherwise none is accepted.
     """
+    broken = given.get(BREAKS, "").strip()[:MAX_REASON_CHARS]
     if not _is_answered(given) or (why and not given.get(why, "").strip()):
-        return NO_CONSENT
-    return Consent(accept_loss=_number(given, ACCEPTS))
+        return Consent(break_glass=broken)
+    return Consent(accept_loss=_number(given, ACCEPTS), break_glass=broken)
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeQuestion:
+    """The question whether the writer breaks a freeze. `fields`: the fields of the form that led here, to be sent again
+    with the answer.
+    """
+
+    frozen: Frozen
+    fields: tuple[tuple[str, str], ...]
+
+
+def freeze_question_of(frozen: Frozen, given: QueryDict) -> FreezeQuestion:
+    """The question whether the writer breaks this freeze. `given`: the form that they sent."""
+    return FreezeQuestion(frozen, tuple(_repeated(given.lists(), without=(BREAKS, "csrfmiddlewaretoken"))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,18 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.utils import timezone
 from django.views import View
 from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.principal import Principal, Role
 from controlplane.accounts.selectors import user_principal
+from controlplane.catalog.freezes import Frozen, WriteFrozen, frozen_at
 from controlplane.catalog.guarding import Consent, Loss, LossRefused
 from controlplane.catalog.rights import environment_among, require
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.common.errors import ControlPlaneError
-from controlplane.console.guarding import consent_of, loss_shown, question_of
+from controlplane.console.guarding import consent_of, freeze_question_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
 
 PART: Final = "X-Parley-Part"
@@ -37,7 +39,8 @@ class Page(View):
     environments. None: everybody who is signed in may use the method, and is shown what they may see.
 
     Where a write would take something from clients, the page that would tell the error LossRefused asks whether the
-    loss is accepted, instead. The answer is the same form with the number of clients that somebody typed (`consent`).
+    loss is accepted, instead; where it is frozen, whether the freeze is to be broken. The answer is the same form with
+    what somebody typed (`consent`).
     `why`: the name of the form's field for a reason.
     """
 
@@ -113,6 +116,11 @@ class Page(View):
         """The URL to which a user goes who does not accept a loss."""
         return self.request.get_full_path()
 
+    @property
+    def _frozen(self) -> Frozen | None:
+        """The freeze that holds in the page's environment; None without either."""
+        return frozen_at(self.environment.policy.freezes, timezone.now()) if self.environment is not None else None
+
     def may(self, role: Role) -> bool:
         """Whether the user may act in this role in the page's environment or, where the page has none, in all
         environments.
@@ -123,17 +131,22 @@ class Page(View):
         self, context: Mapping[str, object] | None = None, *, template: str = "", status: int = 200
     ) -> HttpResponse:
         """The page with these template values or, where their `error` is a LossRefused, the question whether the loss
-        is accepted.
+        is accepted; where it is a WriteFrozen and the user may, whether the freeze is to be broken.
         """
         error = (context or {}).get("error")
         if isinstance(error, LossRefused):
             question = question_of(error.loss, self.principal, self.repeated, why=self.why)
             context = {"question": question, "leave": self.leave, "asks_again": self.asks_again}
             template = "console/loss.html"
+        elif isinstance(error, WriteFrozen) and self.may(error.role):
+            asked = freeze_question_of(error.frozen, self.repeated)
+            context = {"question": asked, "leave": self.leave, "asks_again": self.asks_again}
+            template = "console/frozen.html"
         around = surroundings(self.request, self.principal, self.environments, self.environment)
         shared = {
             "principal": self.principal,
             "environment": self.environment,
+            "frozen": self._frozen,
             "around": around,
             "may_edit": self.may(Role.EDITOR),
             "may_operate": self.may(Role.OPERATOR),

@@ -78,6 +78,9 @@ LOOKS: Final[dict[str, Look]] = {
     "unused": Look("quiet", "circle-dashed", "unused"),
     # An environment; beside these it has the words of resources
     "held": Look("warn", "player-pause", "on hold"),
+    "frozen": Look("warn", "lock", "holds now"),
+    "freeze_later": Look("quiet", "clock", "later"),
+    "freeze_over": Look("quiet", "check", "over"),
     "empty": Look("quiet", "minus", "no resources"),
     "served": Look("good", "circle-check", "all published"),
     # What a client has of a resource; the names of A88 and CSDS

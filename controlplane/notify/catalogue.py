@@ -67,6 +67,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("certificate.expiring", _AT_ONCE, Severity.NORMAL),
         Kind("hold.set", _AT_ONCE, Severity.NORMAL),
         Kind("hold.released", _AT_ONCE, Severity.NORMAL),
+        Kind("freeze.broken", _AT_ONCE, Severity.NORMAL),
         Kind("token.expiring", _ONCE, Severity.NORMAL),
         Kind("client.silent", _MINUTES_15, Severity.NORMAL),
         Kind("fleet.dropped", _MINUTES_15, Severity.PAGE),
@@ -177,6 +178,11 @@ def _released(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     return f"'{environment}' takes changes again", text
 
 
+def _broken(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    text = f"{said.get('actor', '')}: {said.get('reason', '')}. It is frozen for: {said.get('freeze', '')}."
+    return f"Somebody wrote to '{environment}' although it is frozen", text
+
+
 def _certificate(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     became = "has expired" if said.get("expired") == "True" else "expires soon"
     day = said.get("day", "soon")
@@ -227,6 +233,7 @@ _PAGES: Mapping[str, str] = {
     "messages.held": "/messages",
     "hold.set": "{environment}",
     "hold.released": "{environment}",
+    "freeze.broken": "{environment}/changes",
     "client.silent": "{environment}/clients",
     "fleet.dropped": "{environment}/clients",
 }
@@ -237,6 +244,7 @@ _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
     "hold.set": _held,
     "messages.held": _left_out,
     "hold.released": _released,
+    "freeze.broken": _broken,
     "token.expiring": _token,
     "client.silent": _silent,
     "fleet.dropped": _dropped,

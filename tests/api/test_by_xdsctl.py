@@ -1,5 +1,6 @@
 """Environments, groups and rules by xdsctl, over HTTP: what it writes, whom it asks, and what it says when refused."""
 
+import json
 import os
 import pty
 import shlex
@@ -14,6 +15,7 @@ import yaml
 from controlplane.access.models import AccessRule
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create
+from controlplane.catalog.freezes import Weekday
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
@@ -127,6 +129,40 @@ def test_write__that_clients_lose_by__refused_with_who_loses_what_until_it_is_me
     assert xdsctl("delete", "rule", opened, "--yes").status == DONE
     shut = xdsctl("edit", "environment", "default", "-f", "-", stdin="default_effect: deny")
     assert (shut.status, Environment.objects.get(key="default").default_effect) == (LOSS, "allow")
+
+
+FROZEN_WRITES = (
+    (("apply", "-f", "-"), cluster("shop")),
+    (("delete", "cluster", "pay"), None),
+    (("create", "group", "edge", "--matcher", "node_id=n", "--trust", "declared"), None),
+    (("edit", "group", "edge", "-f", "-"), {"matchers": [{"node_id": "m"}]}),
+    (("create", "rule", "--effect", "allow", "--pattern", "x"), None),
+    (("edit", "rule", "{rule}", "-f", "-"), {"pattern": "y"}),
+    (("delete", "rule", "{rule}", "--yes"), None),
+    (("delete", "group", "edge", "--yes"), None),
+    (("edit", "environment", "default", "-f", "-"), {"default_effect": "deny"}),
+)
+
+
+def test_write__while_it_is_frozen__4_until_it_is_broken_with_a_reason(fleet: None, xdsctl: Xdsctl) -> None:
+    hours = {"days": [each.value for each in Weekday], "from": "00:00", "until": "24:00"}
+    freeze = json.dumps({"freezes": [{"reason": "the year's end", "weekly": hours}]})
+    assert xdsctl("edit", "environment", "default", "-f", "-", stdin=freeze).status == DONE
+
+    for words, given in FROZEN_WRITES:
+        rule = str(AccessRule.objects.values_list("pk", flat=True).first())
+        write = [word.format(rule=rule) for word in words]
+        stdin = "" if given is None else json.dumps(given)
+        refused = xdsctl(*write, stdin=stdin)
+        count = Change.objects.count()
+        loss = () if "group" in write and "edit" not in write else ("--accept-loss", "2")
+        broken = xdsctl(*write, "--break-glass", "the shop is down", *loss, stdin=stdin)
+
+        assert refused.status == CONFLICT, words
+        assert "is frozen until" in refused.err
+        assert "Here that is --break-glass REASON." in refused.err
+        assert (broken.status, Change.objects.count()) == (DONE, count + 1), broken.err
+        assert Change.objects.latest("pk").message.endswith("broke the freeze: the shop is down")
 
 
 def test_problems__of_a_file__all_of_them_with_file_and_line(xdsctl: Xdsctl, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ generic_secret: {secret: {inline_string: hunter2}}
 """
 
 
-class _Fields(HTMLParser):
+class Fields(HTMLParser):
     """What the forms of a page would send, form by form."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class _Fields(HTMLParser):
 
 def question(shown: str) -> dict[str, Any]:
     """What the question about a loss sends, as a browser would."""
-    parser = _Fields()
+    parser = Fields()
     parser.feed(shown)
     [asked] = [form for form in parser.forms if "asked_loss" in form]
     del asked["csrfmiddlewaretoken"]

@@ -17,6 +17,7 @@ from xdsctl.commands.tokens import Yes
 from xdsctl.editing import draft_edited, draft_written
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
 from xdsctl.files import Draft, draft_read
+from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import ENVIRONMENT, GROUP, RULE
 from xdsctl.losses import AcceptLoss, accepting, dry_run_lines, foreseen_lines
 from xdsctl.session import Session, command, session_of
@@ -60,7 +61,7 @@ class _Kind:
         return {key: value for key, value in row.items() if key not in self.told}
 
 
-_STANDING: Final = ("epoch", "generation", "built_generation", "status", "reason", "statuses", "losses")
+_STANDING: Final = ("epoch", "generation", "built_generation", "status", "reason", "statuses", "losses", "frozen")
 _WRITTEN: Final = ("id", "change", "findings", "history")
 _ENVIRONMENT: Final = _Kind(
     ENVIRONMENT,
@@ -76,13 +77,14 @@ _RULE: Final = _Kind(RULE, lambda session: session.api.environment("/rules"), "i
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """How a write is carried out: the message for its change, the number of clients whose loss is accepted, and whether
-    it is only tried.
+    """How a write is carried out: the message for its change, the number of clients whose loss is accepted, whether it
+    is only tried, and for which reason it breaks a freeze (empty: it does not).
     """
 
     message: str
     accept_loss: int
     dry_run: DryRun
+    break_glass: str = ""
 
 
 def _said(text: str) -> Any:
@@ -133,12 +135,12 @@ def create_group(
     trust: Annotated[str, _said("verified (identity alone) or declared. Verified without it.")] = "",
     message: Message = "",
     dry_run: DryRunOption = DryRun.NONE,
+    break_glass: BreakGlass = "",
 ) -> Outcome:
     """Make a client group. No rule speaks of it yet, so nobody loses anything. KEY goes before a key in the file."""
     given = {"key": key, "matchers": _selectors(matcher), "trust": trust}
-    return _create(
-        session_of(ctx), _GROUP, filename, given, _How(message, 0, dry_run), {"trust": "verified", "matchers": []}
-    )
+    how = _How(message, 0, dry_run, break_glass)
+    return _create(session_of(ctx), _GROUP, filename, given, how, {"trust": "verified", "matchers": []})
 
 
 @command
@@ -153,6 +155,7 @@ def create_rule(  # noqa: PLR0913, PLR0917 - each is an option of the command li
     text: Annotated[str, _said("With deny: what clients are told. It must not be confidential.")] = "",
     message: Message = "",
     dry_run: DryRunOption = DryRun.NONE,
+    break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
 ) -> Outcome:
     """Make an access rule, by options, by a file, or by both: options go before the file."""
@@ -164,7 +167,7 @@ def create_rule(  # noqa: PLR0913, PLR0917 - each is an option of the command li
         "position": position or None,
         "message": text,
     }
-    return _create(session_of(ctx), _RULE, filename, given, _How(message, accept_loss, dry_run))
+    return _create(session_of(ctx), _RULE, filename, given, _How(message, accept_loss, dry_run, break_glass))
 
 
 @command
@@ -174,10 +177,11 @@ def edit_environment(
     filename: _EditFile = "",
     message: Message = "",
     dry_run: DryRunOption = DryRun.NONE,
+    break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
 ) -> Outcome:
     """Change policies of an environment in $EDITOR, or by a file that holds what is to change."""
-    return _edit(session_of(ctx), _ENVIRONMENT, key, filename, _How(message, accept_loss, dry_run))
+    return _edit(session_of(ctx), _ENVIRONMENT, key, filename, _How(message, accept_loss, dry_run, break_glass))
 
 
 @command
@@ -187,10 +191,11 @@ def edit_group(
     filename: _EditFile = "",
     message: Message = "",
     dry_run: DryRunOption = DryRun.NONE,
+    break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
 ) -> Outcome:
     """Change a client group in $EDITOR, or by a file that holds what is to change."""
-    return _edit(session_of(ctx), _GROUP, key, filename, _How(message, accept_loss, dry_run))
+    return _edit(session_of(ctx), _GROUP, key, filename, _How(message, accept_loss, dry_run, break_glass))
 
 
 @command
@@ -200,10 +205,11 @@ def edit_rule(
     filename: _EditFile = "",
     message: Message = "",
     dry_run: DryRunOption = DryRun.NONE,
+    break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
 ) -> Outcome:
     """Change an access rule in $EDITOR, or by a file that holds what is to change."""
-    return _edit(session_of(ctx), _RULE, str(rule), filename, _How(message, accept_loss, dry_run))
+    return _edit(session_of(ctx), _RULE, str(rule), filename, _How(message, accept_loss, dry_run, break_glass))
 
 
 @command
@@ -212,12 +218,13 @@ def delete_environment(
     key: Key,
     message: Message = "",
     dry_run: DryRunOption = DryRun.NONE,
+    break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
     yes: Yes = False,
 ) -> Outcome:
     """Delete an environment with everything in it, for good."""
     told = "All its resources, their history, its groups, rules and tokens go with it. Nothing brings them back."
-    return _delete(session_of(ctx), _ENVIRONMENT, key, _How(message, accept_loss, dry_run), told, yes=yes)
+    return _delete(session_of(ctx), _ENVIRONMENT, key, _How(message, accept_loss, dry_run, break_glass), told, yes=yes)
 
 
 @command
@@ -226,10 +233,11 @@ def delete_group(
     key: Key,
     message: Message = "",
     dry_run: DryRunOption = DryRun.NONE,
+    break_glass: BreakGlass = "",
     yes: Yes = False,
 ) -> Outcome:
     """Delete a client group that no access rule mentions. 'xdsctl undo' brings it back."""
-    return _delete(session_of(ctx), _GROUP, key, _How(message, 0, dry_run), "", yes=yes)
+    return _delete(session_of(ctx), _GROUP, key, _How(message, 0, dry_run, break_glass), "", yes=yes)
 
 
 @command
@@ -238,11 +246,12 @@ def delete_rule(
     rule: RuleId,
     message: Message = "",
     dry_run: DryRunOption = DryRun.NONE,
+    break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
     yes: Yes = False,
 ) -> Outcome:
     """Delete an access rule. 'xdsctl undo' brings it back."""
-    return _delete(session_of(ctx), _RULE, str(rule), _How(message, accept_loss, dry_run), "", yes=yes)
+    return _delete(session_of(ctx), _RULE, str(rule), _How(message, accept_loss, dry_run, break_glass), "", yes=yes)
 
 
 def _create(
@@ -328,6 +337,7 @@ def _write(session: Session, kind: _Kind, method: str, path: str, draft: Draft, 
             "message": how.message,
             "accept_loss": accepted,
             "dry_run": True if how.dry_run is DryRun.SERVER else None,
+            "break_glass": how.break_glass or None,
         }
         body = draft.tree if method != "DELETE" else None
         try:

@@ -10,6 +10,7 @@ from xdscore.schema import Refused, parse
 from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, Remark
 from xdsctl.files import Manifests, manifests_read, remark_in
 from xdsctl.follow import Tolerance, follow
+from xdsctl.freezes import BreakGlass
 from xdsctl.losses import AcceptLoss, accepting, dry_run_lines
 from xdsctl.output import Column, Format, remark_json
 from xdsctl.session import Session, command, session_of
@@ -145,6 +146,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         str, typer.Option(help="What makes a rollout fail: nack, and silent or silent>N% of the clients.")
     ] = "nack",
     accept_loss: AcceptLoss = 0,
+    break_glass: BreakGlass = "",
 ) -> Outcome:
     """Make the environment what the files say, as one change.
 
@@ -165,7 +167,9 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     made = accepting(
         session,
         accept_loss,
-        lambda accepted: _sent(session, manifests, body, strict=strict or None, accept_loss=accepted),
+        lambda accepted: _sent(
+            session, manifests, body, strict=strict or None, accept_loss=accepted, break_glass=break_glass or None
+        ),
     )
     if not made.get("id"):
         session.printer.document(made, lambda: "unchanged")
@@ -205,7 +209,7 @@ def _body(
     return body
 
 
-def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: int | None) -> JsonObject:
+def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters: int | str | None) -> JsonObject:
     """The server's answer to an apply of these manifests with this body. Query parameters that are None are left
     out.
     """

@@ -9,6 +9,7 @@ from xdsctl.editing import draft_edited, draft_written
 from xdsctl.exits import CommandError, JsonObject, Outcome, UsageError
 from xdsctl.files import manifests_read
 from xdsctl.follow import is_loss
+from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import words_beginning
 from xdsctl.losses import AcceptLoss, accepting
 from xdsctl.output import Column, Format, ago
@@ -137,7 +138,13 @@ def history(ctx: typer.Context, type: Type, name: Name) -> None:  # noqa: A002
 
 
 @command
-def edit(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> Outcome:  # noqa: A002
+def edit(
+    ctx: typer.Context,
+    type: Type,  # noqa: A002
+    name: Name,
+    message: Message = "",
+    break_glass: BreakGlass = "",
+) -> Outcome:
     """Change one resource in $EDITOR.
 
     What was saved is stored, unless somebody else changed the resource meanwhile (exit status 4).
@@ -160,7 +167,7 @@ def edit(ctx: typer.Context, type: Type, name: Name, message: Message = "") -> O
             "PUT",
             path,
             body=manifests.trees[0],
-            parameters={"message": message},
+            parameters={"message": message, "break_glass": break_glass or None},
             headers={"If-Match": response.headers["ETag"]},
         ).json()
     except CommandError as error:
@@ -178,6 +185,7 @@ def delete(
     name: Name,
     message: Message = "",
     accept_loss: AcceptLoss = 0,
+    break_glass: BreakGlass = "",
 ) -> Outcome:
     """Take a resource out of the environment."""
     session = session_of(ctx)
@@ -186,7 +194,7 @@ def delete(
     headers = {"If-Match": seen}
 
     def deleted(accepted: int | None) -> JsonObject:
-        parameters = {"message": message, "accept_loss": accepted}
+        parameters = {"message": message, "accept_loss": accepted, "break_glass": break_glass or None}
         answer: JsonObject = session.api.request("DELETE", path, parameters=parameters, headers=headers).json()
         return answer
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.api.shapes.freezes import FrozenOut
+
 
 class ResourceRefOut(serializers.Serializer[Any]):
     """The type and name of the resource that a finding is about."""
@@ -77,6 +79,7 @@ class ProblemOut(serializers.Serializer[Any]):
     errors = FindingOut(many=True, help_text="Every problem found, at most 200.")  # type: ignore[assignment]  # see above
     errors_omitted = serializers.IntegerField(required=False, help_text="How many more there are.")
     loss = LossOut(required=False, help_text="Of XDS3013: what connected clients would lose.")
+    freeze = FrozenOut(required=False, help_text="Of XDS3030: the freeze that holds.")
 
 
 class EditOut(serializers.Serializer[Any]):

@@ -8,6 +8,15 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
+from controlplane.api.shapes.freezes import (
+    FREEZES_HELP,
+    REVIEW_HELP,
+    FreezeOut,
+    FreezesField,
+    FrozenOut,
+    ReviewField,
+    ReviewSettingsOut,
+)
 from controlplane.api.shapes.rollout_settings import ROLLOUT_HELP, RolloutSettingsField, RolloutSettingsOut
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.guarding import MAX_ACCESS_CLIENTS, MAX_OTHER_PERCENT
@@ -160,6 +169,8 @@ class EnvironmentPatchIn(StrictSerializer):
     require_if_match = Flag(required=False, help_text=_IF_MATCH_HELP)
     loss_threshold = LossThresholdIn(required=False)
     rollout = RolloutSettingsField(required=False, help_text=ROLLOUT_HELP)
+    freezes = FreezesField(required=False, help_text=FREEZES_HELP)
+    review = ReviewField(required=False, help_text=REVIEW_HELP)
 
 
 class EnvironmentIn(EnvironmentPatchIn):
@@ -195,6 +206,9 @@ class EnvironmentOut(serializers.Serializer[Any]):
     require_if_match = serializers.BooleanField(help_text=_IF_MATCH_HELP)
     loss_threshold = LossThresholdOut()
     rollout = RolloutSettingsOut(help_text=ROLLOUT_HELP)
+    freezes = FreezeOut(many=True, help_text=FREEZES_HELP)
+    review = ReviewSettingsOut(help_text=REVIEW_HELP)
+    frozen = FrozenOut(allow_null=True, help_text="The freeze that holds now, of several the one that ends last.")
     epoch = serializers.IntegerField(help_text="The snapshot that is served; 0 before the first.")
     generation = serializers.IntegerField(help_text="How many changes were written.")
     built_generation = serializers.IntegerField(help_text="The last one that a build covered.")

@@ -18,7 +18,7 @@ from controlplane.access.services import (
 )
 from controlplane.access.values import AccessWritten, GroupDraft, GroupState, RuleDraft, RuleState
 from controlplane.api.paths import ENVIRONMENT_PATH
-from controlplane.api.schema import GUARDED, PAGE, body_of_shape, described, page_of
+from controlplane.api.schema import BREAK_GLASS, GUARDED, PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.access import (
     ClientGroupIn,
     ClientGroupOut,
@@ -49,7 +49,7 @@ _REFUSALS = (400, 401, 403, 404, 409, 413, 415, 422, 503)
         summary="Make a client group",
         description="Create a client group that no rule mentions yet.",
         request=body_of_shape(ClientGroupIn),
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(201, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     ),
 )
@@ -67,12 +67,12 @@ class ClientGroupListView(AccessRowsView):
         """The client group that is stored in this row."""
         return group_state(row)
 
-    def create(self, values: dict[str, Any], _consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
+    def create(self, values: dict[str, Any], consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
         """Create a client group; returns what was written, and its key. No rule is for it yet, so no client loses
         anything.
         """
         draft = _group_draft(values)
-        return group_create(draft=draft, **writing), draft.key
+        return group_create(draft=draft, consent=consent, **writing), draft.key
 
 
 @extend_schema_view(
@@ -87,7 +87,7 @@ class ClientGroupListView(AccessRowsView):
         summary="Replace a client group",
         description="Replace the whole client group by the one in the body.",
         request=body_of_shape(ClientGroupIn),
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     ),
     patch=extend_schema(
@@ -95,14 +95,14 @@ class ClientGroupListView(AccessRowsView):
         summary="Change parts of a client group",
         description="Change the fields of the client group that the body has; the others stay.",
         request=body_of_shape(ClientGroupIn),
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(200, ClientGroupWrittenOut, *_REFUSALS, dry_run=True),
     ),
     delete=extend_schema(
         operation_id="client_group_delete",
         summary="Delete a client group that no rule speaks of",
         description="Delete the client group; the answer is the group as it was.",
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(200, ClientGroupWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
     ),
 )
@@ -119,9 +119,9 @@ class ClientGroupView(AccessRowView):
         """Replace the client group by one with these values."""
         return group_update(key=group_key, draft=_group_draft(values), consent=consent, **writing)
 
-    def remove(self, _consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
+    def remove(self, consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
         """Delete the client group. Only one that no rule is for can be deleted, so no client loses anything."""
-        return group_delete(key=group_key, **writing)
+        return group_delete(key=group_key, consent=consent, **writing)
 
 
 @extend_schema_view(
@@ -137,7 +137,7 @@ class ClientGroupView(AccessRowView):
         summary="Make an access rule",
         description="Refused with 409 when its position is taken, or when it breaks a blocking case.",
         request=body_of_shape(RuleIn),
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(201, RuleWrittenOut, *_REFUSALS, dry_run=True),
     ),
 )
@@ -173,7 +173,7 @@ class RuleListView(AccessRowsView):
         summary="Replace an access rule",
         description="Replace the whole access rule by the one in the body; without a position it stays where it is.",
         request=body_of_shape(RuleIn),
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
     ),
     patch=extend_schema(
@@ -181,14 +181,14 @@ class RuleListView(AccessRowsView):
         summary="Change parts of an access rule",
         description="Change the fields of the access rule that the body has; the others stay.",
         request=body_of_shape(RuleIn),
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(200, RuleWrittenOut, *_REFUSALS, dry_run=True),
     ),
     delete=extend_schema(
         operation_id="rule_delete",
         summary="Delete an access rule",
         description="Delete the access rule; the answer is the rule as it was.",
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(200, RuleWrittenOut, 401, 403, 404, 409, 422, 503, dry_run=True),
     ),
 )

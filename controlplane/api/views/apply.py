@@ -44,7 +44,10 @@ from xdscore.schema.containers import RESPONSE_KEYS
 from xdscore.schema.positions import Path
 from xdscore.schema.text import Document
 
-PARAMETERS = ("accept_loss", "dry_run", "message", "owner", "prune", "reason", "rollout", "strict", "text")
+PARAMETERS = (
+    *("accept_loss", "break_glass", "dry_run", "message", "owner"),
+    *("prune", "reason", "rollout", "strict", "text"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """Environments (interfaces.md section 4)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse
 from django.urls import path
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -17,7 +19,7 @@ from controlplane.api.pages import plain_page
 from controlplane.api.paths import ENVIRONMENT_PATH, path_to
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import GUARDED, PAGE, body_of_shape, described, page_of
+from controlplane.api.schema import BREAK_GLASS, GUARDED, PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.environments import (
     EnvironmentIn,
     EnvironmentOut,
@@ -27,8 +29,9 @@ from controlplane.api.shapes.environments import (
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.views.guarding import dry_run_answer, guarded
 from controlplane.catalog.choices import QuarantinePolicy
+from controlplane.catalog.freezes import freezes_from_json, frozen_at, review_from_json
 from controlplane.catalog.rights import POLICY_ROLES, require
-from controlplane.catalog.rollout_settings import RolloutSettings, settings_from_json
+from controlplane.catalog.rollout_settings import settings_from_json
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list
 from controlplane.catalog.services import environment_create, environment_delete, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
@@ -37,6 +40,7 @@ from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
 from xdscore.access import Effect
 from xdscore.environment_choice import Selector
+from xdscore.findings import Finding
 from xdscore.schema.content_policy import policy_of, stances_of
 from xdscore.schema.positions import path_of
 from xdscore.schema.text import Document
@@ -73,8 +77,7 @@ class EnvironmentListView(ApiView):
         document = document_of(request)
         values = values_of(document, EnvironmentIn)
         key = values.pop("key")
-        if "rollout" in values:
-            values["rollout"] = _rollout(document, groups=frozenset())
+        _settings_read(document, values, groups=frozenset())
         policy = _policy(EnvironmentPolicy(quarantine=quarantine_default()), values)
         made = environment_create(
             key=key,
@@ -110,16 +113,16 @@ class EnvironmentView(ApiView):
         summary="Change policies of an environment",
         description=(
             "Needs the role admin for `selectors`, `node_ids`, `content`, `deep_validation`, "
-            "`require_if_match`, `loss_threshold` and `rollout`, "
+            "`require_if_match`, `loss_threshold`, `rollout`, `freezes` and `review`, "
             "access-editor for `default_effect`, and operator for `quarantine` and `hold`."
         ),
         request=body_of_shape(EnvironmentPatchIn),
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(200, EnvironmentWrittenOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, dry_run=True),
     )
     def patch(self, request: Request, environment_key: str) -> HttpResponse:
         """Change the settings of the environment that the body has; the others stay."""
-        asked = guarded(request)
+        asked = guarded(request, "break_glass")
         principal = principal_of(request)
         if not any(principal.may(role, environment_key) for role in POLICY_ROLES.values()):
             require(principal, Role.OPERATOR, environment_key)
@@ -131,9 +134,8 @@ class EnvironmentView(ApiView):
             )
         for field in values:
             require(principal, POLICY_ROLES[field], environment_key)
-        if "rollout" in values:
-            groups = frozenset(group_list(environment_key=environment_key).values_list("key", flat=True))
-            values["rollout"] = _rollout(document, groups=groups)
+        groups = frozenset(group_list(environment_key=environment_key).values_list("key", flat=True))
+        _settings_read(document, values, groups=groups)
         before = environment_get(key=environment_key).policy
         policy = _policy(before, values)
         if policy.default_effect is not before.default_effect:
@@ -153,12 +155,12 @@ class EnvironmentView(ApiView):
     @extend_schema(
         operation_id="environment_delete",
         summary="Delete an environment with everything in it",
-        parameters=GUARDED,
+        parameters=[*GUARDED, BREAK_GLASS],
         responses=described(204, None, 401, 403, 404, 409, 422, 503, dry_run=True),
     )
     def delete(self, request: Request, environment_key: str) -> HttpResponse:
         """Delete the environment with all its resources and rules."""
-        asked = guarded(request)
+        asked = guarded(request, "break_glass")
         loss = environment_delete(
             key=environment_key,
             actor=principal_of(request),
@@ -177,6 +179,7 @@ def _environment_now(key: str) -> dict[str, object]:
 
 def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict[str, object]:
     """An environment as a JSON object. `status`: how it stands now."""
+    frozen = frozen_at(state.policy.freezes, timezone.now())
     return {
         "key": state.key,
         "position": state.position,
@@ -190,6 +193,9 @@ def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict
         "require_if_match": state.policy.require_if_match,
         "loss_threshold": state.policy.loss_threshold.as_json(),
         "rollout": state.policy.rollout.as_json(),
+        "freezes": [each.as_json() for each in state.policy.freezes],
+        "review": state.policy.review.as_json(),
+        "frozen": frozen.as_json() if frozen is not None else None,
         "epoch": state.epoch,
         "generation": state.generation,
         "built_generation": state.built_generation,
@@ -217,20 +223,29 @@ def _policy(before: EnvironmentPolicy, values: dict[str, Any]) -> EnvironmentPol
         changed["content"] = policy_of(stances_of(before.content) | values["content"])
     if "loss_threshold" in values:
         changed["loss_threshold"] = replace(before.loss_threshold, **values["loss_threshold"])
-    changed |= {field: values[field] for field in ("deep_validation", "require_if_match", "rollout") if field in values}
+    as_given = ("deep_validation", "require_if_match", "rollout", "freezes", "review")
+    changed |= {field: values[field] for field in as_given if field in values}
     return replace(before, **changed)
 
 
-def _rollout(document: Document, *, groups: frozenset[str]) -> RolloutSettings:
-    """The settings of rollouts in the body. `groups`: the keys of the client groups that there are. Raises InputInvalid
-    with every problem, each at its place in the body.
+def _settings_read(document: Document, values: dict[str, Any], *, groups: frozenset[str]) -> None:
+    """Replace the settings in `values` that have a reader of their own by what it makes of them. `groups`: the keys of
+    the client groups that there are. Raises InputInvalid with every problem, each at its place in the body.
     """
     tree = document.tree
-    try:
-        return settings_from_json(tree["rollout"] if isinstance(tree, dict) else None, groups=groups)
-    except InputInvalid as error:
-        located = tuple(located_in(document, path_of(each.pointer, tree), each) for each in error.findings)
-        raise InputInvalid(error.detail, findings=located) from None
+    readers: dict[str, Callable[[object], object]] = {
+        "rollout": lambda data: settings_from_json(data, groups=groups),
+        "freezes": freezes_from_json,
+        "review": review_from_json,
+    }
+    findings: list[Finding] = []
+    for field in readers.keys() & values.keys():
+        try:
+            values[field] = readers[field](tree[field] if isinstance(tree, dict) else None)
+        except InputInvalid as error:
+            findings += (located_in(document, path_of(each.pointer, tree), each) for each in error.findings)
+    if findings:
+        raise InputInvalid("The settings are not valid. Nothing was changed.", findings=tuple(findings))
 
 
 def _written(made: ChangeMade, *, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:

@@ -29,11 +29,11 @@ class Guarded:
     reason: str
 
 
-def guarded(request: Request) -> Guarded:
-    """The parameters `dry_run`, `accept_loss` and `message` of a request. Raises InputInvalid for any other parameter,
-    and for values that cannot be read.
+def guarded(request: Request, *more: str) -> Guarded:
+    """The parameters `dry_run`, `accept_loss`, `message` and those in `more` of a request. Raises InputInvalid for any
+    other parameter, and for values that cannot be read.
     """
-    query = Query(request, ("accept_loss", "dry_run", "message"))
+    query = Query(request, ("accept_loss", "dry_run", "message", *more))
     found = Guarded(query.flag("dry_run"), query.consent(), query.message())
     query.done()
     return found

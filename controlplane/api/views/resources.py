@@ -22,6 +22,7 @@ from controlplane.api.requests import request_id
 from controlplane.api.schema import (
     ACCEPT_LOSS,
     BOTH,
+    BREAK_GLASS,
     DOCUMENT,
     MANIFEST,
     MANIFEST_LIST,
@@ -138,7 +139,7 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_put",
         summary="Create or replace a resource",
-        parameters=[MESSAGE, ACCEPT_LOSS, *ROLLOUT_NOW, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
         request={"application/json": MANIFEST, "application/yaml": MANIFEST},
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
@@ -146,7 +147,7 @@ class ResourceView(ApiView):
     )
     def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Store the manifest as the resource's next revision."""
-        query = Query(request, ("accept_loss", "message", "reason", "rollout"))
+        query = Query(request, ("accept_loss", "break_glass", "message", "reason", "rollout"))
         message = query.message()
         consent = query.consent()
         now = rollout_asked(query)
@@ -170,12 +171,12 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_delete",
         summary="Delete a resource",
-        parameters=[MESSAGE, ACCEPT_LOSS, *ROLLOUT_NOW, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
         responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503),
     )
     def delete(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Delete the resource from the environment."""
-        query = Query(request, ("accept_loss", "message", "reason", "rollout"))
+        query = Query(request, ("accept_loss", "break_glass", "message", "reason", "rollout"))
         message = query.message()
         consent = query.consent()
         now = rollout_asked(query)
@@ -220,13 +221,13 @@ class RevisionRestoreView(ApiView):
     @extend_schema(
         operation_id="revision_restore",
         summary="Restore a revision as a new one",
-        parameters=[MESSAGE, ACCEPT_LOSS, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_LOSS, BREAK_GLASS, *PRECONDITIONS],
         request=None,
         responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, environment_key: str, type: str, name: str, revision: int) -> HttpResponse:  # noqa: A002
         """Store the revision's content as the resource's next revision, secrets included."""
-        query = Query(request, ("accept_loss", "message"))
+        query = Query(request, ("accept_loss", "break_glass", "message"))
         message = query.message()
         consent = query.consent()
         query.done()

@@ -15,6 +15,7 @@ from controlplane.catalog.services.environments import (
     quarantine_default,
 )
 from controlplane.catalog.services.expiring import certificates_watch
+from controlplane.catalog.services.freezing import broken_words, freeze_pass, frozen_findings
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
 from controlplane.catalog.services.planning import Terms
@@ -50,6 +51,7 @@ __all__ = [
     "Terms",
     "blobs_delete",
     "blobs_write",
+    "broken_words",
     "certificates_watch",
     "change_apply",
     "change_plan",
@@ -62,6 +64,8 @@ __all__ = [
     "environment_publish_lock",
     "environment_update",
     "environments_publish_lock",
+    "freeze_pass",
+    "frozen_findings",
     "lineage_renew",
     "lineages_renew",
     "loss_accept",

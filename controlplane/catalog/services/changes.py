@@ -15,6 +15,7 @@ from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
+from controlplane.catalog.services.freezing import broken_words, freeze_pass, frozen_findings
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.planning import BATCH, NO_TERMS, Key, Plan, Prepared, Terms, plan, prepare
@@ -44,9 +45,9 @@ def change_apply(
     `terms`: the conditions of the write; `back`: what a rollback or undo adds to it.
 
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is on hold, or moved on from its
-    base), LossRefused (connected clients would lose something that `consent` does not accept), PreconditionFailed and
-    InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`, a reference to
-    nothing).
+    base), WriteFrozen, LossRefused (connected clients would lose something that `consent` does not accept),
+    PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`,
+    a reference to nothing).
     """
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
@@ -56,6 +57,8 @@ def change_apply(
         held, held_after = environment.hold_reason, _hold_after(environment, back)
         if not planned.effective and not staging.promoted and held == held_after:
             return ChangeMade(environment_key, None, environment.generation)
+        leads_back = back.to_generation is not None or back.undoes is not None
+        broken = "" if leads_back else freeze_pass(environment, actor, consent, request_id=request_id)
         loss = loss_accept(planned.prospect(environment_key), consent)
         undo = owners_as_json(planned.owners_moved(terms.owner))
         if held != held_after:
@@ -68,6 +71,7 @@ def change_apply(
             kind=ChangeKind.RESOURCES,
             actor=actor,
             message=message,
+            reason=broken_words(broken),
             owner=terms.owner or "",
             back_to=back.to_generation,
             undo=undo,
@@ -98,8 +102,8 @@ def change_apply(
 
 
 def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = NO_TERMS) -> ChangePlanned:
-    """What `change_apply` would do now, without doing it. Raises what `change_apply` raises, except LossRefused: the
-    loss is part of the result. Opens no transaction.
+    """What `change_apply` would do now, without doing it. Raises what `change_apply` raises, except LossRefused and
+    WriteFrozen: the loss is part of the result, and a freeze one of its findings. Opens no transaction.
     """
     prepared = prepare(edits, environment_key, terms)
     environment = Environment.objects.filter(key=environment_key).first()
@@ -107,7 +111,8 @@ def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = N
         raise NotFound(f"There is no environment '{environment_key}'.")
     planned = plan(environment, prepared, terms)
     loss = loss_foresee(planned.prospect(environment_key))
-    return ChangePlanned(environment_key, planned.outcomes, planned.findings, loss)
+    findings = (*planned.findings, *frozen_findings(environment))
+    return ChangePlanned(environment_key, planned.outcomes, findings, loss)
 
 
 def _hold_after(environment: Environment, back: GoesBack) -> str:

@@ -8,10 +8,12 @@ from django.db import models, transaction
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.accounts.services import environment_forget
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
+from controlplane.catalog.freezes import DEFAULT_REVIEW
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, Prospect
 from controlplane.catalog.models import Environment
 from controlplane.catalog.rollout_settings import settings_stored, settings_to_store
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
+from controlplane.catalog.services.freezing import broken_words, freeze_pass
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.staging import waiting_promote
@@ -24,6 +26,9 @@ from controlplane.journal.services import audit_record
 from xdscore.access import Effect
 from xdscore.environment_choice import DEFAULT_ENVIRONMENT, EnvironmentChoice
 from xdscore.schema.content_policy import OPEN_POLICY, stances_of
+
+# Of the settings these alone say what a client gets; a freeze refuses them as it refuses rules.
+_DECIDES_WHO_READS = frozenset({"default_effect", "selectors", "node_ids"})
 
 
 @transaction.atomic(durable=True)
@@ -78,7 +83,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
 
     `before`: the policy that the caller read and derived `policy` from; Conflict where another is in force by now.
     `undoes`: the change that this write takes back. `dry_run`: return what would come of it and store nothing. Raises
-    NotFound and LossRefused.
+    NotFound, WriteFrozen and LossRefused.
     """
     environment = environment_lock(key=key)
     current = environment_state(environment).policy
@@ -93,6 +98,8 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
         return ChangeMade(key, None, environment.generation)
     if "rollout" in changed and changed["rollout"] is None:
         changed["rollout"] = policy.rollout.as_json()  # an environment that had rollouts may have something staged
+    leads_back = undoes is not None or not changed.keys() & _DECIDES_WHO_READS
+    broken = "" if leads_back or dry_run else freeze_pass(environment, actor, consent, request_id=request_id)
     loss = _loss(_prospect(key, current, policy), consent, dry_run=dry_run)
     hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
     was = {column: held[column] for column in changed}
@@ -107,7 +114,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
         actor,
         request_id,
         message=", ".join(_words(column, was[column], value) for column, value in changed.items()),
-        reason=reason,
+        reason="; ".join(filter(None, (reason, broken_words(broken)))),
         detail={"before": was, "after": changed},
         loss=loss,
         dry_run=dry_run,
@@ -127,11 +134,13 @@ def environment_delete(
     dry_run: bool = False,
 ) -> Loss:
     """Delete an environment with everything in it; returns what connected clients lose. `dry_run`: only return that.
-    Raises NotFound, LossRefused, and Conflict for the default environment, which must exist.
+    Raises NotFound, WriteFrozen, LossRefused, and Conflict for the default environment, which must exist.
     """
     environment = environment_lock(key=key)
     if key == DEFAULT_ENVIRONMENT:
         raise Conflict("The environment 'default' takes every client that no selector claims, and cannot be deleted.")
+    if not dry_run:
+        freeze_pass(environment, actor, consent, request_id=request_id)
     choices = _choices()
     rest = tuple(choice for choice in choices if choice.key != key)
     loss = _loss(Prospect(key, choices=(choices, rest)), consent, dry_run=dry_run)
@@ -217,6 +226,8 @@ def _words(column: str, before: object, after: object) -> str:
     name = column.replace("_", " ")
     if column == "hold_reason":
         return f"on hold: {after}" if after else "hold released"
+    if column == "freezes":
+        return "freezes changed"
     if column == "rollout":
         modes = [settings_stored(value).mode.value for value in (before, after)]
         return f"rollouts: {' → '.join(modes)}" if modes[0] != modes[1] else "settings of rollouts changed"
@@ -303,4 +314,6 @@ def _columns(policy: EnvironmentPolicy) -> dict[str, object]:
         "loss_access_clients": policy.loss_threshold.access_clients,
         "loss_other_percent": policy.loss_threshold.other_percent,
         "rollout": settings_to_store(policy.rollout),
+        "freezes": [each.as_json() for each in policy.freezes],
+        "review": policy.review.as_json() if policy.review != DEFAULT_REVIEW else {},
     }

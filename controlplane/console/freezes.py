@@ -1,0 +1,135 @@
+"""Freezes: when an environment takes no changes, and who may write nevertheless."""
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils import timezone
+
+from controlplane.accounts.principal import Role
+from controlplane.catalog.freezes import (
+    BREAKERS,
+    MAX_REASON_CHARS,
+    Freeze,
+    Weekday,
+    freezes_from_json,
+    review_from_json,
+)
+from controlplane.catalog.rights import POLICY_ROLES, require
+from controlplane.catalog.services import environment_update
+from controlplane.catalog.values import EnvironmentPolicy
+from controlplane.common.errors import Conflict, ControlPlaneError, InputInvalid
+from controlplane.console.pages import Page
+from controlplane.console.times import iso_text, moment_typed
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeLine:
+    """A freeze in the list. `until`: when it ends, while it holds; `over`: it never holds again. `mark`: what the form
+    that ends it says of it, so that it ends no other.
+    """
+
+    freeze: Freeze
+    until: datetime | None
+    over: bool
+    mark: str
+
+    @property
+    def look(self) -> str:
+        """The key in `states.LOOKS` of the badge that shows how the freeze stands."""
+        return "frozen" if self.until is not None else "freeze_over" if self.over else "freeze_later"
+
+
+class FreezesPage(Page):
+    """The page with the freezes of an environment, and forms to add and end them."""
+
+    template = "console/freezes.html"
+    needs = {"GET": Role.VIEWER, "POST": Role.VIEWER}
+
+    def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
+        """The freezes as they are; with `error`, the form as it was sent and what is wrong with it."""
+        now = timezone.now()
+        lines = [
+            FreezeLine(each, each.end_at(now), each.ends is not None and each.ends <= now, _mark(each))
+            for each in self.here.policy.freezes
+        ]
+        context = {
+            "lines": lines,
+            "days": [each.value for each in Weekday],
+            "chosen_days": request.POST.getlist("days"),
+            "roles": [each.value for each in BREAKERS],
+            "role": self.here.policy.review.break_glass_role.value,
+            "max_reason": MAX_REASON_CHARS,
+            "now": f"{now:%Y-%m-%d %H:%M} UTC",
+            "given": request.POST if error is not None else QueryDict(),
+            "error": error,
+        }
+        return self.page(context, status=error.status if error is not None else 200)
+
+    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+        """Add a freeze, end one, or choose who may write nevertheless."""
+        action = request.POST.get("action", "")
+        require(self.principal, POLICY_ROLES["review" if action == "role" else "freezes"], environment_key)
+        before = self.here.policy
+        try:
+            policy, said = _changed(before, action, request.POST)
+            environment_update(
+                key=environment_key,
+                policy=policy,
+                before=before,
+                actor=self.principal,
+                request_id=self.request_id,
+                consent=self.consent,
+            )
+        except ControlPlaneError as error:
+            return self.get(request, environment_key, error)
+        messages.success(request, said)
+        return redirect("freezes", environment_key)
+
+
+def _changed(before: EnvironmentPolicy, action: str, given: QueryDict) -> tuple[EnvironmentPolicy, str]:
+    """The policy that a form makes of the one before, and what is said when it is stored. Raises InputInvalid and
+    Conflict.
+    """
+    freezes = [each.as_json() for each in before.freezes]
+    made: dict[str, object]
+    match action:
+        case "once":
+            made = {"from": _time(given, "from"), "until": _time(given, "until"), "reason": given.get("reason", "")}
+        case "weekly":
+            hours = {name: given.get(name, "").strip() for name in ("from", "until")}
+            weekly = {**hours, "days": given.getlist("days"), "zone": given.get("zone", "").strip() or "UTC"}
+            made = {"reason": given.get("reason", ""), "weekly": weekly}
+        case "end":
+            left = [each for each in before.freezes if _mark(each) != given.get("freeze", "")]
+            if len(left) == len(before.freezes):
+                raise Conflict("This freeze is not there any more. Nothing was changed.")
+            return replace(before, freezes=tuple(left)), "The freeze is gone."
+        case "role":
+            review = review_from_json({"break_glass_role": given.get("role", "")})
+            return replace(before, review=review), f"Whoever has the role {review.break_glass_role.value} may."
+        case _:
+            raise InputInvalid(f"There is nothing called '{action[:20]}' to do here. Nothing was changed.")
+    return replace(before, freezes=freezes_from_json([*freezes, made])), "The freeze is set."
+
+
+def _time(given: QueryDict, name: str) -> str | None:
+    """The time in this field of a form, as settings spell it; the text itself where it is none, and None where it is
+    empty.
+    """
+    text = given.get(name, "").strip()
+    moment = moment_typed(text, timezone.now()) if text else None
+    return iso_text(moment) if moment is not None else text or None
+
+
+def _mark(freeze: Freeze) -> str:
+    return json.dumps(freeze.as_json(), sort_keys=True)
+
+
+urlpatterns = [
+    path("e/<str:environment_key>/freezes", FreezesPage.as_view(), name="freezes"),
+]
