@@ -251,7 +251,7 @@ def _answer(asked: Asked, question: Question, ladder: Ladder, who: WhoAsks) -> d
         "steps": steps,
         "incidents": tuple(_links(ladder.links, _RUNG_OF["incident"])),
         "ways_back": _ways_back(ladder, links[_RUNG_OF["change"]]),
-        "frozen": asked.address(at=epoch) if epoch and not asked.at else "",
+        "permanent": asked.address(at=epoch) if epoch and not asked.at else "",
         "now": asked.address(at="") if asked.at else "",
         "question": question,
         "text_url": asked.address(format="text"),
