@@ -53,6 +53,7 @@ NEEDS: dict[str, Role | None] = {
     "rollouts": Role.VIEWER,
     "rollout": None,
     "rollout-settings": Role.VIEWER,
+    "freezes": Role.VIEWER,
     "changes": Role.VIEWER,
     "change": None,
     "change-undo": None,
