@@ -270,6 +270,7 @@ CONSOLE_LOSING: Final = {
 CONSOLE_NOTHING_LOST: Final = {
     "rollout": f"{_WRITTEN}, or {_GOES_BACK}",
     "rollout-settings": "it is about the next rollout; what waits was accepted when it was written",
+    "freezes": "it is about when somebody writes, and not about what clients get",
     "account": _NOT_SERVED,
     "inbox": _NOT_SERVED,
     "login": _NOT_SERVED,
@@ -286,8 +287,6 @@ SERVICES_NOTHING_LOST: Final = {
     "case_create": _NOT_SERVED,
     "case_delete": _NOT_SERVED,
     "change_start": "it is told the loss by whoever calls it",
-    "group_create": _NO_RULE,
-    "group_delete": _NO_RULE,
     "lineage_renew": _STAYS,
     "names_take_back": _GOES_BACK,
     "lineages_renew": _STAYS,

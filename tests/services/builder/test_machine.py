@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from django.core.management import call_command
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -38,6 +37,7 @@ from controlplane.catalog.services import change_apply, environment_default_ensu
 from controlplane.catalog.values import Delete, Put
 from controlplane.database import failpoints
 from controlplane.snapshots.models import SnapshotRow
+from tests.support.emptying import database_empty
 from tests.support.manifests import cluster, parsed, route
 from tests.support.principals import somebody
 from xdscore.resource_types import CLUSTER, ROUTE
@@ -87,7 +87,7 @@ class Publication(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        call_command("flush", verbosity=0, interactive=False, inhibit_post_migrate=True)
+        database_empty("default")
         environment_default_ensure()
         self.environment = Environment.objects.get(key="default").pk
         self.folder = TemporaryDirectory(prefix="parley-machine-")

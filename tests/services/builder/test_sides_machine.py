@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
-from django.core.management import call_command
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -31,6 +30,7 @@ from controlplane.database.aliases import READER
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback
 from controlplane.snapshots.selectors import candidate_diff, entries_published
+from tests.support.emptying import database_empty
 from tests.support.manifests import Tree, cluster, endpoints, route
 from tests.support.sides import (
     DANA,
@@ -85,7 +85,7 @@ class Sides(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        call_command("flush", verbosity=0, interactive=False, inhibit_post_migrate=True)
+        database_empty("default")
         environment_default_ensure()
         rollouts(PILOT)
         self.environment = Environment.objects.get(key="default").pk
