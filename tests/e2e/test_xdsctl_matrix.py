@@ -442,10 +442,11 @@ def test_any_command__server_is_away__one_sentence_and_3(world: World, command: 
 def test_status__of_what_only_looks__is_the_same_in_every_format(world: World, form: str) -> None:
     looks = ("diff", "validate", "explain", "access test")
 
-    found = {
-        (command, status): world.run(command, status, "-o", form).status
-        for command in looks
-        for status in ROWS[command]
-    }
-
-    assert found == {(command, status): status for command, status in found}
+    for command in looks:
+        for status in ROWS[command]:
+            # What rows before this one wrote or rehearsed may still be on its way to the client that explain is about.
+            eventually(
+                lambda command=command, status=status: world.run(command, status, "-o", form).status,  # type: ignore[misc]
+                status.__eq__,
+                within_s=START_S,
+            )
