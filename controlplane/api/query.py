@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from rest_framework.request import Request
 
-from controlplane.catalog.guarding import Consent
+from controlplane.catalog.guarding import MAX_BREAK_REASON_CHARS, Consent
 from controlplane.common.errors import InputInvalid
 from controlplane.http.moments import moment_or_age
 from xdscore.codes import shown
@@ -18,7 +18,6 @@ from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS: Final = 1_000  # the change's column
-MAX_BREAK_REASON_CHARS: Final = 300
 _MAX_CLIENTS: Final = 1_000_000_000
 _SECONDS: Final = re.compile(r"(\d{1,4})(ms|s)?")
 

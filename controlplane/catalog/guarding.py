@@ -177,6 +177,9 @@ class Prospect:
         return not self.gone and self.tables is None and self.default is None and self.choices is None
 
 
+MAX_BREAK_REASON_CHARS = 300
+
+
 @dataclass(frozen=True, slots=True)
 class Consent:
     """What whoever writes takes upon themselves: a loss for up to `accept_loss` clients, and to break a freeze for the

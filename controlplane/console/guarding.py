@@ -11,8 +11,7 @@ from django.http import QueryDict
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.freezes import Frozen
-from controlplane.catalog.guarding import Consent, Loser, Loss, LostName
-from controlplane.console.posted import MAX_REASON_CHARS
+from controlplane.catalog.guarding import MAX_BREAK_REASON_CHARS, Consent, Loser, Loss, LostName
 
 ACCEPTS: Final = "accept_loss"
 ASKED: Final = "asked_loss"
@@ -77,7 +76,9 @@ def consent_of(given: QueryDict, why: str) -> Consent:
     typed the number of clients that they were asked about and, where the form has a field for a reason (`why`: its
     name), a reason; otherwise none is accepted.
     """
-    broken = given.get(BREAKS, "").strip()[:MAX_REASON_CHARS]
+    broken = given.get(BREAKS, "").strip()
+    if len(broken) > MAX_BREAK_REASON_CHARS or not broken.isprintable():
+        broken = ""  # the form takes no such reason: it is asked for again
     if not _is_answered(given) or (why and not given.get(why, "").strip()):
         return Consent(break_glass=broken)
     return Consent(accept_loss=_number(given, ACCEPTS), break_glass=broken)

@@ -123,8 +123,9 @@ def test_frozen__dry_runs__say_so_and_refuse_nothing(api: Caller) -> None:
 
     applied = api.post(f"{HERE}/apply?dry_run=true", {"resources": [cluster("shop")]})
     ruled = api.post(f"{HERE}/rules?dry_run=true", RULE)
+    denied = api.patch(f"{HERE}?dry_run=true", {"default_effect": "deny"})
 
-    for answer in (applied, ruled):
+    for answer in (applied, ruled, denied):
         assert answer.status == 200
         assert ("XDS3030", "warning") in [(each["code"], each["severity"]) for each in answer.json["findings"]]
 

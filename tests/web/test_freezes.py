@@ -143,8 +143,8 @@ def test_write__frozen__asks_why_it_cannot_wait_and_then_what_it_takes(
     typed = {name: value if isinstance(value, list) else [str(value)] for name, value in write.form.items()}
     sent = breaking(asked.content.decode())
     assert sent == {**typed, "break_glass": [""]}
-    unsaid = admin.post(write.path, {**sent, "break_glass": " "})
-    assert unsaid.status_code == 409
+    for reason in (" ", "two\nlines", "x" * 301):
+        assert admin.post(write.path, {**sent, "break_glass": reason}).status_code == 409
     assert Change.objects.count() == before
     losses = question(admin.post(write.path, {**sent, "break_glass": "the shop is down"}).content.decode())
     assert Change.objects.count() == before

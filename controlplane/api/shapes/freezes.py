@@ -11,8 +11,8 @@ from rest_framework import serializers
 from controlplane.catalog.freezes import BREAKERS, MAX_FREEZES, MAX_REASON_CHARS, Weekday
 
 FREEZES_HELP: Final = (
-    f"When writes of resources and access are refused (409); at most {MAX_FREEZES}. Rollbacks, undos, quarantines and "
-    "these settings go through. Sent, the list replaces the one before."
+    f"When writes of resources and of what clients may read are refused (409); at most {MAX_FREEZES}. Rollbacks, "
+    "undos, quarantines and the other settings go through. Sent, the list replaces the one before."
 )
 REVIEW_HELP: Final = "What is asked of those who change the environment. Sent, it replaces all of these settings."
 _TIME_HELP: Final = "`18:00`; a day begins at `00:00` and ends at `24:00`."

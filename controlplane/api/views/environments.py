@@ -134,7 +134,9 @@ class EnvironmentView(ApiView):
             )
         for field in values:
             require(principal, POLICY_ROLES[field], environment_key)
-        groups = frozenset(group_list(environment_key=environment_key).values_list("key", flat=True))
+        groups: frozenset[str] = frozenset()
+        if "rollout" in values:
+            groups = frozenset(group_list(environment_key=environment_key).values_list("key", flat=True))
         _settings_read(document, values, groups=groups)
         before = environment_get(key=environment_key).policy
         policy = _policy(before, values)
@@ -150,7 +152,7 @@ class EnvironmentView(ApiView):
             consent=asked.consent,
             dry_run=asked.dry_run,
         )
-        return dry_run_answer(request, made.loss) if asked.dry_run else _written(made)
+        return dry_run_answer(request, made.loss, made.findings) if asked.dry_run else _written(made)
 
     @extend_schema(
         operation_id="environment_delete",
@@ -239,9 +241,11 @@ def _settings_read(document: Document, values: dict[str, Any], *, groups: frozen
         "review": review_from_json,
     }
     findings: list[Finding] = []
-    for field in readers.keys() & values.keys():
+    for field, read in readers.items():
+        if field not in values:
+            continue
         try:
-            values[field] = readers[field](tree[field] if isinstance(tree, dict) else None)
+            values[field] = read(tree[field] if isinstance(tree, dict) else None)
         except InputInvalid as error:
             findings += (located_in(document, path_of(each.pointer, tree), each) for each in error.findings)
     if findings:

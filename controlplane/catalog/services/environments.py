@@ -1,6 +1,7 @@
 """Writes environments: their making, their policies, and the fence that lets exactly one build win (decisions D6)."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from django.conf import settings
 from django.db import models, transaction
@@ -13,7 +14,7 @@ from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, 
 from controlplane.catalog.models import Environment
 from controlplane.catalog.rollout_settings import settings_stored, settings_to_store
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
-from controlplane.catalog.services.freezing import broken_words, freeze_pass
+from controlplane.catalog.services.freezing import broken_words, freeze_pass, frozen_findings
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.staging import waiting_promote
@@ -100,6 +101,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
         changed["rollout"] = policy.rollout.as_json()  # an environment that had rollouts may have something staged
     leads_back = undoes is not None or not changed.keys() & _DECIDES_WHO_READS
     broken = "" if leads_back or dry_run else freeze_pass(environment, actor, consent, request_id=request_id)
+    warnings = frozen_findings(environment) if dry_run and not leads_back else ()
     loss = _loss(_prospect(key, current, policy), consent, dry_run=dry_run)
     hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
     was = {column: held[column] for column in changed}
@@ -108,7 +110,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
     environment.save(update_fields=list(changed))
     if current.rollout.stages and not policy.rollout.stages:
         waiting_promote(environment, environment.generation + 1)  # that of the change, which comes next
-    return _policy_change(
+    made = _policy_change(
         environment,
         "environment.updated",
         actor,
@@ -121,6 +123,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
         undo=Columns(was, changed).as_json(),
         undoes=undoes,
     )
+    return replace(made, findings=warnings)
 
 
 @transaction.atomic(durable=True)

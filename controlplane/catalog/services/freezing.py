@@ -1,7 +1,5 @@
 """Refuses writes while the environment is frozen, and tells everybody of one that breaks the freeze."""
 
-from datetime import datetime
-
 from django.utils import timezone
 
 from controlplane.accounts.principal import Principal
@@ -13,9 +11,9 @@ from controlplane.journal.services import audit_record, event_append
 from xdscore.findings import Finding, Severity
 
 
-def frozen_now(environment: Environment, now: datetime | None = None) -> Frozen | None:
+def frozen_now(environment: Environment) -> Frozen | None:
     """The freeze that holds in the environment, as this process's clock says; None where none holds."""
-    return frozen_at(freezes_stored(environment.freezes), now or timezone.now()) if environment.freezes else None
+    return frozen_at(freezes_stored(environment.freezes), timezone.now()) if environment.freezes else None
 
 
 def freeze_pass(environment: Environment, actor: Principal, consent: Consent, *, request_id: str) -> str:
