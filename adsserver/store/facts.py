@@ -234,7 +234,7 @@ class FactBuffer:
             each.sent, each.sent_at = response.version, now
             # As many as the client can still answer.
             before, each.held_at = each.unanswered, now
-            each.unanswered = (*before[1 - self._max_unanswered :], response) if before else (response,)
+            each.unanswered = (*before, response)[-self._max_unanswered :] if before else (response,)
             if response.errors:
                 self._tallies.errors(stream.environment, response)
             self._changed[each] = None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from django.db import IntegrityError, OperationalError
 
 from adsserver.engine.events import Respond
@@ -69,6 +70,20 @@ def send(buffer: FactBuffer, response: Respond, *streams: StreamInfo) -> None:
 def flush(buffer: FactBuffer) -> None:
     buffer._take()
     buffer._flush()
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_sent__more_than_a_client_can_still_answer__the_newest_are_kept(limit: int) -> None:
+    limits = Limits(unanswered_responses=limit)
+    buffer = FactBuffer(write=Database(), clock=Clock(), limits=limits, contents=NothingSecret())
+    responses = [respond(content("a"), nonce=str(number)) for number in range(4)]
+    buffer.opened(stream())
+
+    for response in responses:
+        buffer.sent(stream(), response)
+
+    known = buffer._streams[stream().id].substream(CLUSTER.word)
+    assert known.unanswered == tuple(responses[-limit:])
 
 
 def test_facts__several_about_one_type__the_last_state_is_written_once() -> None:
