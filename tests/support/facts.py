@@ -1,14 +1,47 @@
-"""Builders of what streams report, with defaults."""
+"""Builders of what streams report, with defaults, and a database that takes it in memory."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from adsserver.engine.events import Acknowledged, Nack, NamedContent, Rejected, Respond, Subscribed, Variant
 from adsserver.ports import StreamInfo
+from adsserver.store.facts import FactBuffer
+from controlplane.clients.facts import FactBatch, SubscriptionState
 from xdscore.evidence import Evidence
 from xdscore.resource_types import CLUSTER, ResourceType
 from xdscore.snapshot import Content
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Database:
+    """Takes batches of facts in memory; fails on demand."""
+
+    batches: list[FactBatch] = field(default_factory=list)
+    failure: Exception | None = None
+    tried: int = 0
+
+    def __call__(self, batch: FactBatch) -> None:
+        self.tried += 1
+        if self.failure is not None:
+            raise self.failure
+        self.batches.append(batch)
+
+    @property
+    def all_subscriptions(self) -> dict[tuple[str, str], SubscriptionState]:
+        return {
+            (each.stream, each.says.word): each.says.state for batch in self.batches for each in batch.subscriptions
+        }
 
 
 class NothingSecret:
@@ -76,3 +109,16 @@ def rejected(response: Respond, message: str = "no", *, suspects: tuple[NamedCon
     evidence = Evidence.ONLY_CHANGE if len(blamed) == 1 else Evidence.TEXT
     nack = Nack(13, message)
     return Rejected(response.kind, response.nonce, response.version, nack, response.resources, blamed, evidence)
+
+
+def send(buffer: FactBuffer, response: Respond, *streams: StreamInfo) -> None:
+    """Streams that open and are sent this."""
+    for each in streams:
+        buffer.opened(each)
+        buffer.sent(each, response)
+
+
+def flush(buffer: FactBuffer) -> None:
+    """What the buffer's thread does in a turn."""
+    buffer._take()
+    buffer._flush()

@@ -5,9 +5,8 @@ import time
 from django.db import OperationalError
 
 from adsserver.store.facts import FactBuffer
-from tests.support.facts import acknowledged, content, respond, stream
+from tests.support.facts import Clock, Database, acknowledged, content, flush, respond, send, stream
 from tests.support.waiting import eventually
-from tests.unit.facts.test_fact_buffer import Clock, Database, flush, send
 from xdscore.limits import Limits
 
 
