@@ -3,12 +3,17 @@
 Whoever hints returns at once: one background thread sends, from a bounded queue that merges equal hints; while the
 broker does not answer, hints are dropped for ten seconds at a time (decisions D8, dependencies.md 16). The builder's
 sweeper and the replicas' poll find what a lost hint would have told.
+
+A hint to build costs a worker a task, and one build takes all changes that wait for it. So of equal ones a process
+sends the first at once, and one for all that follow within 50 ms: no sooner does the next build begin anyway
+(`builder.pacing`).
 """
 
 import os
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
 import structlog
 
@@ -20,6 +25,8 @@ JUDGE_CHANNEL = "parley:judge"
 _CHANNELS = {"published": PUBLISHED_CHANNEL, "judge": JUDGE_CHANNEL}
 BREAK_S = 10.0
 MAX_WAITING = 1_000
+REST_S: Final = {"build": 0.05}
+"""How many seconds after a hint of this kind an equal one may follow at the earliest; others may at once."""
 
 Hint = tuple[str, str | int]
 """A hint: ("build", environment id), ("rollout", environment id), ("published", environment key) or ("judge",
@@ -34,6 +41,7 @@ class HintSender:
         self._deliver = deliver
         self._clock = clock
         self._waiting: dict[Hint, None] = {}
+        self._resting: dict[Hint, float] = {}
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
         self._silent_until = 0.0
@@ -41,15 +49,16 @@ class HintSender:
         os.register_at_fork(after_in_child=self._start_over)
 
     def _start_over(self) -> None:
-        self._waiting = {}
+        self._waiting, self._resting = {}, {}
         self._condition = threading.Condition()
         self._thread = None
 
     def send(self, hint: Hint) -> None:
         """Queue a hint. If an equal one waits already, or the queue is full, it is dropped."""
         with self._condition:
-            if len(self._waiting) < MAX_WAITING:
-                self._waiting[hint] = None
+            if hint in self._waiting or len(self._waiting) >= MAX_WAITING:
+                return
+            self._waiting[hint] = None
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="hints", daemon=True)
                 self._thread.start()
@@ -57,13 +66,23 @@ class HintSender:
 
     def _run(self) -> None:
         while True:
-            with self._condition:
-                while not self._waiting:
-                    self._condition.wait()
-                hint = next(iter(self._waiting))
-                del self._waiting[hint]
+            hint = self._take()
             if self._clock() >= self._silent_until:
                 self._try(hint)
+
+    def _take(self) -> Hint:
+        """Wait for a hint that may be sent now, and take it from the queue."""
+        with self._condition:
+            while True:
+                now = self._clock()
+                self._resting = {hint: until for hint, until in self._resting.items() if until > now}
+                for hint in self._waiting:
+                    if hint not in self._resting:
+                        del self._waiting[hint]
+                        if rest_s := REST_S.get(hint[0]):
+                            self._resting[hint] = now + rest_s
+                        return hint
+                self._condition.wait(min(self._resting.values()) - now if self._waiting else None)
 
     def _try(self, hint: Hint) -> None:
         try:

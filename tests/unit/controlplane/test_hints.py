@@ -3,7 +3,7 @@
 import threading
 import time
 
-from controlplane.broker.hints import MAX_WAITING, Hint, HintSender
+from controlplane.broker.hints import MAX_WAITING, REST_S, Hint, HintSender
 
 
 class Broker:
@@ -44,6 +44,27 @@ def test_send__broker_frozen__returns_at_once_and_merges_equal_hints() -> None:
     assert took < 0.5
     assert eventually(lambda: set(broker.got) == {("build", 1), ("build", 2)})
     assert len(broker.got) <= 4
+
+
+def test_send__many_hints_to_build__the_first_goes_at_once_and_one_for_all_that_follow_after_the_rest() -> None:
+    now = [0.0]
+    broker = Broker()
+    broker.open.set()
+    sender = HintSender(broker.deliver, clock=lambda: now[0])
+    sender.send(("build", 1))
+    assert eventually(lambda: broker.got == [("build", 1)])
+
+    for _ in range(100):
+        sender.send(("build", 1))
+    sender.send(("build", 2))
+
+    first_two = [("build", 1), ("build", 2)]
+    assert eventually(lambda: broker.got == first_two)  # another environment does not wait
+    time.sleep(3 * REST_S["build"])
+    assert broker.got == first_two
+    now[0] = REST_S["build"]
+    assert eventually(lambda: broker.got == [*first_two, ("build", 1)])
+    assert not sender._waiting
 
 
 def test_send__more_hints_than_may_wait__drops_the_rest() -> None:
