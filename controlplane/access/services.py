@@ -33,7 +33,6 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Prospect
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import (
-    broken_words,
     change_start,
     environment_lock,
     freeze_pass,
@@ -345,7 +344,7 @@ class _Writing:
             kind=ChangeKind.ACCESS,
             actor=self._actor,
             message=_words(subject, subject_id, action, after if after is not None else before or {}),
-            reason="; ".join(filter(None, (self._reason, broken_words(broken)))),
+            reason="; ".join(filter(None, (self._reason, broken))),
             undoes=undoes,
             request_id=self._request_id,
             loss=loss,

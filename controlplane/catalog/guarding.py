@@ -182,14 +182,16 @@ MAX_BREAK_REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What whoever writes takes upon themselves: a loss for up to `accept_loss` clients, and to break a freeze for the
-    reason in `break_glass` (empty: not). `asked`: the writer can be asked; False where Parley itself writes, which
-    nobody refuses and which reports afterwards what was lost.
+    """What whoever writes takes upon themselves: a loss for up to `accept_loss` clients, and to break a freeze, and go
+    past the review, for the reason in `break_glass` (empty: not). `asked`: the writer can be asked; False where Parley
+    itself writes, which nobody refuses and which reports afterwards what was lost. `reviewed`: others approved the
+    write as the environment asks; only a change set says so.
     """
 
     accept_loss: int = 0
     asked: bool = True
     break_glass: str = ""
+    reviewed: bool = False
 
 
 NO_CONSENT = Consent()

@@ -60,7 +60,7 @@ class Environment(models.Model):
     loss_other_percent = models.PositiveSmallIntegerField(default=10, db_default=10)
     rollout = models.JSONField(null=True)  # `catalog.rollout_settings`; null: it never had rollouts
     freezes = models.JSONField(default=list, db_default=[])  # `catalog.freezes`
-    review = models.JSONField(default=dict, db_default={})  # `catalog.freezes.ReviewSettings`; empty: the defaults
+    review = models.JSONField(default=dict, db_default={})  # `catalog.review.ReviewSettings`; empty: the defaults
     lineage = models.UUIDField(default=uuid.uuid4)
     generation = models.PositiveBigIntegerField(default=0)
     built_generation = models.PositiveBigIntegerField(default=0)

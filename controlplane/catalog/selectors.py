@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
 from controlplane.catalog.expiry import findings_at
-from controlplane.catalog.freezes import freezes_stored, review_stored
+from controlplane.catalog.freezes import freezes_stored
 from controlplane.catalog.guarding import LossThreshold
 from controlplane.catalog.models import (
     Blob,
@@ -24,6 +24,7 @@ from controlplane.catalog.models import (
     SideMove,
     StagedName,
 )
+from controlplane.catalog.review import review_stored
 from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json

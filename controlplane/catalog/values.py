@@ -7,8 +7,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from controlplane.catalog.choices import QuarantinePolicy
-from controlplane.catalog.freezes import DEFAULT_REVIEW, Freeze, ReviewSettings
+from controlplane.catalog.freezes import Freeze
 from controlplane.catalog.guarding import DEFAULT_THRESHOLD, NOTHING_LOST, Loss, LossThreshold
+from controlplane.catalog.review import DEFAULT_REVIEW, ReviewSettings
 from controlplane.catalog.rollout_settings import ROLLOUT_OFF, RolloutSettings
 from xdscore.access import Effect
 from xdscore.environment_choice import Selector

@@ -12,13 +12,12 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.freezes import (
-    BREAKERS,
     MAX_REASON_CHARS,
     Freeze,
     Weekday,
     freezes_from_json,
-    review_from_json,
 )
+from controlplane.catalog.review import BREAKERS, review_from_json
 from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.services import environment_update
 from controlplane.catalog.values import EnvironmentPolicy
@@ -110,7 +109,7 @@ def _changed(before: EnvironmentPolicy, action: str, given: QueryDict) -> tuple[
                 raise Conflict("This freeze is not there any more. Nothing was changed.")
             return replace(before, freezes=tuple(left)), "The freeze is gone."
         case "role":
-            review = review_from_json({"break_glass_role": given.get("role", "")})
+            review = review_from_json({**before.review.as_json(), "break_glass_role": given.get("role", "")})
             return replace(before, review=review), f"Whoever has the role {review.break_glass_role.value} may."
         case _:
             raise InputInvalid(f"There is nothing called '{action[:20]}' to do here. Nothing was changed.")

@@ -11,8 +11,9 @@ import pytest
 from django.test import Client
 
 from controlplane.accounts.principal import SYSTEM, Role
-from controlplane.catalog.freezes import Freeze, ReviewSettings, Weekday
+from controlplane.catalog.freezes import Freeze, Weekday
 from controlplane.catalog.models import Change, Resource
+from controlplane.catalog.review import ReviewSettings
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import environment_update
 from controlplane.database.aliases import READER
@@ -38,7 +39,9 @@ def freeze_now(reason: str = "the year's end", role: Role = Role.OPERATOR) -> No
     held = Freeze(reason, now - timedelta(hours=1), now + timedelta(hours=1))
     before = environment_get(key="default").policy
     environment_update(
-        key="default", policy=replace(before, freezes=(held,), review=ReviewSettings(role)), actor=SYSTEM
+        key="default",
+        policy=replace(before, freezes=(held,), review=ReviewSettings(break_glass_role=role)),
+        actor=SYSTEM,
     )
 
 

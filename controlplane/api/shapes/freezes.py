@@ -8,7 +8,8 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from controlplane.catalog.freezes import BREAKERS, MAX_FREEZES, MAX_REASON_CHARS, Weekday
+from controlplane.catalog.freezes import MAX_FREEZES, MAX_REASON_CHARS, Weekday
+from controlplane.catalog.review import BREAKERS, MAX_APPROVALS
 
 FREEZES_HELP: Final = (
     f"When writes of resources and of what clients may read are refused (409); at most {MAX_FREEZES}. Rollbacks, "
@@ -53,10 +54,20 @@ class FrozenOut(FreezeOut):
 class ReviewSettingsOut(serializers.Serializer[Any]):
     """What is asked of those who change the environment."""
 
+    # A declared field hides no attribute: the metaclass takes it out of the class.
+    required = serializers.BooleanField(  # type: ignore[assignment]  # see above
+        required=False, help_text="Resources are written by a change set alone, which others approved; false."
+    )
+    approvals = serializers.IntegerField(
+        required=False, min_value=1, max_value=MAX_APPROVALS, help_text="How many people have to approve one; 1."
+    )
+    self_approval = serializers.BooleanField(
+        required=False, help_text="Who made or edited a change set may approve it, too; false."
+    )
     break_glass_role = serializers.ChoiceField(
         choices=[each.value for each in BREAKERS],
         required=False,
-        help_text="Who may write during a freeze, with `break_glass` and a reason; the default is `operator`.",
+        help_text="Who may write during a freeze, and without review, with `break_glass` and a reason; `operator`.",
     )
 
 

@@ -29,7 +29,8 @@ from controlplane.api.shapes.environments import (
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.views.guarding import dry_run_answer, guarded
 from controlplane.catalog.choices import QuarantinePolicy
-from controlplane.catalog.freezes import freezes_from_json, frozen_at, review_from_json
+from controlplane.catalog.freezes import freezes_from_json, frozen_at
+from controlplane.catalog.review import review_from_json
 from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.rollout_settings import settings_from_json
 from controlplane.catalog.selectors import EnvironmentState, environment_get, environment_list

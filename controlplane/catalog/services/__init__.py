@@ -2,8 +2,8 @@
 (decisions D6).
 """
 
-from controlplane.catalog.services.blobs import blobs_delete, blobs_write
-from controlplane.catalog.services.changes import change_apply, change_plan
+from controlplane.catalog.services.blobs import blobs_delete, blobs_prune, blobs_write
+from controlplane.catalog.services.changes import change_apply, change_plan, change_write
 from controlplane.catalog.services.environments import (
     environment_create,
     environment_default_ensure,
@@ -15,10 +15,10 @@ from controlplane.catalog.services.environments import (
     quarantine_default,
 )
 from controlplane.catalog.services.expiring import certificates_watch
-from controlplane.catalog.services.freezing import broken_words, freeze_pass, frozen_findings
+from controlplane.catalog.services.freezing import freeze_pass, frozen_findings
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
-from controlplane.catalog.services.planning import Terms
+from controlplane.catalog.services.planning import Prepared, Terms, prepare
 from controlplane.catalog.services.quarantines import (
     proofs_record,
     quarantine_open,
@@ -33,7 +33,7 @@ from controlplane.catalog.services.rehearsing import (
     rehearsal_open,
     rehearsals_prune,
 )
-from controlplane.catalog.services.restoring import resource_restore
+from controlplane.catalog.services.restoring import parsed_again, resource_restore
 from controlplane.catalog.services.rotation import Resealed, secrets_foreign, secrets_reseal
 from controlplane.catalog.services.secrets import secrets_read_record
 from controlplane.catalog.services.staging import names_promote, names_take_back, side_close, side_open, side_step
@@ -47,15 +47,17 @@ from controlplane.catalog.services.undoing import (
 from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
+    "Prepared",
     "Resealed",
     "Terms",
     "blobs_delete",
+    "blobs_prune",
     "blobs_write",
-    "broken_words",
     "certificates_watch",
     "change_apply",
     "change_plan",
     "change_start",
+    "change_write",
     "environment_create",
     "environment_default_ensure",
     "environment_delete",
@@ -71,6 +73,8 @@ __all__ = [
     "loss_accept",
     "names_promote",
     "names_take_back",
+    "parsed_again",
+    "prepare",
     "proofs_record",
     "quarantine_default",
     "quarantine_open",

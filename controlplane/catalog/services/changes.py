@@ -15,7 +15,7 @@ from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
-from controlplane.catalog.services.freezing import broken_words, freeze_pass, frozen_findings
+from controlplane.catalog.services.freezing import freeze_pass, frozen_findings, review_pass, unreviewed_findings
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.planning import BATCH, NO_TERMS, Key, Plan, Prepared, Terms, plan, prepare
@@ -24,6 +24,7 @@ from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import GOES_ON, Columns, GoesBack, owners_as_json
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
 from controlplane.common.errors import NotFound
+from controlplane.common.principal_ids import Actor
 from controlplane.journal.services import audit_record
 from xdscore.snapshot import content_version
 
@@ -45,65 +46,104 @@ def change_apply(
     `terms`: the conditions of the write; `back`: what a rollback or undo adds to it.
 
     Raises NotFound (environment, or a resource to delete), Conflict (the environment is on hold, or moved on from its
-    base), WriteFrozen, LossRefused (connected clients would lose something that `consent` does not accept),
-    PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`,
-    a reference to nothing).
+    base), WriteFrozen, WriteUnreviewed, LossRefused (connected clients would lose something that `consent` does not
+    accept), PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources; with
+    `strict`, a reference to nothing).
     """
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
-        environment = environment_lock(key=environment_key)
-        planned = plan(environment, prepared, terms)
-        staging = staging_of(environment, planned, [edit.key for edit in prepared], terms)
-        held, held_after = environment.hold_reason, _hold_after(environment, back)
-        if not planned.effective and not staging.promoted and held == held_after:
-            return ChangeMade(environment_key, None, environment.generation)
-        leads_back = back.to_generation is not None or back.undoes is not None
-        broken = "" if leads_back else freeze_pass(environment, actor, consent, request_id=request_id)
-        loss = loss_accept(planned.prospect(environment_key), consent)
-        undo = owners_as_json(planned.owners_moved(terms.owner))
-        if held != held_after:
-            hold_told(environment=environment_key, before=held, after=held_after, actor=actor)
-            environment.hold_reason = held_after
-            environment.save(update_fields=["hold_reason"])
-            undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
-        change = change_start(
-            environment=environment,
-            kind=ChangeKind.RESOURCES,
+        return change_write(
+            environment=environment_lock(key=environment_key),
+            prepared=prepared,
             actor=actor,
             message=message,
-            reason=broken_words(broken),
-            owner=terms.owner or "",
-            back_to=back.to_generation,
-            undo=undo,
-            undoes=back.undoes,
+            terms=terms,
+            back=back,
             request_id=request_id,
-            loss=loss,
+            consent=consent,
         )
-        edited = planned.outcomes
-        _write(environment, change, planned, staging, terms.owner)
+
+
+def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_start` has it
+    *,
+    environment: Environment,
+    prepared: Sequence[Prepared],
+    actor: Principal,
+    author: Actor | None = None,
+    message: str = "",
+    terms: Terms = NO_TERMS,
+    back: GoesBack = GOES_ON,
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
+) -> ChangeMade:
+    """Make all prepared edits as one change, or none, within the caller's transaction, which has locked the
+    environment. `author`: who wrote what is written, where that is not `actor`, whose rights count. Raises what
+    `change_apply` raises.
+    """
+    planned = plan(environment, prepared, terms)
+    staging = staging_of(environment, planned, [edit.key for edit in prepared], terms)
+    held, held_after = environment.hold_reason, _hold_after(environment, back)
+    if not planned.effective and not staging.promoted and held == held_after:
+        return ChangeMade(environment.key, None, environment.generation)
+    leads_back = back.to_generation is not None or back.undoes is not None
+    broken = "" if leads_back else _barriers_pass(environment, actor, consent, request_id)
+    loss = loss_accept(planned.prospect(environment.key), consent)
+    undo = owners_as_json(planned.owners_moved(terms.owner))
+    if held != held_after:
+        hold_told(environment=environment.key, before=held, after=held_after, actor=actor)
+        environment.hold_reason = held_after
+        environment.save(update_fields=["hold_reason"])
+        undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
+    change = change_start(
+        environment=environment,
+        kind=ChangeKind.RESOURCES,
+        actor=author or actor,
+        message=message,
+        reason=broken,
+        owner=terms.owner or "",
+        back_to=back.to_generation,
+        undo=undo,
+        undoes=back.undoes,
+        request_id=request_id,
+        loss=loss,
+    )
+    edited = planned.outcomes
+    _write(environment, change, planned, staging, terms.owner)
+    audit_record(
+        actor=actor,
+        verb="change.saved",
+        subject=str(change.public_id),
+        environment=environment.key,
+        request_id=request_id,
+        detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": back.hold},
+    )
+    if terms.because:
         audit_record(
             actor=actor,
-            verb="change.saved",
+            verb="rollout.skipped",
             subject=str(change.public_id),
-            environment=environment_key,
+            environment=environment.key,
             request_id=request_id,
-            detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": back.hold},
+            detail={"reason": terms.because},
         )
-        if terms.because:
-            audit_record(
-                actor=actor,
-                verb="rollout.skipped",
-                subject=str(change.public_id),
-                environment=environment_key,
-                request_id=request_id,
-                detail={"reason": terms.because},
-            )
-    return ChangeMade(environment_key, change, change.generation, edited, planned.findings, loss)
+    return ChangeMade(environment.key, change, change.generation, edited, planned.findings, loss)
+
+
+def _barriers_pass(environment: Environment, actor: Principal, consent: Consent, request_id: str) -> str:
+    """Let a write go on past a freeze and the review, as far as it may; returns what the change's message says of
+    that.
+    """
+    passed = (
+        freeze_pass(environment, actor, consent, request_id=request_id),
+        review_pass(environment, actor, consent, request_id=request_id),
+    )
+    return "; ".join(filter(None, passed))
 
 
 def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = NO_TERMS) -> ChangePlanned:
-    """What `change_apply` would do now, without doing it. Raises what `change_apply` raises, except LossRefused and
-    WriteFrozen: the loss is part of the result, and a freeze one of its findings. Opens no transaction.
+    """What `change_apply` would do now, without doing it. Raises what `change_apply` raises, except LossRefused,
+    WriteFrozen and WriteUnreviewed: the loss is part of the result, and the two others are among its findings. Opens no
+    transaction.
     """
     prepared = prepare(edits, environment_key, terms)
     environment = Environment.objects.filter(key=environment_key).first()
@@ -111,7 +151,7 @@ def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = N
         raise NotFound(f"There is no environment '{environment_key}'.")
     planned = plan(environment, prepared, terms)
     loss = loss_foresee(planned.prospect(environment_key))
-    findings = (*planned.findings, *frozen_findings(environment))
+    findings = (*planned.findings, *frozen_findings(environment), *unreviewed_findings(environment))
     return ChangePlanned(environment_key, planned.outcomes, findings, loss)
 
 

@@ -9,12 +9,12 @@ from django.db import models, transaction
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.accounts.services import environment_forget
 from controlplane.catalog.choices import ChangeKind, QuarantinePolicy
-from controlplane.catalog.freezes import DEFAULT_REVIEW
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Loss, Prospect
 from controlplane.catalog.models import Environment
+from controlplane.catalog.review import DEFAULT_REVIEW
 from controlplane.catalog.rollout_settings import settings_stored, settings_to_store
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
-from controlplane.catalog.services.freezing import broken_words, freeze_pass, frozen_findings
+from controlplane.catalog.services.freezing import freeze_pass, frozen_findings
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.staging import waiting_promote
@@ -116,7 +116,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
         actor,
         request_id,
         message=", ".join(_words(column, was[column], value) for column, value in changed.items()),
-        reason="; ".join(filter(None, (reason, broken_words(broken)))),
+        reason="; ".join(filter(None, (reason, broken))),
         detail={"before": was, "after": changed},
         loss=loss,
         dry_run=dry_run,

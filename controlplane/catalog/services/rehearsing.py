@@ -16,10 +16,10 @@ from django.db.models.functions import Now
 from controlplane.accounts.principal import Principal
 from controlplane.broker.hints import hint_rollout
 from controlplane.catalog.choices import BlobKind
-from controlplane.catalog.models import Blob, CandidateSide, Environment, Rehearsal, RehearsedName, Revision
+from controlplane.catalog.models import CandidateSide, Environment, Rehearsal, RehearsedName
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.rehearsals import OVER
-from controlplane.catalog.services.blobs import blobs_delete, blobs_write
+from controlplane.catalog.services.blobs import blobs_prune, blobs_write
 from controlplane.catalog.services.environments import environments_publish_lock
 from controlplane.catalog.services.planning import BATCH, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.staging import generation_count
@@ -123,7 +123,7 @@ def rehearsals_prune() -> int:
         names = RehearsedName.objects.filter(rehearsal__in=rows, blob__isnull=False)
         addresses = set(names.values_list("blob", flat=True))
         Rehearsal.objects.filter(pk__in=rows).delete()
-        blobs_delete(addresses=(each for some in _batches(sorted(addresses)) for each in _unused(some)))
+        blobs_prune(addresses=addresses)
     return len(rows)
 
 
@@ -177,16 +177,3 @@ def _rows(row: Rehearsal, rehearsal: str, prepared: Sequence[Prepared]) -> Itera
             claims="\n".join(edit.parsed.claims),
             needs=[list(target) for target in needs_of(edit.parsed)],
         )
-
-
-def _unused(addresses: Sequence[str]) -> set[str]:
-    """The addresses among these of contents that nothing refers to any more."""
-    revisions = Revision.objects.filter(blob=models.OuterRef("pk"))
-    names = RehearsedName.objects.filter(blob=models.OuterRef("pk"))
-    rows = Blob.objects.filter(~models.Exists(revisions), ~models.Exists(names), hash__in=addresses)
-    return set(rows.values_list("hash", flat=True))
-
-
-def _batches(addresses: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(addresses), BATCH):
-        yield addresses[start : start + BATCH]

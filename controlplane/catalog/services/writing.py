@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import structlog
 from django.db import transaction
 
-from controlplane.accounts.principal import Principal
 from controlplane.broker.hints import hint_build
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.undoing import Undoes
 from controlplane.common.errors import NotFound
+from controlplane.common.principal_ids import Actor
 from controlplane.journal.answers import effect_note
 from controlplane.journal.services import audit_record
 
@@ -38,7 +38,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     *,
     environment: Environment,
     kind: ChangeKind,
-    actor: Principal,
+    actor: Actor,
     message: str,
     reason: str = "",
     owner: str = "",

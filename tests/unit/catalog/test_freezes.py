@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.freezes import (
-    DEFAULT_REVIEW,
     Freeze,
     Weekday,
     freezes_from_json,
     frozen_at,
-    review_from_json,
 )
+from controlplane.catalog.review import DEFAULT_REVIEW, review_from_json
 from controlplane.common.errors import InputInvalid
 
 
