@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     "controlplane.builder",
     "controlplane.loss",
     "controlplane.incidents",
+    "controlplane.changesets",
     "controlplane.rollouts",
     "controlplane.notify",
     "controlplane.explain",

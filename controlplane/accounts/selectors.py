@@ -3,12 +3,21 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
 from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
-from controlplane.accounts.principal import ADMIN_SCOPES, INSTALLATION, Principal, Role, Scope, scopes_within
+from controlplane.accounts.principal import (
+    ADMIN_SCOPES,
+    INSTALLATION,
+    SYSTEM,
+    Principal,
+    Role,
+    Scope,
+    scopes_within,
+)
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.accounts.token_text import token_digest
 from controlplane.common.principal_ids import Named, PrincipalId, PrincipalKind
@@ -23,23 +32,47 @@ def token_principal(plaintext: str) -> Principal | None:
     One indexed read, by hash; for a person's token one more.
     """
     now = timezone.now()
-    token = (
-        ApiToken.objects.select_related("owner")
-        .filter(digest=token_digest(plaintext), revoked_at=None)
-        .filter(Q(expires_at=None) | Q(expires_at__gt=now))
-        .first()
-    )
+    token = _tokens_at(now).filter(digest=token_digest(plaintext)).first()
     if token is None:
         return None
+    principal = _of_token(token)
+    # A day's resolution keeps reads from writing.
+    is_noted = token.last_used_on is not None and now.date() - token.last_used_on < _LAST_USED_RESOLUTION
+    if principal is not None and not is_noted:
+        ApiToken.objects.filter(pk=token.pk).update(last_used_on=now.date())
+    return principal
+
+
+def principal_by_id(principal: PrincipalId) -> Principal | None:
+    """Whoever has this id, with the rights that they have now; None where they may not act any more: a token that is
+    gone, expired or revoked, an account that is turned off.
+    """
+    match principal.kind:
+        case PrincipalKind.SYSTEM:
+            return SYSTEM
+        case PrincipalKind.INSTALLATION:
+            return INSTALLATION
+        case PrincipalKind.USER:
+            user = get_user_model().objects.filter(pk=principal.number).first()
+            return user_principal(user) if user is not None else None
+        case PrincipalKind.TOKEN:
+            token = _tokens_at(timezone.now()).filter(pk=principal.number).first()
+            return _of_token(token) if token is not None else None
+
+
+def _tokens_at(now: datetime) -> QuerySet[ApiToken]:
+    """The API tokens that are neither revoked nor expired at `now`, with their owners."""
+    good = Q(expires_at=None) | Q(expires_at__gt=now)
+    return ApiToken.objects.select_related("owner").filter(good, revoked_at=None)
+
+
+def _of_token(token: ApiToken) -> Principal | None:
     scopes = tuple(Scope(Role(scope["role"]), scope["environment"]) for scope in token.scopes)
     if token.owner is not None:
         owner = user_principal(token.owner)
         if owner is None:
             return None
         scopes = scopes_within(scopes, owner)
-    # A day's resolution keeps reads from writing.
-    if token.last_used_on is None or now.date() - token.last_used_on >= _LAST_USED_RESOLUTION:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_on=now.date())
     if token.kind == TokenKind.INSTALLATION:
         return INSTALLATION
     return Principal(f"token:{token.name}", scopes, PrincipalId(PrincipalKind.TOKEN, token.pk))

@@ -6,7 +6,8 @@ A secret reads as `<kept:…>` (`catalog.manifests`), and `<kept:…>` sent back
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeGuard
 
 from django.conf import settings
 from django.utils import timezone
@@ -35,6 +36,10 @@ from xdscore.schema.positions import path_of
 from xdscore.schema.text import Document
 
 NOTHING_CHANGED: Final = "Nothing was changed."
+
+Kept = Mapping[tuple[str, str], bytes]
+"""Serialised Any messages by type and name, secrets included."""
+NOTHING_KEPT: Final[Kept] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +90,22 @@ def manifests_at(document: Document, pointer: str) -> tuple[tuple[Manifest, ...]
 
 
 def parsed_all(
-    manifests: Sequence[Manifest], *, environment_key: str = "", expected: Expected | None = None
+    manifests: Sequence[Manifest],
+    *,
+    environment_key: str = "",
+    expected: Expected | None = None,
+    kept: Kept = NOTHING_KEPT,
 ) -> ManifestsRead:
     """Parse these manifests. `environment_key`, unless empty: stored secrets that a manifest asks to keep are filled in
     from that environment, and its policy grades findings about content. `expected`: the type and name that the manifest
-    must have.
+    must have. `kept`: contents from which secrets are filled in first, by type and name.
     """
     sound: list[ParsedResource] = []
     findings: list[Finding] = []
     refused = 0
     policy: ContentPolicy | None = None
     for manifest in manifests:
-        result = _parsed(manifest, environment_key, expected or Expected())
+        result = _parsed(manifest, environment_key, expected or Expected(), kept)
         said = result.findings
         if said and environment_key:
             policy = policy or environment_get(key=environment_key).policy.content
@@ -145,19 +154,32 @@ def _placed(finding: Finding, sources: Mapping[tuple[str, str], Manifest]) -> Fi
     return source.located(finding, path_of(finding.pointer.removeprefix(source.pointer), source.tree))
 
 
-def _parsed(manifest: Manifest, environment_key: str, expected: Expected) -> ParsedResource | Refused:
+def _parsed(manifest: Manifest, environment_key: str, expected: Expected, kept: Kept) -> ParsedResource | Refused:
     now = timezone.now()
     result = parse(manifest, expected, now=now)
-    if not environment_key or isinstance(result, ParsedResource):
+    if not environment_key or not _asks_to_keep(result):
         return result
-    keeps = any(finding.code == KEPT_UNKNOWN.code for finding in result.findings)
-    if not keeps or name_problem(result.name) or result.type_word not in by_word:
-        return result
+    own = kept.get((result.type_word, result.name))
+    if own is not None:
+        manifest = restore_kept(manifest, own, lasting_keys().keyed_hash)
+        result = parse(manifest, expected, now=now)
+        if not _asks_to_keep(result):
+            return result
     try:
         stored = resource_get(environment_key=environment_key, kind=by_word[result.type_word], name=result.name)
     except NotFound:
         return result
     return parse(restore_kept(manifest, stored.any_bytes, lasting_keys().keyed_hash), expected, now=now)
+
+
+def _asks_to_keep(result: ParsedResource | Refused) -> TypeGuard[Refused]:
+    """Whether a manifest was refused because it asks to keep secrets, of a resource that may exist."""
+    return (
+        isinstance(result, Refused)
+        and any(finding.code == KEPT_UNKNOWN.code for finding in result.findings)
+        and not name_problem(result.name)
+        and result.type_word in by_word
+    )
 
 
 def _sound(manifests: list[Manifest], findings: list[Finding]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:

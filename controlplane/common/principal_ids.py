@@ -44,6 +44,16 @@ class PrincipalId:
         return f"{self.kind.value}:{self.number}" if self.number else self.kind.value
 
 
+def principal_id_of(text: str) -> PrincipalId | None:
+    """The id that `str` of a PrincipalId wrote; None for any other text."""
+    word, _, number = text.partition(":")
+    kind = next((kind for kind in PrincipalKind if kind.value == word), None)
+    if kind is None or (number and not number.isdecimal()):
+        return None
+    found = PrincipalId(kind, int(number or 0))
+    return found if str(found) == text else None
+
+
 class Actor(Protocol):
     """Whoever did something that the audit log records: a name for people to read, and an id."""
 

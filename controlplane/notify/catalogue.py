@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from urllib.parse import quote, urlencode
 
+from controlplane.notify.change_set_words import change_set_words
 from controlplane.notify.rollout_words import rollout_words
 from xdscore.resource_types import by_word
 
@@ -68,6 +69,14 @@ KINDS: Mapping[str, Kind] = {
         Kind("hold.set", _AT_ONCE, Severity.NORMAL),
         Kind("hold.released", _AT_ONCE, Severity.NORMAL),
         Kind("freeze.broken", _AT_ONCE, Severity.NORMAL),
+        Kind("review.broken", _AT_ONCE, Severity.NORMAL),
+        Kind("change_set.submitted", _AT_ONCE, Severity.NORMAL),
+        Kind("change_set.approved", _AT_ONCE, Severity.QUIET),
+        Kind("change_set.rejected", _AT_ONCE, Severity.NORMAL),
+        Kind("change_set.published", _AT_ONCE, Severity.QUIET),
+        Kind("change_set.waiting", _AT_ONCE, Severity.NORMAL),
+        Kind("change_set.stopped", _AT_ONCE, Severity.NORMAL),
+        Kind("change_set.expired", _AT_ONCE, Severity.NORMAL),
         Kind("token.expiring", _ONCE, Severity.NORMAL),
         Kind("client.silent", _MINUTES_15, Severity.NORMAL),
         Kind("fleet.dropped", _MINUTES_15, Severity.PAGE),
@@ -116,16 +125,26 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
                 "change is built with all types again."
             )
         return Wording(kind.severity, title, text, f"{public_url}{_environment_page(environment)}/builds")
-    about_rollout = kind.name.startswith("rollout.")
-    title, text = rollout_words(kind.name, environment, said) if about_rollout else _WORDS[kind.name](environment, said)
+    room = kind.name.partition(".")[0]
+    title, text = _words_of(room, kind.name, environment, said)
     if kind.name == "certificate.expiring":
         return Wording(kind.severity, title, text, _resource_page(environment, said, public_url))
     if kind.name == "token.expiring":
         return Wording(kind.severity, title, text, _tokens_page(said, public_url))
     page = _PAGES.get(kind.name, "").format(environment=_environment_page(environment))
-    if about_rollout:
+    if room == "rollout":
         page = f"/rollouts/{said.get('rollout', '')}"
+    if room == "change_set":
+        page = f"/change-sets/{said.get('change_set', '')}"
     return Wording(kind.severity, title, text, public_url + page)
+
+
+def _words_of(room: str, kind: str, environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    if room == "rollout":
+        return rollout_words(kind, environment, said)
+    if room == "change_set":
+        return change_set_words(kind, environment, said)
+    return _WORDS[kind](environment, said)
 
 
 def _environment_page(environment: str) -> str:
@@ -183,6 +202,11 @@ def _broken(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     return f"Somebody wrote to '{environment}' although it is frozen", text
 
 
+def _unreviewed(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    text = f"{said.get('actor', '')}: {said.get('reason', '')}. Next: look at the change, and undo it if it is wrong."
+    return f"Somebody wrote to '{environment}' without the review that it asks for", text
+
+
 def _certificate(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     became = "has expired" if said.get("expired") == "True" else "expires soon"
     day = said.get("day", "soon")
@@ -234,6 +258,7 @@ _PAGES: Mapping[str, str] = {
     "hold.set": "{environment}",
     "hold.released": "{environment}",
     "freeze.broken": "{environment}/changes",
+    "review.broken": "{environment}/changes",
     "client.silent": "{environment}/clients",
     "fleet.dropped": "{environment}/clients",
 }
@@ -245,6 +270,7 @@ _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
     "messages.held": _left_out,
     "hold.released": _released,
     "freeze.broken": _broken,
+    "review.broken": _unreviewed,
     "token.expiring": _token,
     "client.silent": _silent,
     "fleet.dropped": _dropped,

@@ -39,6 +39,7 @@ class SweeperStep(bootsteps.StartStopStep):
         # Not at the top: the rooms' models exist only once Django is set up, which is after Celery imported this.
         from controlplane.builder.services import Upkeep, builds_sweep  # noqa: PLC0415
         from controlplane.builder.sweeper import Sweeper  # noqa: PLC0415
+        from controlplane.changesets.services import change_sets_tick  # noqa: PLC0415
         from controlplane.clients.fleet_states import Sampling  # noqa: PLC0415
         from controlplane.clients.selectors import sent_before  # noqa: PLC0415
         from controlplane.fitness.watch import PERIOD_S, Watch  # noqa: PLC0415
@@ -63,6 +64,7 @@ class SweeperStep(bootsteps.StartStopStep):
             Sweeper((alive.touch, look, digest, Sampling(), Upkeep(sent_before)), interval_s),
             # A rollout waits for a quiet moment before it opens, and builds do not wait for that.
             Sweeper((rollouts_tick,), interval_s),
+            Sweeper((change_sets_tick,), interval_s),
             Sweeper((webhooks_ask,), interval_s),
             Sweeper((notifications_make,), interval_s),
             Sweeper((deliveries_send,), interval_s),
