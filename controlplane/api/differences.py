@@ -31,7 +31,7 @@ def edits_json(
     for edit in edits:
         key = (edit.type, edit.name)
         new = manifest_of_parsed(after[key]) if edit.action != "deleted" else None
-        found.append({**_difference_json(ResourceDifference(key, before.get(key), new), text=text), **edit_json(edit)})
+        found.append({**difference_json(ResourceDifference(key, before.get(key), new), text=text), **edit_json(edit)})
     return found
 
 
@@ -75,10 +75,13 @@ def states_json(
     of each. A state is given as the address (hash) of each resource's content.
     """
     count, found = states_differ(before, after, environment_key=environment_key, limit=MAX_RESOURCES)
-    return {"count": count, "diff": [_difference_json(each, text=text) for each in found]}
+    return {"count": count, "diff": [difference_json(each, text=text) for each in found]}
 
 
-def _difference_json(difference: ResourceDifference, *, text: bool) -> dict[str, object]:
+def difference_json(difference: ResourceDifference, *, text: bool) -> dict[str, object]:
+    """A resource that differs between two states as JSON, with the fields that differ and, with `text`, the unified
+    difference of its manifests.
+    """
     members: dict[str, object] = {"type": difference.word, "name": difference.name, "action": difference.action}
     if difference.action == "updated":
         fields = field_differences(difference.before, difference.after)

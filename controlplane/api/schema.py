@@ -17,6 +17,7 @@ from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import DryRunOut, ProblemOut
 from controlplane.api.tailing import LONGEST_S
 from controlplane.api.waiting import Wanted
+from controlplane.changesets.values import SetState
 from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.history.values import What
 from controlplane.incidents.values import IncidentCause, IncidentState
@@ -205,6 +206,17 @@ ROLLOUT_FILTERS: Final = [
         {"type": "array", "items": {"type": "string", "enum": [each.value for each in RolloutState]}},
         "Only in these states; repeated, or separated by commas.",
     ),
+]
+CHANGE_SET_FILTERS: Final = [
+    _query(
+        "state",
+        {"type": "array", "items": {"type": "string", "enum": [each.value for each in SetState]}},
+        "Only those that stand so; repeated, or separated by commas.",
+    ),
+]
+CHANGE_SET_PARAMETERS: Final = [
+    _query("manifests", OpenApiTypes.BOOL, "With `resources` and `delete`, as an edit takes them."),
+    _query("text", OpenApiTypes.BOOL, "Each resource of `diff` as a unified difference, too."),
 ]
 ROLLOUT_CLIENT_FILTERS: Final = [
     _query(

@@ -76,6 +76,9 @@ def rows() -> Iterator[Row]:
     )
     yield row("environments/<part:environment_key>/series", "GET", "environments/prod/series", EVERYBODY)
     yield row("environments/<part:environment_key>/rollouts", "GET", "environments/prod/rollouts", EVERYBODY)
+    sets = "environments/<part:environment_key>/change-sets"
+    yield row(sets, "GET", "environments/prod/change-sets", EVERYBODY)
+    yield row(sets, "POST", "environments/prod/change-sets", EDITORS, {"title": "t"})
     secret = "environments/<part:environment_key>/rollout-webhook-secret"
     yield row(secret, "POST", "environments/prod/rollout-webhook-secret", ADMINS)
     yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)
@@ -148,6 +151,14 @@ ELSEWHERE = {
         (f"rollouts/<uuid:rollout_id>/{act}", "POST"): "tests/api/test_rollouts.py"
         for act in ("advance", "pause", "resume", "approve", "reject", "abort")
     },
+    **{
+        ("change-sets/<uuid:change_set_id>", verb): "tests/api/test_change_sets.py"
+        for verb in ("GET", "PATCH", "DELETE")
+    },
+    **{
+        (f"change-sets/<uuid:change_set_id>/{act}", "POST"): "tests/api/test_change_sets.py"
+        for act in ("submit", "approve", "reject", "publish", "schedule", "cancel", "comment")
+    },
     ("channels", "GET"): "tests/api/test_notifications.py",
     ("channels", "POST"): "tests/api/test_notifications.py",
     ("channels/<uuid:channel_id>", "GET"): "tests/api/test_notifications.py",
@@ -179,6 +190,7 @@ def sample_path(route: str) -> str:
         "change_id": str(NOT_THERE),
         "channel_id": str(NOT_THERE),
         "rollout_id": str(NOT_THERE),
+        "change_set_id": str(NOT_THERE),
         "family": "envoy",
         "code": "XDS1000",
     }

@@ -94,6 +94,13 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     dana = somebody(CANARY, ADMIN_SCOPES)
     rollout = rollout_begun(cluster("pay", alt_stat_name=CANARY, connect_timeout="7s"), actor=dana, message=CANARY)
     assert CANARY in owner.get(f"rollouts/{rollout}").content.decode()
+    proposed = owner.post(
+        f"{base}/change-sets",
+        {"title": CANARY, "message": CANARY, "resources": [cluster("pay", alt_stat_name=CANARY)]},
+    ).json["id"]
+    published = owner.post(f"{base}/change-sets", {"title": CANARY, "resources": [cluster(f"{CANARY}-3")]}).json["id"]
+    assert owner.post(f"change-sets/{published}/publish", {"reason": CANARY}).status == 202
+    assert owner.post(f"change-sets/{proposed}/comment", {"reason": CANARY}).status == 200
     owner.patch(base, {"hold": CANARY, "node_ids": [f"{CANARY}*"], "selectors": [{"identity": f"{CANARY}*"}]})
     assert CANARY in owner.get(base).content.decode()
     return {
@@ -107,6 +114,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         "incident_id": [incident["id"]],
         "channel_id": [channel.json["id"]],
         "rollout_id": [rollout],
+        "change_set_id": [proposed, published],
         "token_id": [str(token["id"]), str(client_token["id"])],
         "user_id": [str(user.pk)],
         "group_key": ["g"],
@@ -233,6 +241,12 @@ def test_every_body__that_names_things_of_another_environment__is_refused_and_te
         ("POST", f"{base}/apply", {"resources": [], "delete": [{"type": "cluster", "name": "pay"}], "message": "m"}),
         ("POST", f"{base}/rollback", {"to_epoch": 2, "reason": "r", "hold": False}),
         ("POST", f"changes/{known['change_id'][0]}/undo", {"reason": "r"}),
+        ("PATCH", f"change-sets/{known['change_set_id'][0]}", {"title": "t"}),
+        ("DELETE", f"change-sets/{known['change_set_id'][0]}", None),
+        *(
+            ("POST", f"change-sets/{known['change_set_id'][0]}/{act}", {"reason": "r"})
+            for act in ("submit", "approve", "reject", "publish", "schedule", "cancel", "comment")
+        ),
         ("POST", f"incidents/{known['incident_id'][0]}/quarantine", {"reason": "r"}),
         ("PATCH", f"incidents/{known['incident_id'][0]}", {"state": "ignored"}),
         ("POST", f"{base}/resources/cluster/pay/revisions/1/restore", None),

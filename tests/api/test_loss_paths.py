@@ -85,6 +85,18 @@ def apply_that_prunes(api: Caller, fleet: Fleet) -> Write:
     return Write("POST", f"{HERE}/apply", {"resources": [cluster("other")], "owner": "team", "prune": True})
 
 
+def change_set_publish(api: Caller, fleet: Fleet) -> Write:
+    return Write("POST", f"change-sets/{_deleting(api)}/publish", {"reason": "it is time"})
+
+
+def _deleting(api: Caller) -> str:
+    """The id of a change set that deletes what clients have."""
+    made = api.post(f"{HERE}/change-sets", {"title": "tidy up", "delete": [{"type": "cluster", "name": "pay"}]})
+    assert made.status == 201, made.json
+    assert made.json["loss"]["clients"] == CLIENTS
+    return str(made.json["id"])
+
+
 def rollback(api: Caller, fleet: Fleet) -> Write:
     publish(cluster("late"))
     fleet.accept(held("late", 1))
@@ -206,6 +218,7 @@ def environment_create(api: Caller, fleet: Fleet) -> Write:
 
 LOSING: Final[dict[str, tuple[Made, ...]]] = {
     "apply": (apply_that_deletes, apply_that_prunes),
+    "change_set_publish": (change_set_publish,),
     "change_undo": (undo_of_resources, undo_of_a_rule, undo_of_settings, undo_of_a_release),
     "client_group_replace": (group_replace,),
     "client_group_update": (group_update, group_by_metadata),
@@ -230,6 +243,11 @@ NOTHING_LOST: Final = {
     "access_case_create": _NOT_SERVED,
     "access_case_delete": _NOT_SERVED,
     "access_test": "it writes nothing",
+    **{
+        f"change_set_{act}": _NOT_SERVED
+        for act in ("create", "edit", "delete", "submit", "approve", "reject", "cancel", "comment")
+    },
+    "change_set_schedule": "it asks as if it were published now, and has a test of its own",
     "channel_create": _NOT_SERVED,
     "channel_delete": _NOT_SERVED,
     "channel_resume": _NOT_SERVED,

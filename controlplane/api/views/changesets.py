@@ -1,0 +1,324 @@
+"""Change sets: proposing, reviewing, scheduling and publishing what is to be written."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from controlplane.access.selectors import secret_findings
+from controlplane.accounts.principal import Role
+from controlplane.api.answers import empty_answer, json_answer, moment, moment_or_none
+from controlplane.api.bodies import document_of, values_of
+from controlplane.api.differences import content_edits, difference_json, impact_json
+from controlplane.api.examples import CLUSTER
+from controlplane.api.kinds import kind_named, type_words
+from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
+from controlplane.api.paths import ENVIRONMENT_PATH, path_to
+from controlplane.api.problems import finding_json
+from controlplane.api.query import Query
+from controlplane.api.requests import request_id
+from controlplane.api.schema import (
+    CHANGE_SET_FILTERS,
+    CHANGE_SET_PARAMETERS,
+    CURSOR,
+    body_of_shape,
+    described,
+    page_of,
+)
+from controlplane.api.shapes.changesets import (
+    ChangeSetDetailOut,
+    ChangeSetEditIn,
+    ChangeSetIn,
+    ChangeSetOut,
+)
+from controlplane.api.views.apply import deletions_of
+from controlplane.api.views.base import ApiView, Needs, principal_of
+from controlplane.catalog.reading import NOTHING_KEPT, Kept, manifests_at, parsed_all, puts_of
+from controlplane.catalog.values import Edit
+from controlplane.changesets.machine import Act
+from controlplane.changesets.reading import EntriesRead
+from controlplane.changesets.rights import require
+from controlplane.changesets.selectors import (
+    SetDetail,
+    change_set_contents,
+    change_set_environment,
+    change_set_get,
+    change_set_kept,
+    change_set_plan,
+    change_sets_of,
+)
+from controlplane.changesets.services import (
+    SetChanges,
+    Stays,
+    Times,
+    change_set_create,
+    change_set_delete,
+    change_set_edit,
+)
+from controlplane.changesets.values import Merge, Moved, Remark, SetState, SetView, Take
+from controlplane.common.errors import InputInvalid, NotFound
+from controlplane.explain.reach import impact_read
+from xdscore.codes import shown
+from xdscore.names import canonical
+from xdscore.schema.text import Document
+
+_ACTED: Final = (400, 401, 403, 404, 409, 413, 415, 422, 503)
+_MAX_DIFF: Final = 1_000
+CHANGE_SET_PATH: Final = "change-sets/<uuid:change_set_id>"
+
+
+class ChangeSetListView(ApiView):
+    """List the change sets of an environment, and make one."""
+
+    needs = {"GET": Role.VIEWER, "POST": Role.EDITOR}
+
+    @extend_schema(
+        operation_id="change_set_list",
+        summary="List the change sets of an environment, newest first",
+        parameters=[*CURSOR, *CHANGE_SET_FILTERS],
+        responses=described(200, page_of(ChangeSetOut, cursor=True), 401, 404, 422, 503),
+    )
+    def get(self, request: Request, environment_key: str) -> HttpResponse:
+        """One page of change sets."""
+        query = Query(request, CURSOR_PARAMETERS, repeatable=("state",))
+        limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
+        after = query.text("after", at_most=20)
+        states = tuple(SetState(each) for each in query.words("state", [each.value for each in SetState]))
+        query.done()
+        found = change_sets_of(environment_key=environment_key, states=states, after=after, limit=limit)
+        return json_answer(cursor_page(request, [view_json(each) for each in found.rows], limit, found.after))
+
+    @extend_schema(
+        operation_id="change_set_create",
+        summary="Propose resources to write and to delete as one change; nothing of it is published",
+        request=body_of_shape(ChangeSetIn),
+        responses=described(201, ChangeSetDetailOut, *_ACTED),
+    )
+    def post(self, request: Request, environment_key: str) -> HttpResponse:
+        """Make a draft."""
+        Query(request, ()).done()
+        document = document_of(request)
+        values = values_of(document, ChangeSetIn)
+        made = change_set_create(
+            environment_key=environment_key,
+            title=values["title"],
+            message=values["message"],
+            edits=_edits(document, values, environment_key, NOTHING_KEPT),
+            times=Times(values["not_before"], values["expires"]),
+            actor=principal_of(request),
+            request_id=request_id(),
+        )
+        return json_answer(_detail_json(made), status=201, headers={"Location": path_to("change-sets", made)})
+
+
+class ChangeSetView(ApiView):
+    """Read, edit or delete one change set."""
+
+    needs = {"GET": Needs.ANYBODY, "PATCH": Needs.CHECK, "DELETE": Needs.CHECK}
+
+    def check(self, request: Request, change_set_id: UUID) -> None:
+        """Raise NotFound when the caller may not see the change set, Forbidden when they may not edit it."""
+        act = Act.DELETE if request.method == "DELETE" else Act.EDIT
+        require(principal_of(request), act, change_set_visible(request, change_set_id))
+
+    @extend_schema(
+        operation_id="change_set_get",
+        summary="Read a change set: what it does, what it would change now, and what was said of it",
+        parameters=CHANGE_SET_PARAMETERS,
+        responses=described(200, ChangeSetDetailOut, 401, 404, 422, 503),
+    )
+    def get(self, request: Request, change_set_id: UUID) -> HttpResponse:
+        """The change set as it stands now."""
+        query = Query(request, ("manifests", "text"))
+        manifests, text = query.flag("manifests"), query.flag("text")
+        query.done()
+        change_set_visible(request, change_set_id)
+        return json_answer(_detail_json(str(change_set_id), manifests=manifests, text=text))
+
+    @extend_schema(
+        operation_id="change_set_edit",
+        summary="Change a change set, which becomes a draft again: every approval is void",
+        request=body_of_shape(ChangeSetEditIn),
+        responses=described(200, ChangeSetDetailOut, *_ACTED),
+    )
+    def patch(self, request: Request, change_set_id: UUID) -> HttpResponse:
+        """Change what is named; `resources` and `delete` together replace all that it does."""
+        Query(request, ()).done()
+        document = document_of(request)
+        values = values_of(document, ChangeSetEditIn)
+        public_id = str(change_set_id)
+        edits = None
+        if "resources" in values or "delete" in values:
+            edits = _edits_of_set(document, values, public_id)
+        change_set_edit(
+            public_id=public_id,
+            changes=SetChanges(
+                title=values.get("title"),
+                message=values.get("message"),
+                edits=edits,
+                merges=_merges(values.get("merge", [])),
+                not_before=values.get("not_before", Stays.AS_IT_IS),
+                expires=values.get("expires", Stays.AS_IT_IS),
+            ),
+            version=values.get("version"),
+            actor=principal_of(request),
+            request_id=request_id(),
+        )
+        return json_answer(_detail_json(public_id))
+
+    @extend_schema(
+        operation_id="change_set_delete",
+        summary="Delete a change set that was not published",
+        responses=described(204, None, 401, 403, 404, 409, 422, 503),
+    )
+    def delete(self, request: Request, change_set_id: UUID) -> HttpResponse:
+        """Delete it, with what was said of it."""
+        Query(request, ()).done()
+        change_set_delete(public_id=str(change_set_id), actor=principal_of(request), request_id=request_id())
+        return empty_answer(204)
+
+
+def change_set_visible(request: Request, change_set_id: UUID) -> str:
+    """The key of the change set's environment. Raises NotFound, with one text, where there is no such change set and
+    where the caller may not see it.
+    """
+    absent = NotFound(f"There is no change set '{change_set_id}'.")
+    try:
+        environment = change_set_environment(public_id=str(change_set_id))
+    except NotFound:
+        raise absent from None
+    if not principal_of(request).may(Role.VIEWER, environment):
+        raise absent
+    return environment
+
+
+def _edits_of_set(document: Document, values: Mapping[str, Any], public_id: str) -> tuple[Edit, ...]:
+    """The edits of a body for a change set that exists: secrets that the body keeps are those of the set or, where it
+    has none, the stored ones.
+    """
+    detail = change_set_get(public_id=public_id)
+    kept = change_set_kept(public_id=public_id, keys=[(each.type, each.name) for each in detail.entries])
+    return _edits(document, values, detail.view.environment, kept)
+
+
+def _edits(document: Document, values: Mapping[str, Any], environment_key: str, kept: Kept) -> tuple[Edit, ...]:
+    """The edits that `resources` and `delete` of a body stand for. Raises InputInvalid with every problem."""
+    manifests, _notes = manifests_at(document, "/resources") if values.get("resources", []) != [] else ((), ())
+    read = parsed_all(manifests, environment_key=environment_key, kept=kept)
+    return (*puts_of(read), *deletions_of(document, values.get("delete", [])))
+
+
+def _merges(said: list[dict[str, str]]) -> tuple[Merge, ...]:
+    return tuple(Merge(*key_read(each["type"], each["name"]), Take(each["take"])) for each in said)
+
+
+def key_read(kind: str, name: str) -> tuple[str, str]:
+    """The word of a type and the canonical name. Raises InputInvalid for a type that does not exist."""
+    found = kind_named(kind)
+    if found is None:
+        raise InputInvalid(f"There is no type '{shown(kind)}'. Types are {type_words()}, or their type URLs.")
+    return found.word, canonical(name)
+
+
+def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False) -> dict[str, object]:
+    detail = change_set_get(public_id=public_id)
+    contents = change_set_contents(public_id=public_id)
+    bases = {(each.type, each.name): each.base for each in detail.entries}
+    diff = [{**difference_json(each, text=text), "base": bases[each.key] or None} for each in contents.diff[:_MAX_DIFF]]
+    members: dict[str, object] = {
+        **view_json(detail.view),
+        "moved": [_moved_json(each) for each in detail.moved],
+        "diff": diff,
+        **_prospect_json(detail, contents.read, diff),
+        "reviews": [_remark_json(each) for each in detail.remarks],
+        "allowed": [act.value for act in Act if act in detail.acts],
+    }
+    if manifests:
+        members["resources"] = list(contents.manifests.values())
+        members["delete"] = [{"type": each.type, "name": each.name} for each in detail.entries if each.deletes]
+    return members
+
+
+def _prospect_json(detail: SetDetail, read: EntriesRead, diff: list[dict[str, object]]) -> dict[str, object]:
+    """What publishing the change set would do now; nothing for one that was published."""
+    view = detail.view
+    if view.state is SetState.PUBLISHED:
+        return {"findings": [], "impact": None, "loss": None}
+    planned, findings = change_set_plan(public_id=view.id, read=read)
+    shown_findings = [finding_json(each) for each in findings]
+    if planned is None:
+        return {"findings": shown_findings, "impact": None, "loss": None}
+    closed = secret_findings(environment_key=view.environment, edits=planned.edits)
+    impact = impact_read(environment_key=view.environment, edits=content_edits(diff))
+    return {
+        "findings": [*shown_findings, *(finding_json(each) for each in closed)],
+        "impact": impact_json(impact),
+        "loss": planned.loss.as_json(),
+    }
+
+
+def view_json(view: SetView) -> dict[str, object]:
+    """How a change set stands, as JSON."""
+    return {
+        "id": view.id,
+        "environment": view.environment,
+        "title": view.title,
+        "message": view.message,
+        "state": view.state.value,
+        "version": view.version,
+        "authors": list(view.authors),
+        "resource_count": view.resources,
+        "moved_count": view.moved,
+        "base_generation": view.base_generation,
+        "approvals": view.approvals,
+        "approvals_needed": view.needed,
+        "review_required": view.required,
+        "not_before": moment_or_none(view.not_before),
+        "expires": moment_or_none(view.expires),
+        "waits_for": view.waits_for or None,
+        "scheduled_by": view.scheduled_by or None,
+        "published_by": view.published_by or None,
+        "changes": list(view.changes),
+        "created_at": moment(view.created_at),
+        "edited_at": moment(view.edited_at),
+        "ended_at": moment_or_none(view.ended_at),
+    }
+
+
+def _moved_json(moved: Moved) -> dict[str, object]:
+    return {
+        "type": moved.type,
+        "name": moved.name,
+        "from": moved.base or None,
+        "to": moved.now or None,
+        "author": moved.author,
+        "change": moved.change,
+    }
+
+
+def _remark_json(remark: Remark) -> dict[str, object]:
+    return {
+        "author": remark.author,
+        "verdict": remark.verdict.value,
+        "text": remark.text,
+        "version": remark.version,
+        "counts": remark.counts,
+        "type": remark.type,
+        "name": remark.name,
+        "line": remark.line,
+        "at": moment(remark.at),
+    }
+
+
+urlpatterns = [
+    path(f"{ENVIRONMENT_PATH}/change-sets", ChangeSetListView.as_view()),
+    path(CHANGE_SET_PATH, ChangeSetView.as_view()),
+]
+EXAMPLES = {
+    "change_set_create": {"title": "more weight for pay", "resources": [CLUSTER], "expires": "2027-01-31T12:00:00Z"},
+    "change_set_edit": {"message": "for the sale on Friday", "version": 1},
+}
