@@ -10,6 +10,7 @@ from typing import Any, Final
 import typer
 
 from xdscore.resource_types import RESOURCE_TYPES
+from xdsctl.exits import JsonObject, UsageError
 
 ENVIRONMENT: Final = "environment"
 GROUP: Final = "group"
@@ -42,3 +43,13 @@ def words_beginning(ctx: typer.Context, incomplete: str) -> list[str]:
     kinds = (name.removeprefix("get ") for name in commands.commands if name.startswith("get "))
     words = (*(each.word for each in RESOURCE_TYPES), *(kind if kind == AUDIT else f"{kind}s" for kind in kinds))
     return [word for word in words if word.startswith(incomplete)]
+
+
+def resource_named(text: str, option: str) -> JsonObject:
+    """The type and the name in a text like `cluster/pay`, as an object of the API. Raises UsageError for any other
+    text; the error names `option`.
+    """
+    word, slash, name = text.partition("/")
+    if not slash or not word or not name:
+        raise UsageError(f"{option} takes TYPE/NAME, such as cluster/pay; '{text}' is none.")
+    return {"type": word, "name": name}

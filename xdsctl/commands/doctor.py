@@ -14,7 +14,8 @@ from xdscore.build import BUILD_VERSION
 from xdsctl.api import Api
 from xdsctl.commands.dataplane import Connect, loaded, speaks_xds
 from xdsctl.commands.version import doubt, server_version
-from xdsctl.exits import CommandError, DistrustError, Exit, JsonObject, NoAnswerError, Outcome, UsageError
+from xdsctl.exits import CommandError, DistrustError, Exit, JsonObject, NoAnswerError, Outcome
+from xdsctl.kinds import resource_named
 from xdsctl.output import Column
 from xdsctl.session import Session, command, session_of
 from xdsctl.trust import certificate_of, left_of
@@ -78,10 +79,8 @@ def _client_checks(connect: Connect, resources: list[str]) -> Iterator[JsonObjec
     dataplane = loaded()
     wanted = []
     for each in resources:
-        word, slash, name = each.partition("/")
-        if not slash or not name:
-            raise UsageError(f"--resource takes TYPE/NAME, such as cluster/pay; '{each}' is none.")
-        wanted.append((dataplane.type_of(word), name))
+        resource = resource_named(each, "--resource")
+        wanted.append((dataplane.type_of(resource["type"]), resource["name"]))
     checks: Iterator[JsonObject] = dataplane.checks(connect(), wanted)
     return checks
 

@@ -6,7 +6,8 @@ import typer
 
 from xdsctl.api import segment
 from xdsctl.commands.clients import client_id, content_called
-from xdsctl.exits import JsonObject, Outcome, UsageError
+from xdsctl.exits import JsonObject, Outcome
+from xdsctl.kinds import resource_named
 from xdsctl.output import Column, ago
 from xdsctl.session import command, session_of
 
@@ -64,10 +65,8 @@ def get_clients(
     whatever they ask for.
     """
     session = session_of(ctx)
-    word, slash, name = of.partition("/")
-    if not slash or not name:
-        raise UsageError(f"--of takes TYPE/NAME, such as cluster/pay; '{of}' is none.")
-    path = session.api.resource(word, name, "/clients")
+    resource = resource_named(of, "--of")
+    path = session.api.resource(resource["type"], resource["name"], "/clients")
     filters = {"state": state.upper() or None, "revision": revision or None}
     counts = session.api.get(path, limit=1, **filters)["counts"]
     session.printer.rows(session.api.pages(path, **filters), _CLIENT_COLUMNS, lambda row: str(row["client"]))

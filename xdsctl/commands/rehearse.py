@@ -6,6 +6,7 @@ import typer
 
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
 from xdsctl.files import manifests_read
+from xdsctl.kinds import resource_named
 from xdsctl.output import Column, Format
 from xdsctl.session import command, session_of
 
@@ -59,7 +60,7 @@ def rehearse(
     session.printer.remarks(manifests.notes)
     body: JsonObject = {
         "resources": manifests.trees,
-        "delete": [_deletion(each) for each in delete or ()],
+        "delete": [resource_named(each, "--delete") for each in delete or ()],
         "clients": client or {"each_kind": each_kind},
         "within": within,
     }
@@ -101,10 +102,3 @@ def _doubt(results: list[JsonObject]) -> str:
     if bare is not None:
         return f"{bare['node_id']} asks for nothing of it, so it proves nothing."
     return "Not all of it could be sent; the messages say why."
-
-
-def _deletion(text: str) -> JsonObject:
-    word, slash, name = text.partition("/")
-    if not slash or not word or not name:
-        raise UsageError(f"--delete {text}: write TYPE/NAME, such as cluster/pay.")
-    return {"type": word, "name": name}

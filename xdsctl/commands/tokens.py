@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -13,6 +13,7 @@ from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
 from xdsctl.kinds import CLIENT_TOKEN, TOKEN
 from xdsctl.output import Column, Format, ago
 from xdsctl.session import Session, command, session_of
+from xdsctl.times import time_to_come
 
 TokenId = Annotated[int, typer.Argument(metavar="ID", min=1, help="Its id, as 'get' lists it.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody sits at a terminal.")]
@@ -24,8 +25,6 @@ Out = Annotated[
 _OneId = Annotated[int, typer.Argument(metavar="ID", min=0, help="One of them.", show_default=False)]
 _All = Annotated[bool, typer.Option("--all", help="Those that have ended, too.")]
 
-_AGE: Final = re.compile(r"(\d{1,5})(m|h|d)", re.ASCII)
-_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 _SCOPE: Final = re.compile(r"([a-z-]+)(?:@(.+))?")
 _SHOWN: Final = 5
 _PATHS: Final = {TOKEN: "/tokens", CLIENT_TOKEN: "/client-tokens"}
@@ -121,7 +120,7 @@ def create_token(
     """
     session = session_of(ctx)
     scopes = [_scope(each, session.context.environment) for each in scope]
-    body: JsonObject = {"name": name, "scopes": scopes, "expires_at": _end(expires)}
+    body: JsonObject = {"name": name, "scopes": scopes, "expires_at": time_to_come(expires)}
     if kind:
         body["kind"] = kind
     return _made(session, TOKEN, body, out)
@@ -144,7 +143,10 @@ def create_client_token(
     session = session_of(ctx)
     environment = None if anywhere else session.context.environment
     return _made(
-        session, CLIENT_TOKEN, {"subject": subject, "environment": environment, "expires_at": _end(expires)}, out
+        session,
+        CLIENT_TOKEN,
+        {"subject": subject, "environment": environment, "expires_at": time_to_come(expires)},
+        out,
     )
 
 
@@ -302,13 +304,3 @@ def _scope(text: str, environment: str) -> JsonObject:
         raise UsageError(f"--scope must be ROLE, ROLE@ENVIRONMENT or ROLE@*; '{text}' is none.")
     where = match[2] or environment
     return {"role": match[1], "environment": None if where == "*" else where}
-
-
-def _end(text: str) -> str | None:
-    """The time at which a token shall expire, from a text that is a time or a duration counted from now; None for an
-    empty text.
-    """
-    age = _AGE.fullmatch(text)
-    if age is None:
-        return text or None
-    return (datetime.now(UTC) + timedelta(**{_UNITS[age[2]]: int(age[1])})).isoformat(timespec="seconds")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from xdsctl.commands.rehearse import _deletion, outcome_of
-from xdsctl.exits import Exit, JsonObject, UsageError
+from xdsctl.commands.rehearse import outcome_of
+from xdsctl.exits import Exit, JsonObject
 
 
 def row(state: str, *, node: str = "edge", name: str = "pay", message: str = "") -> JsonObject:
@@ -60,9 +60,3 @@ def test_outcome__verdict__is_the_exit_status_and_a_sentence(
     outcome = outcome_of({"verdict": verdict, "results": rows})
 
     assert (outcome.exit_status, outcome.text) == (status, text)
-
-
-def test_deletion__text__is_type_and_name_or_refused() -> None:
-    assert _deletion("cluster/a/b") == {"type": "cluster", "name": "a/b"}
-    with pytest.raises(UsageError):
-        _deletion("cluster")
