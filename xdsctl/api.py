@@ -25,7 +25,8 @@ _TRIES: Final = 4
 _LONGEST_PAUSE_S: Final = 10.0
 _PREFIX: Final = "/api/v1"
 _LOSS: Final = "XDS3013"
-_FROZEN: Final = "XDS3030"
+# Refused until it is done for a reason nevertheless: frozen, and without review.
+_BREAKABLE: Final = frozenset({"XDS3030", "XDS3031"})
 
 Parameters = Mapping[str, str | int | bool | Sequence[str] | None]
 
@@ -208,7 +209,7 @@ def _refusal(response: httpx.Response, server: str) -> CommandError:
             exit_status = Exit.LOSS
         case 409 | 412 | 428:
             exit_status = Exit.CONFLICT
-            if document.get("code") == _FROZEN:
+            if document.get("code") in _BREAKABLE:
                 detail = f"{detail} Here that is --break-glass REASON."
         case 401:
             exit_status = Exit.NO_ANSWER

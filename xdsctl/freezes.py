@@ -1,4 +1,4 @@
-"""How people write although an environment is frozen (XDS3030)."""
+"""How people write although an environment is frozen (XDS3030) or asks for review (XDS3031)."""
 
 from typing import Annotated
 
@@ -10,6 +10,6 @@ BreakGlass = Annotated[
         "--break-glass",
         metavar="REASON",
         show_default=False,
-        help="Do it although the environment is frozen, for this reason, which everybody is told.",
+        help="Do it although the environment is frozen or asks for review, for this reason, which everybody is told.",
     ),
 ]

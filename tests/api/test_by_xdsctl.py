@@ -29,9 +29,9 @@ from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, USAGE, Xdsctl
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
 
-def xdsctl_as(address: str, folder: Path, *scopes: Scope) -> Xdsctl:
-    """With a token that has these scopes."""
-    _, token = api_token_create(name=f"test-{scopes[0].role.value}", scopes=scopes, actor=SYSTEM)
+def xdsctl_as(address: str, folder: Path, *scopes: Scope, name: str = "test") -> Xdsctl:
+    """With a token that has these scopes; `name` tells two of the same role apart."""
+    _, token = api_token_create(name=f"{name}-{scopes[0].role.value}", scopes=scopes, actor=SYSTEM)
     contexts = str(folder / "contexts.json")
     return Xdsctl({"XDSCTL_SERVER": address, "XDSCTL_TOKEN": token, "XDSCTL_CONFIG": contexts, "COLUMNS": "250"})
 

@@ -1,5 +1,6 @@
 """`validate`, `diff`, `apply`: from files to the fleet, one step at a time or in one."""
 
+import shlex
 from enum import Enum
 from typing import Annotated, Final
 
@@ -29,6 +30,9 @@ BaseEpoch = Annotated[
         help="Refuse (status 4) if resources changed since this epoch, as 'xdsctl rollout history' lists them.",
     ),
 ]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until the fleet has taken it, or has not.")]
+Timeout = Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")]
+FailOn = Annotated[str, typer.Option(help="What makes a rollout fail: nack, and silent or silent>N% of the clients.")]
 
 _DRY_RUN_HELP: Final = "'server': say what would change, and for which clients, and do nothing."
 _ONLY_THERE: Final = (
@@ -37,6 +41,7 @@ _ONLY_THERE: Final = (
     "limits, hold and rules of the environment",
     "what clients would lose",
 )
+_UNREVIEWED: Final = "XDS3031"
 _ORDER: Final = ("note", "warning", "error")
 _EDIT_COLUMNS: Final = (
     Column("ACTION", lambda row: row["action"]),
@@ -140,18 +145,17 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     base_epoch: BaseEpoch = 0,
     strict: Strict = False,
     dry_run: Annotated[DryRun, typer.Option(help=_DRY_RUN_HELP)] = DryRun.NONE,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the fleet has taken it, or has not.")] = False,
-    timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
-    fail_on: Annotated[
-        str, typer.Option(help="What makes a rollout fail: nack, and silent or silent>N% of the clients.")
-    ] = "nack",
+    wait: Wait = False,
+    timeout: Timeout = "5m",
+    fail_on: FailOn = "nack",
     accept_loss: AcceptLoss = 0,
     break_glass: BreakGlass = "",
 ) -> Outcome:
     """Make the environment what the files say, as one change.
 
     The environment holds what the files say afterwards, or nothing was changed. With --wait, exit status 1 means that
-    clients refuse it, and 5 that time ran out.
+    clients refuse it, and 5 that time ran out. Where the environment asks for review, 'xdsctl changesets create' takes
+    the same files.
     """
     session = session_of(ctx)
     tolerance = Tolerance.of(fail_on, timeout)
@@ -164,13 +168,17 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         remarks = tuple(manifests.remark(each) for each in planned["findings"])
         text = f"{_resources(len(planned['diff']))} would change; nothing was done. {impact_text(planned['impact'])}"
         return Outcome(text=text, remarks=remarks, more=dry_run_lines(planned.get("loss")))
-    made = accepting(
-        session,
-        accept_loss,
-        lambda accepted: _sent(
-            session, manifests, body, strict=strict or None, accept_loss=accepted, break_glass=break_glass or None
-        ),
-    )
+
+    def sent(accepted: int | None) -> JsonObject:
+        parameters = {"strict": strict or None, "accept_loss": accepted, "break_glass": break_glass or None}
+        return _sent(session, manifests, body, **parameters)
+
+    try:
+        made = accepting(session, accept_loss, sent)
+    except CommandError as error:
+        if (error.document or {}).get("code") == _UNREVIEWED:
+            error.more = (_proposed_instead(session, filename, message, prune=prune),)
+        raise
     if not made.get("id"):
         session.printer.document(made, lambda: "unchanged")
         return Outcome(text=f"'{session.context.environment}' already is as the files say.")
@@ -219,6 +227,15 @@ def _sent(session: Session, manifests: Manifests, body: JsonObject, **parameters
     except CommandError as error:
         raise manifests.located(error) from error
     return answer
+
+
+def _proposed_instead(session: Session, filenames: list[str], message: str, *, prune: bool) -> str:
+    """A line with the command that proposes the files of an apply as a change set."""
+    environment = session.options.environment
+    words = ["xdsctl", *(("-e", environment) if environment else ()), "changesets", "create"]
+    words += ["--title", message or "TITLE", *(word for each in filenames for word in ("-f", each))]
+    pruned = " (and --delete TYPE/NAME for each that --prune would delete)" if prune else ""
+    return f"To propose the same files: {shlex.join(words)}{pruned}"
 
 
 def _planned(session: Session, manifests: Manifests, body: JsonObject, **parameters: bool | None) -> JsonObject:
