@@ -20,7 +20,10 @@ from tests.support.waiting import eventually
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("ci-examples")]
 
 SCRIPT = ROOT / "deploy" / "ci" / "rollout.sh"
+PROPOSE = ROOT / "deploy" / "ci" / "propose.sh"
 WORKFLOW = ROOT / "deploy" / "ci" / "github-workflow.yml"
+REVIEW_WORKFLOW = ROOT / "deploy" / "ci" / "github-workflow-review.yml"
+TITLE = "main of team-a"
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +33,14 @@ def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
 
 
 def rollout(parley: Parley, folder: Path, message: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    return running(parley, folder, [SCRIPT, folder, "team-a", message], **more)
+
+
+def propose(parley: Parley, folder: Path, *deletions: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    return running(parley, folder, [PROPOSE, folder, TITLE, *deletions], **more)
+
+
+def running(parley: Parley, folder: Path, command: list[str | Path], **more: str) -> "subprocess.CompletedProcess[str]":
     program = folder.parent / "bin" / "xdsctl"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m xdsctl "$@"\n')
@@ -42,9 +53,7 @@ def rollout(parley: Parley, folder: Path, message: str, **more: str) -> "subproc
         "TIMEOUT": "45s",
         **more,
     }
-    return subprocess.run(
-        [SCRIPT, folder, "team-a", message], env=variables, capture_output=True, text=True, timeout=110, check=False
-    )
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=110, check=False)
 
 
 def test_rollout__good_then_refused_then_unchanged__0_and_1_with_the_way_back(parley: Parley, tmp_path: Path) -> None:
@@ -105,6 +114,114 @@ def test_rollout__takes_what_a_client_has__6_and_nothing_changed_until_it_is_acc
     assert "What: cluster/gone (1)\nWho: loser (envoy " in refused.stderr
     assert accepted.returncode == 0, accepted.stderr
     assert parley.call("GET", "/environments/default/resources/cluster/gone").status == 404
+
+
+@pytest.fixture
+def reviewed(parley: Parley) -> Iterator[Parley]:
+    """The same Parley, which asks for review while the test runs; who proposed may approve."""
+    here = "/environments/default"
+    assert parley.call("PATCH", here, {"review": {"required": True, "self_approval": True}}).status == 200
+    yield parley
+    assert parley.call("PATCH", here, {"review": {"required": False}}).status == 200
+
+
+def newest(parley: Parley) -> dict[str, object]:
+    return dict(parley.call("GET", "/environments/default/change-sets").body["results"][0])
+
+
+def approve(parley: Parley) -> None:
+    assert parley.call("POST", f"/change-sets/{newest(parley)['id']}/approve", {"reason": "fine"}).status == 200
+
+
+def test_propose__run_again_and_again__proposes_waits_publishes_and_has_nothing_to_do(
+    reviewed: Parley, tmp_path: Path
+) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    manifest = folder / "till.yaml"
+    manifest.write_text(yaml.safe_dump(cluster("till")))
+
+    proposed = propose(reviewed, folder)
+    waits = propose(reviewed, folder)
+    one = newest(reviewed)["id"]
+    approve(reviewed)
+    manifest.write_text(yaml.safe_dump(cluster("till", connect_timeout="2s")))
+    edited = propose(reviewed, folder)
+    state = newest(reviewed)["state"]
+    approve(reviewed)
+    published = propose(reviewed, folder)
+    idle = propose(reviewed, folder)
+
+    assert proposed.returncode == 0, proposed.stderr
+    assert "+name: till" in proposed.stdout
+    assert proposed.stdout.endswith("Proposed: others have to approve it.\n")
+    assert waits.stdout.endswith(f"Change set {one} waits for others to approve it.\n")
+    assert (edited.returncode, state) == (0, "review"), edited.stderr
+    assert published.returncode == 0, published.stderr
+    assert published.stdout.splitlines()[-1].startswith("change ")
+    assert (newest(reviewed)["id"], newest(reviewed)["state"]) == (one, "published")
+    assert (idle.returncode, idle.stdout) == (0, "Nothing to do.\n")
+    assert reviewed.call("GET", "/environments/default/resources/cluster/till").body["connect_timeout"] == "2s"
+
+
+def test_propose__deletions_and_what_stands_in_the_way__ends_with_its_status(reviewed: Parley, tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "desk.yaml").write_text(yaml.safe_dump(cluster("desk")))
+
+    absent = propose(reviewed, folder, "cluster/nobody")
+    with_deletion = newest(reviewed)["resource_count"]
+    without = propose(reviewed, folder)
+    fewer = newest(reviewed)["resource_count"]
+    rejecting = f"/change-sets/{newest(reviewed)['id']}/reject"
+    assert reviewed.call("POST", rejecting, {"reason": "in seconds"}).status == 200
+    rejected = propose(reviewed, folder)
+    past_it = "/environments/default/resources/cluster/desk?break_glass=fire"
+    assert reviewed.call("PUT", past_it, cluster("desk", connect_timeout="7s")).status == 202
+    (folder / "desk.yaml").write_text(yaml.safe_dump(cluster("desk")) + "alt_stat_name: d\n")
+    again = propose(reviewed, folder)
+    assert reviewed.call("PUT", past_it, cluster("desk", connect_timeout="8s")).status == 202
+    stale = propose(reviewed, folder)
+    away = propose(reviewed, folder, XDSCTL_SERVER="http://127.0.0.1:1")
+    (folder / "desk.yaml").write_text("conect_timeout: 1s\n")
+    mistake = propose(reviewed, folder)
+
+    assert (absent.returncode, with_deletion) == (0, 2), absent.stderr
+    assert (without.returncode, fewer) == (0, 1), without.stderr
+    assert rejected.returncode == 1
+    assert "in seconds" in rejected.stderr
+    assert again.returncode == 0, again.stderr
+    assert stale.returncode == 4
+    assert "moved       cluster/desk: r1 -> r2" in stale.stderr
+    assert away.returncode == 3
+    assert mistake.returncode == 1
+    assert reviewed.call("DELETE", f"/change-sets/{newest(reviewed)['id']}").status == 204
+
+
+def test_propose__clients_refuse_what_was_approved__1_and_it_is_taken_back(reviewed: Parley, tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "card.yaml").write_text(yaml.safe_dump(cluster("card", transport_socket=_tls("/no/such/ca.pem"))))
+    card = "/environments/default/resources/cluster/card"
+    assert reviewed.call("PUT", f"{card}?break_glass=fire", cluster("card")).status == 202
+    with envoy(tmp_path, ads_port=reviewed.ads_port, node_id="ci-review", api_type="GRPC"):
+        assert propose(reviewed, folder).returncode == 0
+        approve(reviewed)
+        refused = propose(reviewed, folder)
+
+    assert refused.returncode == 1, refused.stderr
+    assert "cluster 'card' is refused by 1 of 1 clients: " in refused.stderr
+    assert "The fleet refuses it; taking it back." in refused.stderr
+    assert "transport_socket" not in reviewed.call("GET", card).body
+
+
+def test_workflow__of_review__is_yaml_and_calls_what_is_there() -> None:
+    workflow = yaml.safe_load(REVIEW_WORKFLOW.read_text())
+
+    [job] = workflow["jobs"].values()
+    assert any(step.get("run", "").startswith(f"./{PROPOSE.name} manifests ") for step in job["steps"])
+    assert "${{" not in "".join(step.get("run", "") for step in job["steps"])
+    assert json.dumps(workflow).count("secrets.") == 1
 
 
 def test_workflow__is_yaml_and_calls_what_is_there() -> None:

@@ -69,11 +69,12 @@ def test_pipeline__what_it_uses_of_others__is_pinned_by_digest_with_its_version(
     assert [each for each in used if not PINNED.match(each)] == []
 
 
-def test_github_workflow__job_that_is_given_a_token__runs_for_main_alone() -> None:
-    jobs = yaml.safe_load(PIPELINES["deploy/ci/github-workflow.yml"])["jobs"]
+@pytest.mark.parametrize(("name", "job"), [("github-workflow", "rollout"), ("github-workflow-review", "propose")])
+def test_github_workflow__job_that_is_given_a_token__runs_for_main_alone(name: str, job: str) -> None:
+    jobs = yaml.safe_load(PIPELINES[f"deploy/ci/{name}.yml"])["jobs"]
     given = {name: job for name, job in jobs.items() if "secrets." in str(job)}
 
-    assert list(given) == ["rollout"]
+    assert list(given) == [job]
     assert [job["if"] for job in given.values()] == ["github.ref == 'refs/heads/main'"]
 
 
