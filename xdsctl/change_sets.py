@@ -44,9 +44,9 @@ def summary(found: JsonObject) -> str:
         *([f"waits for   {harmless(found['waits_for'])}"] if found["waits_for"] else ()),
         *([f"published   by {harmless(found['published_by'])}"] if found["published_by"] else ()),
         *(f"change      {each}" for each in found["changes"]),
-        *(f"{each['action']:<12}{_name(each)}" for each in found["diff"]),
+        *(f"{_does(each):<12}{_name(each)}" for each in found["diff"]),
         *(_moved_line(each) for each in found["moved"]),
-        *(f"{each['severity']:<12}{each['code']}: {harmless(each['detail'])}" for each in found["findings"]),
+        *(_finding_line(each) for each in found["findings"]),
         *(f"lost        {harmless(line)}" for line in (foreseen_lines(found["loss"]) if found["loss"] else ())),
         *(line for each in found["reviews"] for line in _review_lines(each)),
         *([f"possible    {', '.join(found['allowed'])}"] if found["allowed"] else ()),
@@ -62,6 +62,17 @@ def _approvals(row: JsonObject) -> str:
 def _lacks(row: JsonObject) -> bool:
     """Whether a change set, which was not published, lacks approvals that it needs for that."""
     return bool(row["review_required"] and row["approvals"] < row["approvals_needed"] and row["state"] != "published")
+
+
+def _does(difference: JsonObject) -> str:
+    """What a change set does to one resource, in a word: also that it writes what is there already."""
+    is_same = difference["action"] == "updated" and not difference.get("fields")
+    return "unchanged" if is_same else str(difference["action"])
+
+
+def _finding_line(finding: JsonObject) -> str:
+    resource = f"{_name(finding['resource'])}: " if finding.get("resource") else ""
+    return f"{finding['severity']:<12}{finding['code']}: {resource}{harmless(finding['detail'])}"
 
 
 def _name(resource: JsonObject) -> str:

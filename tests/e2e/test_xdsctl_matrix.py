@@ -20,6 +20,7 @@ import typer
 import yaml
 
 from controlplane.api.views.schema import schema
+from tests.e2e import proposals
 from tests.support.manifests import api_listener, cluster, endpoints, route
 from tests.support.ports import free_ports
 from tests.support.stack import ROOT, START_S, Parley
@@ -56,6 +57,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         LOSS: "-f {alone} --owner m-team --prune",
     },
     "bootstrap": {DONE: "grpc --client me", NO: "grpc --client me -e nowhere"},
+    **proposals.ROWS,
     "clients describe": {DONE: "m-reader", NO: "nobody"},
     "clients diff": {DONE: "m-reader m-reader", NO: "m-reader m-refuser"},
     "clients list": {DONE: "", NO: "-e nowhere"},
@@ -187,7 +189,9 @@ ROWS: Mapping[str, Mapping[int, str]] = {
 # Those that ask no server, or another one than --server names.
 LOCAL = {"context list", "context remove", "context set", "context use", "login"}
 # Those that wait for clients, of which one is asleep.
-UNANSWERED = {(command, UNDECIDED) for command in ("apply", "rollout status", "rollout undo", "undo")}
+UNANSWERED = {
+    (command, UNDECIDED) for command in ("apply", "changesets publish", "rollout status", "rollout undo", "undo")
+}
 OVER_XDS = {"watch", "resolve"}
 # Those that write one document a line, as long as they run: perhaps none (what `tail` writes: tests/e2e/test_tail.py).
 IN_LINES = {"tail"}
@@ -257,7 +261,7 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             "token": parley.token,
             **files,
         }
-        yield World(xdsctl, {**members, **_governed(parley), **_rolling(parley)}, reader)
+        yield World(xdsctl, {**members, **_governed(parley), **_rolling(parley), **proposals.proposed(parley)}, reader)
         _ungoverned(parley)
 
 
@@ -350,6 +354,7 @@ def _files(folder: Path) -> dict[str, str]:
         "denying": "effect: deny\nenabled: true",
         # Each time something else.
         "editor": '#!/bin/sh\nsed -i "s/connect_timeout: .*/connect_timeout: $(date +%s)s/" "$1"\n',
+        "clumsy_set": proposals.CLUMSY,
         "clumsy": '#!/bin/sh\necho "conect_timeout: 2s" >> "$1"\n',
     }
     for name, text in texts.items():
@@ -440,7 +445,7 @@ def test_any_command__server_is_away__one_sentence_and_3(world: World, command: 
 
 @pytest.mark.parametrize("form", ["table", "name", "github"])
 def test_status__of_what_only_looks__is_the_same_in_every_format(world: World, form: str) -> None:
-    looks = ("diff", "validate", "explain", "access test")
+    looks = ("diff", "validate", "explain", "access test", "changesets diff")
 
     for command in looks:
         for status in ROWS[command]:

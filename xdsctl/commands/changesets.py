@@ -294,7 +294,7 @@ def schedule(
 
 @command
 def cancel(ctx: typer.Context, change_set: SetId, reason: Reason = "", version: AtVersion = None) -> Outcome:
-    """Take the last step back: drop a schedule; or make a draft again of what was submitted, approved or rejected."""
+    """Take the last step back: drop a schedule; or make a draft of what was submitted, whatever others said."""
     return _act(session_of(ctx), change_set, "cancel", {"reason": reason, "version": version})
 
 

@@ -37,7 +37,10 @@ SET: JsonObject = {
     "published_by": None,
     "changes": [],
     "edited_at": "2026-07-01T12:00:00Z",
-    "diff": [{"type": "cluster", "name": "pay", "action": "updated", "base": 1}],
+    "diff": [
+        {"type": "cluster", "name": "pay", "action": "updated", "fields": [{"pointer": "/a"}], "base": 1},
+        {"type": "cluster", "name": "shop", "action": "updated", "fields": [], "base": 1},
+    ],
     "moved": [],
     "findings": [],
     "loss": None,
@@ -56,14 +59,15 @@ def test_summary__in_review__says_what_it_does_who_approved_it_and_what_is_lacki
 
     assert lines[0] == "change set  s in prod"
     assert lines[2].startswith("state       review, version 2, edited ")
-    assert lines[3:6] == [
+    assert lines[3:7] == [
         "author      dana, lee",
         "approvals   1 of 2 approvals, without which it cannot be published",
         "updated     cluster/pay",
+        "unchanged   cluster/shop",
     ]
-    assert lines[6].startswith("approved    kim, ")
-    assert lines[6].endswith(" ago, at version 2")
-    assert lines[7:] == ["            fine", "possible    edit, approve"]
+    assert lines[7].startswith("approved    kim, ")
+    assert lines[7].endswith(" ago, at version 2")
+    assert lines[8:] == ["            fine", "possible    edit, approve"]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +117,24 @@ def test_summary__scheduled_and_commented__says_when_by_whom_and_where() -> None
     assert not any("does not count" in line for line in lines)
 
 
+def test_summary__findings_and_a_loss__are_told_with_what_they_are_about() -> None:
+    findings = [
+        {"code": "XDS2", "severity": "warning", "detail": "A.", "resource": {"type": "secret", "name": "tok"}},
+        {"code": "XDS3", "severity": "error", "detail": "B."},
+    ]
+    loss = {"clients": 0, "kinds": {}, "names": [], "who": [], "connected": 3, "doubtful": 0, "truncated": False}
+    who = [{"client": "i", "node_id": "edge-1", "kind": "envoy 1.40"}]
+    names = [{"type": "cluster", "name": "old", "clients": 1}]
+
+    lines = lines_of(findings=findings, loss={**loss, "clients": 1, "kinds": {"x": 1}, "names": names, "who": who})
+
+    assert "warning     XDS2: secret/tok: A." in lines
+    assert "error       XDS3: B." in lines
+    assert "lost        1 of 3 connected clients would lose something (1 x)." in lines
+    assert "lost        What: cluster/old (1)" in lines
+    assert not any(line.startswith("lost") for line in lines_of(loss=loss))
+
+
 def test_summary__of_what_was_published__names_who_and_the_change() -> None:
     lines = lines_of(state="published", published_by="dana", changes=["c"])
 
@@ -123,7 +145,12 @@ def test_summary__of_what_was_published__names_who_and_the_change() -> None:
 def test_summary__what_others_wrote__makes_no_line_of_its_own_and_nothing_a_terminal_obeys(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    finding = {"code": "XDS1", "severity": "error", "detail": HOSTILE}
+    finding = {
+        "code": "XDS1",
+        "severity": "error",
+        "detail": HOSTILE,
+        "resource": {"type": "cluster", "name": HOSTILE},
+    }
     row = {
         **SET,
         "title": HOSTILE,
@@ -147,7 +174,7 @@ def test_summary__what_others_wrote__makes_no_line_of_its_own_and_nothing_a_term
     assert [line for line in out.splitlines() if line.startswith("state")] == [
         line for line in lines_of() if line.startswith("state")
     ]
-    assert out.count("\\u001b[2J") == 13 + 2  # in the summary, and in the row's columns AUTHOR and TITLE
+    assert out.count("\\u001b[2J") == 14 + 2  # in the summary, and in the row's columns AUTHOR and TITLE
 
 
 def test_standing__in_one_line() -> None:
