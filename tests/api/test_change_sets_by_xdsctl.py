@@ -201,12 +201,12 @@ def test_edit__in_an_editor__stores_what_changed_and_keeps_the_text_where_it_can
     which = people.draft(cluster("pay"), SECRET)
 
     nothing = people.author("changesets", "edit", which, **people.editor("true"))
-    stored_ = people.author("changesets", "edit", which, **people.editor('sed -i "s/: pay/: shop/" "$1"'))
+    saved = people.author("changesets", "edit", which, **people.editor('sed -i "s/: pay/: shop/" "$1"'))
     refused = people.author("changesets", "edit", which, **people.editor('sed -i "s/connect_t/conect_t/" "$1"'))
     colour = people.author("changesets", "edit", which, **people.editor('echo "colour: blue" >> "$1"'))
 
     assert nothing.err == "Nothing was changed.\n"
-    assert stored_.status == DONE, stored_
+    assert saved.status == DONE, saved
     assert refused.status == NO
     kept = Path(refused.err.rpartition("Your text is in '")[2].partition("'")[0])
     lines = kept.read_text().splitlines()
