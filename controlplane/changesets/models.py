@@ -89,7 +89,7 @@ class ChangeSetAuthor(models.Model):
         constraints = (models.UniqueConstraint(fields=("change_set", "principal"), name="change_set_author_once"),)
 
     def __str__(self) -> str:
-        """The name."""
+        """The author's name, as it was then."""
         return self.name
 
 

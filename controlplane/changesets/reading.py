@@ -70,12 +70,15 @@ def moved_of(row: ChangeSet) -> tuple[Moved, ...]:
 
 
 def _moved(rows: Sequence[ChangeSet]) -> QuerySet[ChangeSetEntry]:
-    """The entries of these change sets whose resource is at another revision than they were made from."""
+    """The entries of these change sets whose resource is at another revision than they were made from; none of a set
+    that was published, which moved them itself.
+    """
     stored = Resource.objects.filter(
         environment=OuterRef("change_set__environment"), type=OuterRef("type"), name=OuterRef("name")
     )
     return (
         ChangeSetEntry.objects.filter(change_set__in=rows)
+        .exclude(change_set__state=SetState.PUBLISHED.value)
         .annotate(
             now=Coalesce(Subquery(stored.filter(deleted=False).values("counter")[:1]), Value(0)),
             by=Subquery(stored.values("head__change__author")[:1]),

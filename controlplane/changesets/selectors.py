@@ -13,6 +13,7 @@ from django.db.models import Count
 from controlplane.catalog.contents import contents_of_pairs
 from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
+from controlplane.catalog.review import WriteUnreviewed
 from controlplane.catalog.services import Terms, change_plan
 from controlplane.catalog.values import ChangePlanned
 from controlplane.changesets.machine import Act, Standing, check
@@ -111,7 +112,8 @@ def change_set_plan(*, public_id: str, read: EntriesRead) -> tuple[ChangePlanned
         return None, error.findings or (_finding(error),)
     except ControlPlaneError as error:
         return None, (_finding(error),)
-    return planned, planned.findings
+    # That is about a write that is no change set.
+    return planned, tuple(each for each in planned.findings if each.code != WriteUnreviewed.code)
 
 
 def change_set_kept(*, public_id: str, keys: Sequence[Key]) -> Mapping[Key, bytes]:

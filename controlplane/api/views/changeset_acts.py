@@ -93,7 +93,7 @@ class ChangeSetApproveView(ChangeSetAction):
         responses=described(200, ChangeSetActedOut, *_ACTED),
     )
     def post(self, request: Request, change_set_id: UUID) -> HttpResponse:
-        """Approve this version."""
+        """Approve the version that is in review."""
         return self._acted(request, change_set_id)
 
 
@@ -110,7 +110,7 @@ class ChangeSetRejectView(ChangeSetAction):
         responses=described(200, ChangeSetActedOut, *_ACTED),
     )
     def post(self, request: Request, change_set_id: UUID) -> HttpResponse:
-        """Turn it down."""
+        """Turn the change set down; its author reads why."""
         return self._acted(request, change_set_id)
 
 

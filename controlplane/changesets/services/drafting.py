@@ -184,8 +184,9 @@ def _author_add(row: ChangeSet, actor: Actor) -> None:
 
 
 def _entries_replace(locked: Locked, prepared: Sequence[Prepared]) -> bool:
-    """Make these edits everything that the set does; returns whether that changed anything. An entry that stays as it
-    was keeps the revision that it was made from.
+    """Make these edits everything that the set does; returns whether that changed anything. A name that the set has
+    already keeps the revision that it was made from, whatever it becomes: what others wrote since is decided by
+    `merge` alone.
     """
     row = locked.row
     before = {(entry.type, entry.name): entry for entry in row.entries.all()}
@@ -194,9 +195,10 @@ def _entries_replace(locked: Locked, prepared: Sequence[Prepared]) -> bool:
     new = [each for key, each in wanted.items() if key not in before or not _is_as(before[key], each)]
     if not gone and not new:
         return False
+    bases = _revisions_now(locked.environment, [each.key for each in new])
     addresses = _addresses(row)
     row.entries.filter(pk__in=gone).delete()
-    _entries_add(row, new, _revisions_now(locked.environment, [each.key for each in new]))
+    _entries_add(row, new, bases | {key: entry.base for key, entry in before.items()})
     blobs_prune(addresses=addresses)
     return True
 

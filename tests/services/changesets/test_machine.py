@@ -169,9 +169,7 @@ class ChangeSets(RuleBasedStateMachine):
             return
         changed = change_set_edit(public_id=one.id, changes=changes, actor=PEOPLE[who])
         after = {
-            name: one.does[name]
-            if name in one.does and one.does[name][0] == content
-            else (content, self.revision(name))
+            name: (content, one.does[name][1] if name in one.does else self.revision(name))
             for name, content in does.items()
         }
         assert changed == (after != one.does or (forever and one.expires is not None))
