@@ -44,6 +44,7 @@ MIDDLEWARE = [
     "controlplane.http.django_gates.Authentication",
     "controlplane.console.page_rates.PersonRate",  # as soon as it is known who asks
     "controlplane.http.django_gates.Messages",
+    "controlplane.oidc.gates.SignInStands",  # it tells whose sign-in ended
     "controlplane.http.django_gates.FrameOptions",
 ]
 

@@ -306,6 +306,20 @@ class Limits:
         2, "requests", 1, 100, "Sign-ins that one web process works on at once; as many of known browsers.", "threat 22"
     )
     logins_waiting: int = _limit(20, "requests", 1, 10_000, "Sign-ins that may wait for that.", "threat 22")
+    oidc_timeout_ms: int = _limit(
+        5_000,
+        "ms",
+        100,
+        10_000,
+        "One question to the identity provider, from the look-up of the name to the end.",
+        "threat 22",
+    )
+    oidc_recheck_s: int = _limit(
+        45, "s", 1, 45, "How old the identity provider's word may be before it is asked again.", "threat 22"
+    )
+    oidc_outage_s: int = _limit(
+        900, "s", 60, 86_400, "How long its last word holds while the identity provider cannot be asked.", "threat 22"
+    )
     page_requests_per_s: int = _limit(20, "requests/s", 1, 100_000, "Pages of one person.", "threat 22")
     anonymous_pages_per_s: int = _limit(
         10, "requests/s", 1, 100_000, "Pages of one address (IPv6: a /64) where nobody is signed in.", "threat 22"

@@ -9,15 +9,19 @@ several counts, and each bounds what one kind of guessing can reach:
   networks that did not try this name lately still may, once in a while (`logins_newcomer_wait_s`);
 * a browser in which that person signed in before (`browsers`) has a count of its own and none of these;
 * the old password on the account page is counted by session: who has stolen one must not keep its owner from changing
-  the password in another.
+  the password in another;
+* what comes back from the identity provider is counted by caller (`provider_count`), or by a known browser: each costs
+  a question to the provider, and no name is known before the answer.
 
 A caller is an address of IPv4 or a /64 of IPv6 (`callers`). Names that nobody has are counted like others, in the form
 in which they are looked up.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from django.conf import settings
@@ -32,13 +36,16 @@ from controlplane.accounts.browsers import browser_knows, browser_read
 from controlplane.accounts.callers import caller_of, neighbours_of
 from controlplane.accounts.models import LoginAttempt
 from controlplane.accounts.selectors import user_actor
+from controlplane.accounts.vouching import from_provider, provider
 from controlplane.common.errors import TooManyAttempts
 from controlplane.common.principal_ids import Named
+from controlplane.config.oidc import LocalSignIn
 from controlplane.journal.services import audit_record
 from xdscore.limits import Limits
 
 _WINDOW_S: Final = 60
 _UNKNOWN: Final = Named("unknown user", None)
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +72,15 @@ class _Bound:
 
 
 def password_sign_in(request: HttpRequest, *, username: str, password: str, caller: Caller) -> User | None:
-    """The user with this name and password, if they may sign in; None otherwise. Raises TooManyAttempts.
+    """The user with this name and password, if they may sign in; None otherwise, also where the identity provider alone
+    may sign them in. Raises TooManyAttempts.
 
     `username` has to be normalised (NFKC), as Django's form does.
     """
     bounds = _bounds(username, caller)
     _count(bounds, username, caller)
     user = authenticate(request, username=username, password=password)
-    if not isinstance(user, User):
+    if not isinstance(user, User) or not local_sign_in_allowed(user):
         login_record(username=username, outcome="failed", caller=caller)
         return None
     # Of the attempts at this name from here: the others are of whoever guesses beside its owner.
@@ -98,9 +106,29 @@ def password_confirm(user: User, password: str, *, session: str, caller: Caller)
     return True
 
 
-def login_record(*, username: str, outcome: str, caller: Caller) -> None:
+def local_sign_in_allowed(user: User) -> bool:
+    """Whether this user may sign in by a password: never who comes from the identity provider, and superusers alone
+    where PARLEY_OIDC_LOCAL_SIGN_IN says so. A superuser of Parley's own always may (break-glass).
+    """
+    oidc = provider()
+    if oidc is None:
+        return True
+    allowed = user.is_superuser or oidc.local_sign_in is LocalSignIn.EVERYBODY
+    return allowed and not from_provider(user.pk)
+
+
+def provider_count(caller: Caller) -> None:
+    """Count a sign-in that came back from the identity provider, before the provider is asked about it. Raises
+    TooManyAttempts.
+    """
+    browser = browser_read(caller.browser)
+    own = ("browser", browser.number) if browser is not None else ("address", caller_of(caller.address))
+    _count((_Bound(_key("provider", *own), _limits().logins_per_address_per_min),), "", caller)
+
+
+def login_record(*, username: str, outcome: str, caller: Caller, detail: Mapping[str, str] = _NOTHING) -> None:
     """Write an audit entry about an attempt to sign in; `outcome` is succeeded, failed or throttled. A name that nobody
-    has is left out: it may be a password typed in the wrong field.
+    has is left out: it may be a password typed in the wrong field. `detail`: what else the entry says.
     """
     user = get_user_model().objects.filter(username=username).first()
     who = user_actor(user) if user is not None else _UNKNOWN
@@ -110,7 +138,7 @@ def login_record(*, username: str, outcome: str, caller: Caller) -> None:
             verb=f"login.{outcome}",
             subject=who.name,
             request_id=caller.request_id,
-            detail={"address": caller.address},
+            detail={"address": caller.address, **detail},
         )
 
 

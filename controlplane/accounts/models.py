@@ -8,6 +8,7 @@ from django.utils import timezone
 from controlplane.accounts.principal import Role
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
+from controlplane.config.oidc import MAX_GROUP_CHARS, MAX_ISSUER_CHARS, MAX_SUBJECT_CHARS
 
 
 class ApiToken(models.Model):
@@ -92,6 +93,9 @@ class ClientToken(models.Model):
 class RoleGrant(models.Model):
     """A role of one user, or of every user of a group, in one environment; where `environment` is empty, in all of
     them.
+
+    `provider_group`: the group at the identity provider by which a user has the role; it comes and goes with that group
+    and counts only while the provider vouches for them (`vouching`). Empty: somebody gave it in Parley.
     """
 
     user = models.ForeignKey(
@@ -102,6 +106,7 @@ class RoleGrant(models.Model):
         max_length=63, blank=True, default="", help_text="The key of an environment; empty: all environments."
     )
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
+    provider_group = models.CharField(max_length=MAX_GROUP_CHARS, blank=True, default="", db_default="")
 
     class Meta:
         """Constraints: a grant is for a user or for a group, and none is stored twice."""
@@ -114,7 +119,9 @@ class RoleGrant(models.Model):
             ),
             models.CheckConstraint(condition=models.Q(role__in=[role.value for role in Role]), name="grant_role_known"),
             models.UniqueConstraint(
-                fields=("user", "environment", "role"), condition=models.Q(group=None), name="user_grant_once"
+                fields=("user", "environment", "role", "provider_group"),
+                condition=models.Q(group=None),
+                name="user_grant_once",
             ),
             models.UniqueConstraint(
                 fields=("group", "environment", "role"), condition=models.Q(user=None), name="group_grant_once"
@@ -124,6 +131,67 @@ class RoleGrant(models.Model):
     def __str__(self) -> str:
         """The user or group, the role, and the environment."""
         return f"{self.user or self.group}: {self.role} in {self.environment or 'all environments'}"
+
+
+class Identity(models.Model):
+    """Whom an account belongs to at the identity provider. A person is told by issuer and subject together, which never
+    change (OpenID Connect Core 1.0 section 5.7), and never by a name or an address.
+    """
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identity")
+    issuer = models.CharField(max_length=MAX_ISSUER_CHARS)
+    subject = models.CharField(max_length=MAX_SUBJECT_CHARS)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """Constraint: one account for each person."""
+
+        constraints = (models.UniqueConstraint(fields=("issuer", "subject"), name="identity_once"),)
+
+    def __str__(self) -> str:
+        """The subject and the issuer."""
+        return f"{self.subject} at {self.issuer}"
+
+
+class ProviderSignIn(models.Model):
+    """A session that the identity provider began, while it lasts: what asks the provider again, and when it last vouched
+    for the person.
+
+    `key`: stands in the session; 256 random bits. `sealed`: the provider's tokens, encrypted for this key.
+    `checked_at`: when the provider was last asked; `verified_at`: when it last vouched.
+    """
+
+    key = models.CharField(max_length=43, unique=True)
+    identity = models.ForeignKey(Identity, on_delete=models.CASCADE, related_name="sign_ins")
+    sealed = models.BinaryField()
+    began_at = models.DateTimeField(default=timezone.now)
+    checked_at = models.DateTimeField(default=timezone.now)
+    verified_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """The index finds old ones to delete."""
+
+        indexes = (models.Index(fields=("began_at",)),)
+
+    def __str__(self) -> str:
+        """The person, and when they signed in."""
+        return f"{self.identity} since {self.began_at:%Y-%m-%d %H:%M:%S}"
+
+
+class SpentState(models.Model):
+    """The `state` of a sign-in that came back from the identity provider, by its hash: it comes back once."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        """The index finds old ones to delete."""
+
+        indexes = (models.Index(fields=("at",)),)
+
+    def __str__(self) -> str:
+        """The time when it came back."""
+        return f"{self.at:%H:%M:%S}"
 
 
 class LoginAttempt(models.Model):

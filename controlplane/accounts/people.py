@@ -21,8 +21,10 @@ from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import Principal, Role, roles_with
 from controlplane.accounts.selectors import id_of_user, user_actor
 from controlplane.accounts.services import person_tokens_revoke
+from controlplane.accounts.vouching import from_provider, grants_in_force, provider
 from controlplane.common.errors import Conflict, Forbidden, InputInvalid, NotFound
 from controlplane.journal.services import audit_record
+from xdscore.codes import shown
 
 _PASSWORD_BYTES: Final = 15  # 20 characters that nobody guesses
 _MAX_ID: Final = 2**63
@@ -32,18 +34,22 @@ _MAX_NAME_CHARS: Final = 150  # the column
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A role that somebody has. `environment`: its key; empty: all environments. `group`: the name of the group by
-    which they have it; empty: it is their own.
+    which they have it; empty: it is their own. `provider_group`: the same of a group at the identity provider.
     """
 
     id: int
     role: str
     environment: str
     group: str
+    provider_group: str
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person's account, with every role that they have of their own or by a group."""
+    """A person's account, with every role that they have of their own or by a group. `issuer`, `subject`: who they are
+    at the identity provider from which the account comes; empty: it is Parley's own. `asked`: this provider is asked
+    for them now, so that they have no password here.
+    """
 
     id: int
     username: str
@@ -52,13 +58,20 @@ class Person:
     joined: datetime
     last_login: datetime | None
     grants: tuple[Grant, ...]
+    issuer: str
+    subject: str
+    asked: bool
 
 
 def people_list(*, text: str = "") -> QuerySet[User]:
     """Everybody who has an account, ordered by name; with `text`, only people whose name contains it. The roles of all
     are read by two more queries.
     """
-    people = User.objects.order_by("username").prefetch_related("role_grants", "groups__role_grants")
+    people = (
+        User.objects.select_related("identity")
+        .order_by("username")
+        .prefetch_related("role_grants", "groups__role_grants")
+    )
     return people.filter(username__icontains=text) if text else people
 
 
@@ -67,7 +80,7 @@ def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ..
     last.
     """
     roles = [held.value for held in roles_with(role)]
-    grants = RoleGrant.objects.filter(role__in=roles, environment__in=[environment, ""])
+    grants = grants_in_force().filter(role__in=roles, environment__in=[environment, ""])
     wanted = Q(is_superuser=True) | Q(role_grants__in=grants) | Q(groups__role_grants__in=grants)
     people = User.objects.filter(wanted, is_active=True).order_by("is_superuser", "username").distinct()
     return tuple(people.values_list("username", flat=True)[:limit])
@@ -80,10 +93,15 @@ def person_get(*, user_id: int) -> Person:
 
 def person_of(user: User) -> Person:
     """The person whose account is stored in this row."""
-    own = [(grant, "") for grant in user.role_grants.all()]
+    asked = provider() is not None
+    # What no provider vouches for counts for nothing, and is not shown as if it did.
+    own = [(grant, "") for grant in user.role_grants.all() if asked or not grant.provider_group]
     through = [(grant, group.name) for group in user.groups.all() for grant in group.role_grants.all()]
-    grants = [Grant(grant.pk, grant.role, grant.environment, group) for grant, group in (*own, *through)]
-    grants.sort(key=lambda grant: (grant.environment, grant.role, grant.group))
+    grants = [
+        Grant(grant.pk, grant.role, grant.environment, group, grant.provider_group) for grant, group in (*own, *through)
+    ]
+    grants.sort(key=lambda grant: (grant.environment, grant.role, grant.group, grant.provider_group))
+    identity = getattr(user, "identity", None)  # Django raises an AttributeError where there is none
     return Person(
         user.pk,
         user.get_username(),
@@ -92,6 +110,9 @@ def person_of(user: User) -> Person:
         user.date_joined,
         user.last_login,
         tuple(grants),
+        identity.issuer if identity is not None else "",
+        identity.subject if identity is not None else "",
+        asked and identity is not None,
     )
 
 
@@ -144,10 +165,15 @@ def person_password_renew(
     *, user_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> tuple[Person, str]:
     """Give a person a new password and end their sessions. Returns the person and the password, which is stored only as
-    a hash. `by_superuser`: the actor is a superuser. Raises NotFound or Forbidden.
+    a hash. `by_superuser`: the actor is a superuser. Raises NotFound, Forbidden, or Conflict for an account of the
+    identity provider.
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
+    if from_provider(user.pk):
+        raise Conflict(
+            f"{user.get_username()} signs in by the identity provider and has no password here. Nothing was changed."
+        )
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
     user.set_password(password)
     user.save(update_fields=["password"])
@@ -199,7 +225,9 @@ def role_give(
     """
     user = _user(user_id)
     _check(user, actor, by_superuser)
-    made = RoleGrant.objects.get_or_create(user=user, group=None, environment=environment, role=role.value)[1]
+    made = RoleGrant.objects.get_or_create(
+        user=user, group=None, environment=environment, role=role.value, provider_group=""
+    )[1]
     if made:
         _record("role.granted", user, actor, reason, request_id, environment=environment, role=role.value)
     return person_get(user_id=user_id)
@@ -216,6 +244,11 @@ def role_take(
     _check(user, actor, by_superuser)
     grant = RoleGrant.objects.filter(pk=grant_id, user=user).first() if grant_id < _MAX_ID else None
     if grant is not None:
+        if grant.provider_group:
+            raise Conflict(
+                f"{user.get_username()} has this role by the group '{shown(grant.provider_group)}' at the identity "
+                "provider: take them out of the group there. Nothing was changed."
+            )
         if id_of_user(user) == actor.id and grant.role == Role.ADMIN.value:
             raise Conflict("Nobody takes their own right to administer: somebody else has to. Nothing was changed.")
         _record("role.taken", user, actor, reason, request_id, environment=grant.environment, role=grant.role)

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 
 from controlplane.common.principal_ids import PrincipalId, PrincipalKind
+from controlplane.common.roles import Role
 
-
-class Role(Enum):
-    """The roles in which somebody acts, and the rights that a token carries (decisions U7)."""
-
-    VIEWER = "viewer"
-    REPORTER = "reporter"
-    REHEARSER = "rehearser"
-    EDITOR = "editor"
-    ACCESS_EDITOR = "access-editor"
-    OPERATOR = "operator"
-    ADMIN = "admin"
+__all__ = [
+    "ADMIN_SCOPES",
+    "INSTALLATION",
+    "SYSTEM",
+    "Principal",
+    "Role",
+    "Scope",
+    "roles_with",
+    "scopes_within",
+]
 
 
 # What holding a role lets one act as. Every role may read; an administrator may do everything.

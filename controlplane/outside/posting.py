@@ -6,35 +6,20 @@ sent it and refuse what is old, and `Parley-Delivery`, which stays the same when
 
 import hashlib
 import hmac
-import http.client
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
 
 from controlplane.database.waiting_outside import before_waiting_outside
-from controlplane.outside.reaching import Deadline, addresses_of, connected, tls_context
+from controlplane.outside.exchanging import Answered, Request, exchange
+from controlplane.outside.reaching import Deadline, addresses_of
 from controlplane.outside.targets import allowed_address, target_of
 
 SIGNATURE: Final = "Parley-Signature"
 TIMESTAMP: Final = "Parley-Timestamp"
 DELIVERY: Final = "Parley-Delivery"
 SECRET_MARK: Final = "whsec_"  # noqa: S105 - how every secret begins
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What a receiver answered: the HTTP status, and the first bytes of the body. `whole`: whether these are all."""
-
-    status: int
-    body: bytes
-    whole: bool
-
-    @property
-    def ok(self) -> bool:
-        """Whether the status says that the request was taken."""
-        return 200 <= self.status < 300
 
 
 def signature(secret: bytes, timestamp: int, body: bytes) -> str:
@@ -61,48 +46,5 @@ def post(url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline, 
     target = target_of(url)
     found = addresses_of(target.host, target.port, deadline)
     address = allowed_address(target, found, settings.PARLEY.webhook_allow)
-    connection = _Pinned(target.host, target.port, address, deadline, tls=target.scheme == "https")
-    try:
-        connection.request(
-            "POST",
-            target.path,
-            body,
-            {"Content-Type": "application/json", "User-Agent": "parley", "Connection": "close", **headers},
-        )
-        answer = connection.getresponse()
-        said, ended = _said(answer, at_most_bytes)
-        return Answered(answer.status, said, ended)
-    finally:
-        connection.close()
-
-
-def _said(answer: http.client.HTTPResponse, at_most_bytes: int) -> tuple[bytes, bool]:
-    """The first part of the answer's body, and whether that is all of it. If reading fails, what there is until then;
-    the status alone says whether the request was taken.
-    """
-    said = b""
-    try:
-        while len(said) <= at_most_bytes:
-            part = answer.read1(at_most_bytes + 1 - len(said))
-            if not part:
-                return said, True
-            said += part
-    except (OSError, http.client.HTTPException):
-        pass
-    return said[:at_most_bytes], False
-
-
-class _Pinned(http.client.HTTPConnection):
-    """An HTTP connection to the one IP address that was judged to be allowed; the host's name is used for TLS and in
-    the header only.
-    """
-
-    def __init__(self, host: str, port: int, address: str, deadline: Deadline, *, tls: bool) -> None:
-        super().__init__(host, port)
-        self._address = address
-        self._deadline = deadline
-        self._tls = tls
-
-    def connect(self) -> None:
-        plain = connected(self._address, self.port, self._deadline)
-        self.sock = tls_context().wrap_socket(plain, server_hostname=self.host) if self._tls else plain
+    request = Request("POST", target, {"Content-Type": "application/json", **headers}, body)
+    return exchange(request, address, deadline, at_most_bytes=at_most_bytes)

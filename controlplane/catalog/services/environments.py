@@ -190,11 +190,16 @@ def environments_stay(*, keys: Collection[str]) -> None:
 
     The order of locks is that of deletions: the person, then environments, then tokens.
     """
-    rows = Environment.objects.select_for_update().filter(key__in=keys).order_by("pk")
-    known = set(rows.values_list("key", flat=True))
+    known = environments_locked(keys=keys)
     for key in keys:
         if key not in known:
             raise InputInvalid(f"There is no environment '{key}'. Nothing was changed.")
+
+
+def environments_locked(*, keys: Collection[str]) -> frozenset[str]:
+    """Lock those of these environments that exist, as `environments_stay` does, and return their keys."""
+    rows = Environment.objects.select_for_update().filter(key__in=keys).order_by("pk")
+    return frozenset(rows.values_list("key", flat=True))
 
 
 def environment_publish_lock(*, environment_id: int) -> EnvironmentState | None:

@@ -12,6 +12,7 @@ from controlplane.catalog.lasting import lasting_keys_keep
 from controlplane.catalog.services import secrets_reseal
 from controlplane.journal.services import audit_record
 from controlplane.notify.sealing import secrets_reseal as channel_secrets_reseal
+from controlplane.oidc.sealing import tokens_reseal
 from controlplane.snapshots.rotation import snapshots_resign
 
 EXIT_LEFT_BEHIND = 1
@@ -40,16 +41,23 @@ class Command(BaseCommand):
     def handle(self, *_arguments: object, give_up_lost: bool, **_options: object) -> None:
         secrets = secrets_reseal()
         channels = channel_secrets_reseal()
+        tokens = tokens_reseal()
         snapshots = snapshots_resign()
         lasting = lasting_keys_keep()
-        detail = {"secrets": secrets.moved, "channels": channels.moved, "snapshots": snapshots.moved}
+        detail = {
+            "secrets": secrets.moved,
+            "channels": channels.moved,
+            "sign-ins": tokens.moved,
+            "snapshots": snapshots.moved,
+        }
         complete = not (secrets.lost or channels.lost or snapshots.lost) and lasting
         with transaction.atomic():
             if complete or give_up_lost:
                 key_marks_settle()
             audit_record(actor=SYSTEM, verb="keys.rotated", subject="PARLEY_ENCRYPTION_KEYS", detail=detail)
         self.stdout.write(
-            f"Sealed anew: {secrets.moved} secrets, {channels.moved} secrets of channels. "
+            f"Sealed anew: {secrets.moved} secrets, {channels.moved} secrets of channels, "
+            f"{tokens.moved} sign-ins. "
             f"Signed anew: {snapshots.moved} snapshots."
         )
         if not complete:

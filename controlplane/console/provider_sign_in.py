@@ -1,0 +1,156 @@
+"""Signing in by the identity provider: to it, and back with a code. `oidc` asks the provider; here is what browsers see."""
+
+from functools import partial
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.contrib.auth import login
+from django.contrib.auth.views import RedirectURLMixin
+from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils.crypto import constant_time_compare
+from django.views import View
+
+from controlplane.accounts.logins import Caller, login_record, provider_count
+from controlplane.accounts.vouching import provider
+from controlplane.common.errors import ControlPlaneError, TooManyAttempts
+from controlplane.config.oidc import Oidc
+from controlplane.console.sign_in import browser_keep, caller_of_request, sign_in_page
+from controlplane.oidc.attempts import (
+    LASTS_S,
+    Attempt,
+    attempt_begin,
+    attempt_open,
+    attempt_seal,
+    attempt_spend,
+)
+from controlplane.oidc.gates import SESSION_KEY
+from controlplane.oidc.provider import CALLBACK_PATH, ProviderAway, ProviderRefuses, provider_of
+from controlplane.oidc.sign_ins import sign_in_begin
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+_BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
+_MAX_CHARS: Final = 4_096  # of a code or a state
+_AWAY: Final = (
+    "{name} cannot be asked now. Try again in a minute. An administrator of Parley's own signs in with user and password, "
+    "and finds the reason in the log of web."
+)
+_NOT_BEGUN: Final = (
+    "This sign-in was not begun in this browser, is older than ten minutes, or was used before. Begin again below."
+)
+_REFUSED: Final = "{name} did not confirm this sign-in. Begin again below; if that does not help, ask an administrator."
+_DENIED: Final = "{name} says that the sign-in was cancelled or is not allowed for you. Nothing was changed."
+
+
+def cookie_name() -> str:
+    """The name of the cookie in which a browser keeps a sign-in on its way. Over HTTPS it has the prefix `__Host-`, so
+    that browsers take it over TLS only and send it to no other host (RFC 6265bis).
+    """
+    return "__Host-parley-oidc" if settings.SESSION_COOKIE_SECURE else "parley-oidc"
+
+
+class ToProvider(RedirectURLMixin, View):
+    """Leads a browser to the identity provider."""
+
+    http_method_names = ["get", "head"]
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Redirect to the provider, and let the browser keep what it comes back with; or say why that is impossible."""
+        oidc = provider()
+        if oidc is None:
+            return HttpResponseNotFound()
+        # Django takes a page of our own alone here.
+        attempt = attempt_begin(leads_to=self.get_redirect_url())
+        try:
+            url = provider_of(oidc).begin(state=attempt.state, nonce=attempt.nonce, verifier=attempt.verifier)
+        except ProviderAway:
+            told = _AWAY.format(name=_named(oidc))
+            return sign_in_page(request, told=told, status=503, leads_to=attempt.leads_to)
+        answer = redirect(url)
+        answer.headers["Cache-Control"] = "no-store"
+        answer.set_cookie(
+            cookie_name(),
+            attempt_seal(attempt),
+            max_age=LASTS_S,
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",  # the way back begins at another site
+        )
+        return answer
+
+
+class FromProvider(View):
+    """Takes a browser that comes back from the identity provider."""
+
+    http_method_names = ["get"]
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Sign in whom the provider vouches for, under a new session key; or say why nobody is signed in."""
+        oidc = provider()
+        if oidc is None:
+            return HttpResponseNotFound()
+        answer = self._answer(request, oidc)
+        answer.delete_cookie(cookie_name(), samesite="Lax")
+        answer.headers["Cache-Control"] = "no-store"
+        return answer
+
+    def _answer(self, request: HttpRequest, oidc: Oidc) -> HttpResponse:
+        name, caller = _named(oidc), caller_of_request(request)
+        attempt = attempt_open(request.COOKIES.get(cookie_name(), ""))
+        if attempt is None or not attempt_spend(attempt, request.GET.get("state", "")[:_MAX_CHARS]):
+            return sign_in_page(request, told=_NOT_BEGUN, status=400)
+        page = partial(sign_in_page, request, leads_to=attempt.leads_to)
+        try:
+            provider_count(caller)
+            return self._signed_in(request, oidc, attempt, caller)
+        except ProviderAway:
+            return page(told=_AWAY.format(name=name), status=503)
+        except ProviderRefuses as error:
+            log.warning("oidc.sign_in_refused", issuer=oidc.issuer, reason=str(error))
+            detail = {"by": oidc.issuer, "reason": str(error)}
+            login_record(username="", outcome="failed", caller=caller, detail=detail)
+            return page(told=(_DENIED if isinstance(error, _Denied) else _REFUSED).format(name=name), status=403)
+        except TooManyAttempts as error:
+            answer = page(wait=error.wait, status=error.status)
+            answer.headers["Retry-After"] = str(error.retry_after_s)
+            return answer
+        except ControlPlaneError as error:
+            return page(told=error.detail, status=error.status)
+
+    def _signed_in(self, request: HttpRequest, oidc: Oidc, attempt: Attempt, caller: Caller) -> HttpResponse:
+        """The answer to somebody for whom the provider vouches. Raises ProviderAway, ProviderRefuses, Forbidden."""
+        asked = provider_of(oidc)
+        given = request.GET
+        # RFC 9207 section 2.4: an answer of another provider must not be taken for one of this.
+        if ("iss" in given or asked.names_issuer()) and not constant_time_compare(given.get("iss", ""), oidc.issuer):
+            raise ProviderRefuses("the answer names another issuer")
+        if "error" in given:
+            # What it says is for the log: a page that shows it would show what anybody writes into a link.
+            raise _Denied(f"it answered {given['error'][:100]!r} {given.get('error_description', '')[:300]!r}")
+        code = given.get("code", "")
+        if not 0 < len(code) <= _MAX_CHARS or not code.isascii() or not code.isprintable():
+            raise ProviderRefuses("there is no code in the answer")
+        told = asked.redeem(code=code, verifier=attempt.verifier, nonce=attempt.nonce)
+        user, key = sign_in_begin(told, caller=caller)
+        login(request, user, backend=_BACKEND)
+        request.session[SESSION_KEY] = key
+        answer = redirect(attempt.leads_to or settings.LOGIN_REDIRECT_URL)
+        browser_keep(answer, user)
+        return answer
+
+
+class _Denied(ProviderRefuses):
+    """The provider sent somebody back without a code."""
+
+
+def _named(oidc: Oidc) -> str:
+    return f"The identity provider ({oidc.name})"
+
+
+urlpatterns = [
+    path("login/oidc", ToProvider.as_view(), name="login-oidc"),
+    path(CALLBACK_PATH.removeprefix("/"), FromProvider.as_view(), name="login-oidc-callback"),
+]
