@@ -93,9 +93,7 @@ class SignOutView(LogoutView):
         url = provider_of(oidc).end_url(tokens, back_to=back_to)
         if not url:
             return answer
-        page = render(request, "console/signed_out.html", {"url": url, "provider": oidc.name})
-        page.headers["Cache-Control"] = "no-store"
-        return page
+        return render(request, "console/signed_out.html", {"url": url, "provider": oidc.name})
 
 
 def sign_in_page(
