@@ -45,6 +45,10 @@ class _RoleGrants(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
     fields = ("role", "environment")
     extra = 0
 
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[RoleGrant]:
+        """The roles that people gave: those by groups of the identity provider are changed there."""
+        return super().get_queryset(request).filter(provider_group="")  # type: ignore[no-any-return]  # as above
+
 
 class PeopleAdmin(_Audited, UserAdmin):  # type: ignore[type-arg]  # as above
     """The admin pages of user accounts, with the roles granted to each."""

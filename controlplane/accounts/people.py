@@ -183,10 +183,12 @@ def person_password_renew(
 
 def password_change(*, user_id: int, old: str, new: str, again: str, session: str, caller: Caller) -> User:
     """Change a person's own password; returns their account. `old` must be the password until now, `again` must equal
-    `new`. `session`: the id of their session, for which wrong passwords are counted. Raises TooManyAttempts, and
-    InputInvalid with everything that is wrong.
+    `new`. `session`: the id of their session, for which wrong passwords are counted. Raises TooManyAttempts,
+    InputInvalid with everything that is wrong, and Conflict for an account of the identity provider.
     """
     user = _user(user_id)
+    if from_provider(user.pk):
+        raise Conflict("You sign in by the identity provider and have no password here. Nothing was changed.")
     # Before the transaction: a mistake counts, and what is refused below must not take the count back.
     problems = (
         [] if password_confirm(user, old, session=session, caller=caller) else ["The old password is another one."]

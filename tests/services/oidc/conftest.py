@@ -21,6 +21,7 @@ from controlplane.oidc import provider as asking
 from tests.support.openid_provider import CLIENT_ID, CLIENT_SECRET, Person, Provider, openid_provider
 from tests.web.conftest import USERS
 
+Later = Callable[[float], None]
 ROLES = "platform=admin, shop=editor@default, shop=viewer@prod"
 
 
@@ -63,7 +64,7 @@ def site(settings: Settings, provider: Provider, transactional_db: None) -> Oidc
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     """Lets time pass for Parley; the provider lives on as before."""
     ahead = [0.0]
 

@@ -18,7 +18,7 @@ from pytest_django.fixtures import Settings
 from controlplane.accounts.models import Identity, ProviderSignIn, RoleGrant, SpentState
 from controlplane.config.oidc import Oidc
 from controlplane.journal.models import AuditEvent
-from tests.services.oidc.conftest import begun, came_back, configured, rights, sign_in, with_provider
+from tests.services.oidc.conftest import Later, begun, came_back, configured, rights, sign_in, with_provider
 from tests.support.openid_provider import CLIENT_ID, Provider
 from tests.web.conftest import USERS
 
@@ -328,7 +328,7 @@ def test_code__of_somebody_else_under_ones_own_state__fails_by_its_verifier(site
 
 @pytest.mark.parametrize("spoil", ["cut", "made up", "of another key", "old"])
 def test_cookie__that_parley_did_not_seal_lately__begins_nothing(
-    site: Oidc, provider: Provider, spoil: str, later: Callable[[float], None]
+    site: Oidc, provider: Provider, spoil: str, later: Later
 ) -> None:
     browser = Client()
     url = provider.signed_in(begun(browser), provider.add("s-1", "ana"))
