@@ -40,7 +40,7 @@ class Subject:
 
 
 # They show no data.
-WITHOUT_DATA: Final = frozenset({"login", "logout", "theme"})
+WITHOUT_DATA: Final = frozenset({"login", "login-oidc", "login-oidc-callback", "logout", "theme"})
 _OF_NAME: Final = "type=cluster&name={name}"
 # By the name of its path; a page of several parts has an entry for each.
 QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {

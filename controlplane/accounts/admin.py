@@ -47,7 +47,7 @@ class _RoleGrants(admin.TabularInline):  # type: ignore[type-arg]  # generic in 
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[RoleGrant]:
         """The roles that people gave: those by groups of the identity provider are changed there."""
-        return super().get_queryset(request).filter(provider_group="")  # type: ignore[no-any-return]  # as above
+        return super().get_queryset(request).filter(provider_group="")
 
 
 class PeopleAdmin(_Audited, UserAdmin):  # type: ignore[type-arg]  # as above

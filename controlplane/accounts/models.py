@@ -154,8 +154,8 @@ class Identity(models.Model):
 
 
 class ProviderSignIn(models.Model):
-    """A session that the identity provider began, while it lasts: what asks the provider again, and when it last vouched
-    for the person.
+    """A session that the identity provider began, while it lasts: what asks the provider again, and when it last
+    vouched for the person.
 
     `key`: stands in the session; 256 random bits. `sealed`: the provider's tokens, encrypted for this key.
     `checked_at`: when the provider was last asked; `verified_at`: when it last vouched.

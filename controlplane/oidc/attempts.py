@@ -69,8 +69,8 @@ def attempt_open(kept: str) -> Attempt | None:
 
 
 def attempt_spend(attempt: Attempt, state: str) -> bool:
-    """Whether `state`, which came back, is that of the attempt, and comes back for the first time. A second call returns
-    False.
+    """Whether `state`, which came back, is that of the attempt, and comes back for the first time. A second call
+    returns False.
     """
     if not constant_time_compare(attempt.state.encode(), state.encode("utf-8", "replace")):
         return False

@@ -50,7 +50,7 @@ def metadata_of(document: object, oidc: Oidc) -> Metadata:
     issuer or nobody could be signed in by it.
     """
     if not isinstance(document, Mapping):
-        raise ValueError("its configuration is no JSON object")
+        raise ValueError("its configuration is no JSON object")  # noqa: TRY004 - a document, not an argument
     if document.get("issuer") != oidc.issuer:
         # Discovery section 4.3: equal, letter by letter. Else one provider could speak as another.
         raise ValueError(
@@ -81,7 +81,7 @@ def keys_of(document: object) -> KeySet:
     """
     listed = document.get("keys") if isinstance(document, Mapping) else None
     if not isinstance(listed, list):
-        raise ValueError("its keys are no JSON Web Key Set")
+        raise ValueError("its keys are no JSON Web Key Set")  # noqa: TRY004 - as above
     keys = list(_usable(listed[:_MAX_KEYS]))
     if not keys:
         raise ValueError("its key set has no key that can verify a signature")

@@ -1,8 +1,8 @@
 """Asks the identity provider: for its configuration and keys, about a code that came back, and again later.
 
 authlib says what is sent and what is in the answer, `outside.asking` how long and how much is waited for. What was
-learned of the provider is kept in the process for an hour; its keys are asked for earlier when a token names one that is
-not among them, at most twice a minute, so that nobody makes Parley ask by sending tokens.
+learned of the provider is kept in the process for an hour; its keys are asked for earlier when a token names one that
+is not among them, at most twice a minute, so that nobody makes Parley ask by sending tokens.
 """
 
 import json
@@ -73,7 +73,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the provider says of a person now: who they are, the claims of the id token, their groups, and its tokens."""
+    """What the provider says of a person now: who they are, claims, their groups, and its tokens."""
 
     subject: str
     claims: Mapping[str, object]
@@ -82,8 +82,8 @@ class Told:
 
 
 class Provider:
-    """The identity provider, as one process knows it; safe to use from several threads. `callback`: where it sends people
-    back to; `timeout_s`: for one question; `clock`: Unix time.
+    """The identity provider, as one process knows it; safe to use from several threads. `callback`: where it sends
+    people back to; `timeout_s`: for one question; `clock`: Unix time.
     """
 
     def __init__(self, oidc: Oidc, callback: str, timeout_s: float, clock: Callable[[], float] = time.time) -> None:
@@ -98,8 +98,8 @@ class Provider:
         self._away_until = 0.0
 
     def begin(self, *, state: str, nonce: str, verifier: str) -> str:
-        """The URL at which the provider signs somebody in and sends them back with a code. `verifier`: what proves later
-        that whoever shows the code began here (PKCE). Raises ProviderAway.
+        """The URL at which the provider signs somebody in and sends them back with a code. `verifier`: what proves
+        later that whoever shows the code began here (PKCE). Raises ProviderAway.
         """
         with self._asking() as deadline:
             metadata = self._known(deadline)
@@ -114,7 +114,7 @@ class Provider:
             return self._known(deadline).names_issuer
 
     def redeem(self, *, code: str, verifier: str, nonce: str) -> Told:
-        """What the provider says of the person who came back with this code. Raises ProviderAway and ProviderRefuses."""
+        """What the provider says of whoever came back with this code. Raises ProviderAway, ProviderRefuses."""
         with self._asking() as deadline:
             metadata = self._known(deadline)
             given = self._tokens(
@@ -132,8 +132,8 @@ class Provider:
             return Told(subject, claims, groups_of(claims, self.oidc.groups_claim) or frozenset(), tokens)
 
     def again(self, tokens: Tokens, *, subject: str, keep: Callable[[Tokens], None]) -> Told:
-        """What the provider says now of a person who signed in before; `tokens` are from then. `keep` is called with new
-        ones as soon as there are any: the old ones may be good no longer. Raises ProviderAway and ProviderRefuses.
+        """What the provider says now of a person who signed in before; `tokens` are from then. `keep` is called with
+        new ones as soon as there are any: the old ones may be good no longer. Raises ProviderAway and ProviderRefuses.
         """
         with self._asking() as deadline:
             metadata = self._known(deadline)

@@ -15,8 +15,8 @@ from controlplane.journal.services import audit_record
 
 
 def roles_follow(user: User, wanted: frozenset[GroupRole], *, request_id: str = "") -> None:
-    """Make the roles that a person has by groups exactly these; those that somebody gave them in Parley stay. Roles in an
-    environment that does not exist wait until it does. Each change is in the audit log. One query where nothing
+    """Make the roles that a person has by groups exactly these; those that somebody gave them in Parley stay. Roles in
+    an environment that does not exist wait until it does. Each change is in the audit log. One query where nothing
     changes.
     """
     if _held(user).keys() == wanted:

@@ -11,8 +11,8 @@ from controlplane.oidc.provider import Tokens
 
 
 def tokens_seal(key: str, tokens: Tokens) -> bytes:
-    """The tokens of the sign-in with this key, encrypted. Raises KeysForeign where what is stored was encrypted with keys
-    that this process does not have.
+    """The tokens of the sign-in with this key, encrypted. Raises KeysForeign where what is stored was encrypted with
+    keys that this process does not have.
     """
     keys_permit()
     return key_ring().seal(json.dumps(astuple(tokens)).encode(), _address(key))
@@ -24,8 +24,8 @@ def tokens_open(sign_in: ProviderSignIn) -> Tokens:
 
 
 def tokens_reseal() -> Resealed:
-    """Encrypt with the first configured key the tokens of every sign-in that are encrypted with an older one. Those that
-    no key decrypts are of no use to anybody: their sign-ins end, and nothing is lost.
+    """Encrypt with the first configured key the tokens of every sign-in that are encrypted with an older one. Those
+    that no key decrypts are of no use to anybody: their sign-ins end, and nothing is lost.
     """
     ring = key_ring()
     moved = 0

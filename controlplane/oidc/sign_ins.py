@@ -39,9 +39,9 @@ _TRIES: Final = 3
 
 
 def sign_in_begin(told: Told, *, caller: Caller) -> tuple[User, str]:
-    """Sign in somebody for whom the provider vouched a moment ago: their account, made now for who is new, and the key of
-    the sign-in, which belongs into their session. Their roles by groups become those of now. Raises Forbidden where the
-    account was turned off.
+    """Sign in somebody for whom the provider vouched a moment ago: their account, made now for who is new, and the key
+    of the sign-in, which belongs into their session. Their roles by groups become those of now. Raises Forbidden where
+    the account was turned off.
     """
     oidc = _oidc()
     identity, new = _account(oidc, told)
@@ -89,16 +89,16 @@ def person_recheck(user_id: int, *, request_id: str = "") -> None:
 
 
 def token_recheck(plaintext: str, *, request_id: str = "") -> None:
-    """Do what `person_recheck` does for the person to whom this API token belongs. Nothing, and no query, where there is
-    no identity provider.
+    """Do what `person_recheck` does for the person to whom this API token belongs. Nothing, and no query, where there
+    is no identity provider.
     """
     if provider() is not None and (owner := token_owner(plaintext)) is not None:
         person_recheck(owner, request_id=request_id)
 
 
 def sign_in_end(key: str) -> Tokens | None:
-    """End the sign-in with this key, because the person signs out. Returns its tokens, by which the provider's own session
-    can be ended; None where there are none.
+    """End the sign-in with this key, because the person signs out. Returns its tokens, by which the provider's own
+    session can be ended; None where there are none.
     """
     row = ProviderSignIn.objects.filter(key=key).first()
     if row is None:

@@ -1,5 +1,5 @@
-"""An OpenID provider on loopback: authlib's server behind a real HTTP server, with PKCE, rotation of keys and of refresh
-tokens, groups and sign-out. It can be told to fail, to be silent, and to sign what it should not.
+"""An OpenID provider on loopback: authlib's server behind a real HTTP server, with PKCE, rotation of keys and of
+refresh tokens, groups and sign-out. It can be told to fail, to be silent, and to sign what it should not.
 """
 
 import html
@@ -107,9 +107,9 @@ class Client:
 
 @dataclass
 class Provider:
-    """The provider, and what a test does to it. `asked` counts requests by path; `answers` are given instead of its own,
-    by path; at a path in `silent` nobody gets an answer until `let_go`. `claims_in_token`, `claims_at_userinfo`: whether
-    groups stand in the id token, and at the userinfo endpoint. `metadata` is put over its configuration.
+    """The provider, and what a test does to it. `asked` counts requests by path; `answers` are given instead of its
+    own, by path; at a path in `silent` nobody gets an answer until `let_go`. `claims_in_token`, `claims_at_userinfo`:
+    whether groups stand in the id token, and at the userinfo endpoint. `metadata` is put over its configuration.
     """
 
     url: str = ""
@@ -153,13 +153,13 @@ class Provider:
         """Do what a browser does in which this person signs in at the provider; returns the URL to which it is sent."""
         status, headers, body = self._server().authorize(urlsplit(authorization_url).query, person)
         assert status == 302, body
-        return dict(headers)["Location"]
+        return str(dict(headers)["Location"])
 
     def _server(self) -> "_Server":
         return _Server(self)
 
 
-class _Request(OAuth2Request):
+class _Request(OAuth2Request):  # type: ignore[misc]  # authlib is not typed
     def __init__(self, method: str, uri: str, given: Mapping[str, str], headers: Mapping[str, str]) -> None:
         super().__init__(method, uri, headers=dict(headers))
         self.payload = BasicOAuth2Payload(dict(given))
@@ -173,7 +173,7 @@ class _Request(OAuth2Request):
         return self.payload.data
 
 
-class _IdToken(OpenIDToken):  # type: ignore[misc]  # authlib is not typed
+class _IdToken(OpenIDToken):  # type: ignore[misc]  # as above
     """The id token of a code, and of a refresh."""
 
     def __init__(self, provider: Provider) -> None:
@@ -348,7 +348,9 @@ class _Handler(BaseHTTPRequestHandler):
             f'<button name="person" value="{html.escape(each.sub)}">Continue as {html.escape(each.name)}</button>'
             for each in self.provider.people.values()
         )
-        page = f"<!doctype html><html lang=en><title>Provider</title><h1>Provider</h1><form method=post>{buttons}</form>"
+        page = (
+            f"<!doctype html><html lang=en><title>Provider</title><h1>Provider</h1><form method=post>{buttons}</form>"
+        )
         self._send(200, page.encode(), **{"Content-Type": "text/html"})
 
     def _ended(self, query: str) -> None:

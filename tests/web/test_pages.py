@@ -12,7 +12,7 @@ from tests.web.conftest import SignIn
 
 pytestmark = pytest.mark.django_db
 
-OPEN = {"login", "logout", "theme"}  # for who is not signed in, or about nobody's data
+OPEN = {"login", "login-oidc", "login-oidc-callback", "logout", "theme"}  # who is not signed in, or nobody's data
 _QUESTIONS = {
     "resource": "?type=cluster&name=pay",
     "resource-edit": "?type=cluster&name=pay",

@@ -1,4 +1,4 @@
-"""Signing in by an identity provider in a real browser, from the page that was wanted to the way out; and without it."""
+"""Signing in by an identity provider in a real browser, from the page that was wanted to the way out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -79,10 +79,12 @@ def _listened(context: BrowserContext, complaints: list[str]) -> None:
 
 def _leads_to_provider(site: Site) -> bool:
     answer = httpx.get(f"{site.home}/login/oidc", follow_redirects=False)
-    return answer.headers.get("Location", "").startswith(site.provider.url)
+    return bool(answer.headers.get("Location", "").startswith(site.provider.url))
 
 
-def test_walk__to_the_provider_and_back__works_loses_a_group_and_leaves_by_both_doors(hand: Pointer, site: Site) -> None:
+def test_walk__to_the_provider_and_back__works_loses_a_group_and_leaves_by_both_doors(
+    hand: Pointer, site: Site
+) -> None:
     page, main = hand.page, hand.page.locator("main")
     name = f"ana-{type(hand).__name__}".lower()
     ana = site.provider.add(name, name, "platform")
@@ -119,7 +121,9 @@ def test_walk__to_the_provider_and_back__works_loses_a_group_and_leaves_by_both_
 
 def test_walk__provider_down__is_told_in_words_and_break_glass_gets_in(hand: Pointer, site: Site) -> None:
     page, main = hand.page, hand.page.locator("main")
-    eventually(lambda: _leads_to_provider(site), within_s=PATIENCE_MS / 1000)  # after a failure nobody asks for a moment
+    eventually(
+        lambda: _leads_to_provider(site), within_s=PATIENCE_MS / 1000
+    )  # after a failure nobody asks for a moment
     page.goto(f"{site.home}/login")
     site.provider.answers["/token"] = (503, b"")
     try:

@@ -1,7 +1,6 @@
-"""While a sign-in by the identity provider lasts: what the provider takes back is gone within a minute, by every door."""
+"""While a sign-in by the identity provider lasts: what it takes back is gone within a minute, by every door."""
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

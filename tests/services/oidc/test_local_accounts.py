@@ -1,4 +1,6 @@
-"""Accounts of Parley's own beside an identity provider: break-glass always works, and nobody of the provider has a password."""
+"""Accounts of Parley's own beside an identity provider: break-glass always works, and nobody of the provider has a
+password.
+"""
 
 from typing import Any
 
@@ -77,9 +79,7 @@ def test_local_sign_in__shut_off__leaves_superusers_of_parleys_own_alone(
     assert AuditEvent.objects.filter(verb="login.failed", subject="eve").count() == 1
 
 
-def test_person_of_the_provider__has_no_way_by_a_password(
-    local: None, provider: Provider, settings: Settings
-) -> None:
+def test_person_of_the_provider__has_no_way_by_a_password(local: None, provider: Provider, settings: Settings) -> None:
     ana = sign_in(provider, provider.add("s-1", "ana", "platform"))
     user = USERS.objects.get(username="ana")
     admin = by_password("admin")
@@ -134,8 +134,8 @@ def test_pages__say_where_an_account_comes_from(local: None, provider: Provider)
 
 
 def test_pages__words_of_the_provider__harm_nobody(local: None, provider: Provider, settings: Settings) -> None:
-    from controlplane.config.oidc import GroupRole  # noqa: PLC0415 - for this test alone
     from controlplane.accounts.principal import Role  # noqa: PLC0415 - as above
+    from controlplane.config.oidc import GroupRole  # noqa: PLC0415 - for this test alone
 
     row = GroupRole(HOSTILE, Role.ADMIN, "")
     with_provider(settings, configured(provider, roles=(row,)))
@@ -151,7 +151,9 @@ def test_pages__words_of_the_provider__harm_nobody(local: None, provider: Provid
 def test_account_turned_off__ends_session_and_tokens(local: None, provider: Provider) -> None:
     ana = sign_in(provider, provider.add("s-1", "ana", "platform"))
     user, admin = USERS.objects.get(username="ana"), by_password("admin")
-    ana.post("/tokens", {"action": "make-api", "name": "t", "role-1": "viewer", "environment-1": "default", "days": "90"})
+    ana.post(
+        "/tokens", {"action": "make-api", "name": "t", "role-1": "viewer", "environment-1": "default", "days": "90"}
+    )
     assert ApiToken.objects.filter(owner=user, revoked_at=None).count() == 1
 
     admin.post(f"/users/{user.pk}", {"action": "disable", "reason": "left"})
@@ -212,4 +214,4 @@ def test_sign_in_page__without_a_provider__is_as_it_was(local: None, settings: S
     text = page(Client(), "/login")
 
     assert "oidc" not in text
-    assert "<details class=\"disclosure" not in text
+    assert '<details class="disclosure' not in text

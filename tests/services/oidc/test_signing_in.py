@@ -156,7 +156,7 @@ def test_session__new_key__is_not_the_one_that_was_there_before(site: Oidc, prov
     session = browser.session
     session["fixed"] = "1"
     session.save()
-    browser.cookies["sessionid"] = session.session_key
+    browser.cookies["sessionid"] = str(session.session_key)
 
     sign_in(provider, provider.add("s-1", "ana"), browser)
 
@@ -208,7 +208,7 @@ def by_its_own_key(header: Claims, claims: Claims, _key: RSAKey) -> str:
 
 
 def spoiled(header: Claims, claims: Claims, key: RSAKey) -> str:
-    head, body, signature = jwt.encode(header, claims, key).split(".")
+    head, _body, signature = jwt.encode(header, claims, key).split(".")
     return f"{head}.{_part({**claims, 'groups': ['platform']})}.{signature}"
 
 

@@ -60,7 +60,7 @@ def test_rotate__new_key_in_front__everything_is_under_it_and_the_old_one_can_go
     assert b"hunter7" in secret()
     assert all(head.genuine for head in snapshot_heads())
     assert list(SnapshotRow.objects.values_list("epoch", "root_id")) == rows
-    rotated = {"secrets": 250, "channels": 0, "snapshots": len(rows)}
+    rotated = {"secrets": 250, "channels": 0, "sign-ins": 0, "snapshots": len(rows)}
     assert AuditEvent.objects.get(verb="keys.rotated").detail == rotated
 
 
@@ -104,7 +104,10 @@ def test_rotate__again__moves_nothing(use_keys: UseKeys, old_key: bytes, capsys:
 
     call_command("rotate_keys")
 
-    assert "Sealed anew: 0 secrets, 0 secrets of channels. Signed anew: 0 snapshots." in capsys.readouterr().out
+    assert (
+        "Sealed anew: 0 secrets, 0 secrets of channels, 0 sign-ins. Signed anew: 0 snapshots."
+        in capsys.readouterr().out
+    )
 
 
 def test_foreign_keys__wrong_key_and_the_right_one__are_told_by_what_they_made(

@@ -127,7 +127,9 @@ def test_oidc__where_people_come_back_to__is_https_or_this_machine(public: str, 
         assert read(PARLEY_PUBLIC_URL=public).oidc is not None
         return
     (found,) = problems({**ISSUER, "PARLEY_PUBLIC_URL": public})
-    assert found.startswith("PARLEY_PUBLIC_URL is http://parley.example.org: with PARLEY_OIDC_ISSUER it must begin with")
+    assert found.startswith(
+        "PARLEY_PUBLIC_URL is http://parley.example.org: with PARLEY_OIDC_ISSUER it must begin with"
+    )
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://localhost/realms/x", "http://[::1]:1"])

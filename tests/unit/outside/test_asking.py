@@ -43,11 +43,13 @@ def test_ask__more_than_may_be__is_no_answer() -> None:
     "behaviour", [silent, drips(HEAD, b"X-Drop: 1\r\n", drops=9_000), drips(HEAD + b"\r\n", b" ", drops=9_000)]
 )
 def test_ask__server_that_is_slow_on_purpose__ends_at_the_deadline(behaviour: Behaviour) -> None:
-    with slow_peer(behaviour) as port, pytest.raises(UnansweredError, match="in time|broke off"):
+    with slow_peer(behaviour) as port, pytest.raises(UnansweredError, match=r"in time|broke off"):
         ask("GET", f"http://127.0.0.1:{port}/", {}, Deadline(0.3), at_most_bytes=1_000_000)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:{port}/", "https://127.0.0.1:{port}/", "http://no-such-host.invalid/"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:{port}/", "https://127.0.0.1:{port}/", "http://no-such-host.invalid/"]
+)
 def test_ask__nobody_there__says_so(url: str) -> None:
     (port,) = free_ports(1)
 
