@@ -51,7 +51,7 @@ class ProviderAway(Exception):
 
 
 class _AnsweredAtOnce(ProviderAway):
-    """It cannot be asked, and said so without letting anybody wait."""
+    """The identity provider cannot be asked, and said so without letting anybody wait."""
 
 
 class ProviderRefuses(Exception):

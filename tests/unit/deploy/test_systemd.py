@@ -86,6 +86,7 @@ def test_unit__file_of_the_secrets__is_read_by_systemd_and_by_no_process(name: s
 
 def test_unit__beat__is_told_neither_the_database_nor_a_key() -> None:
     secret = {"DATABASE_URL", "PARLEY_ENCRYPTION_KEYS", "PARLEY_SECRET_KEY", "PARLEY_ADMIN_PASSWORD", "PARLEY_MAIL_URL"}
+    secret.add("PARLEY_OIDC_CLIENT_SECRET")
 
     assert set(unit("parley-beat.service").words("UnsetEnvironment")) == secret
 
