@@ -20,15 +20,16 @@ from controlplane.accounts.principal import (
 )
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.accounts.token_text import token_digest
-from controlplane.accounts.vouching import grants_in_force, vouched
+from controlplane.accounts.vouching import comes_from_provider, grants_in_force, vouched
 from controlplane.common.principal_ids import Named, PrincipalId, PrincipalKind
 
 _LAST_USED_RESOLUTION = timedelta(days=1)
 
 
-def token_principal(plaintext: str) -> Principal | None:
+def token_principal(plaintext: str, *, asks_provider: bool = True) -> Principal | None:
     """The principal that this token speaks for; None when the token is unknown, expired or revoked, or its owner may
-    not sign in. A person's token never has rights that the person does not have now.
+    not sign in. A person's token never has rights that the person does not have now. `asks_provider`: whether this
+    process asks the identity provider again; where it does not, tokens of people who come from one speak for nobody.
 
     One indexed read, by hash; for a person's token one more.
     """
@@ -71,7 +72,7 @@ def _of_token(token: ApiToken) -> Principal | None:
     scopes = tuple(Scope(Role(scope["role"]), scope["environment"]) for scope in token.scopes)
     if token.owner is not None:
         owner = user_principal(token.owner)
-        if owner is None:
+        if owner is None or (not asks_provider and comes_from_provider(token.owner.pk)):
             return None
         scopes = scopes_within(scopes, owner)
     if token.kind == TokenKind.INSTALLATION:

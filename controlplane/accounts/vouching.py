@@ -43,7 +43,12 @@ def from_provider(user_id: int) -> bool:
     """Whether this account belongs to somebody at the identity provider, so that no password is theirs. Always False
     without a provider: then an administrator may give such an account a password.
     """
-    return provider() is not None and Identity.objects.filter(user_id=user_id).exists()
+    return provider() is not None and comes_from_provider(user_id)
+
+
+def comes_from_provider(user_id: int) -> bool:
+    """Whether this account was made for somebody at an identity provider, whether or not one is asked now."""
+    return Identity.objects.filter(user_id=user_id).exists()
 
 
 def grants_in_force() -> QuerySet[RoleGrant]:

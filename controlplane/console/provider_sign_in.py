@@ -37,8 +37,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 _MAX_CHARS: Final = 4_096  # of a code or a state
 _AWAY: Final = (
-    "{name} cannot be asked now. Try again in a minute. An administrator of Parley's own signs in with user and "
-    "password, and finds the reason in the log of web."
+    "{name} cannot be asked now. Try again in a minute. Parley's own administrator signs in with user and password, "
+    "and finds the reason in the log of web."
 )
 _NOT_BEGUN: Final = (
     "This sign-in was not begun in this browser, is older than ten minutes, or was used before. Begin again below."

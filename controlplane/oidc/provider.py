@@ -101,17 +101,15 @@ class Provider:
         """The URL at which the provider signs somebody in and sends them back with a code. `verifier`: what proves
         later that whoever shows the code began here (PKCE). Raises ProviderAway.
         """
-        with self._asking() as deadline:
-            metadata = self._known(deadline)
-        url, _state = self._client(metadata, deadline).create_authorization_url(
+        metadata = self._at_hand()
+        url, _state = self._client(metadata, Deadline(0)).create_authorization_url(  # sends nothing
             metadata.authorization_endpoint, state=state, code_verifier=verifier, nonce=nonce
         )
         return str(url)
 
     def names_issuer(self) -> bool:
         """Whether the provider puts its issuer beside each code. Raises ProviderAway."""
-        with self._asking() as deadline:
-            return self._known(deadline).names_issuer
+        return self._at_hand().names_issuer
 
     def redeem(self, *, code: str, verifier: str, nonce: str) -> Told:
         """What the provider says of whoever came back with this code. Raises ProviderAway, ProviderRefuses."""
@@ -160,8 +158,7 @@ class Provider:
         cannot be asked.
         """
         try:
-            with self._asking() as deadline:
-                endpoint = self._known(deadline).end_session_endpoint
+            endpoint = self._at_hand().end_session_endpoint
         except ProviderAway:
             return ""
         if not endpoint:
@@ -175,7 +172,7 @@ class Provider:
         """The time for one question, which may take several requests. What is wrong with the provider is told in the
         log, and nobody else waits for it for a moment.
         """
-        if self.clock() < self._away_until:
+        if 0 < self._away_until - self.clock() <= _PAUSE_S:  # more: the clock was set back
             raise ProviderAway("it did not answer a moment ago")
         deadline = Deadline(self._timeout_s)
         if not self._turns.acquire(timeout=self._timeout_s):
@@ -191,6 +188,14 @@ class Provider:
             raise ProviderRefuses(str(error)) from None
         finally:
             self._turns.release()
+
+    def _at_hand(self) -> Metadata:
+        """What is known of the provider; it is asked where that is too old."""
+        kept = self._metadata
+        if kept is not None and self.clock() - kept[0] <= _KEPT_S:
+            return kept[1]
+        with self._asking() as deadline:
+            return self._known(deadline)
 
     def _known(self, deadline: Deadline) -> Metadata:
         with self._one_at_a_time(deadline):
@@ -267,7 +272,7 @@ class Provider:
         try:
             return question(self._client(metadata, deadline))
         except _TokenError as error:
-            if error.error in _ABOUT_THE_PERSON:
+            if str(error.error) in _ABOUT_THE_PERSON:
                 raise ProviderRefuses(f"its token endpoint says {error.error}") from None
             raise _AnsweredAtOnce(f"its token endpoint refuses Parley: {error}") from None
         except (ValueError, TypeError, RecursionError) as error:
@@ -321,8 +326,13 @@ class _Response:
         return self._answer.status
 
     def json(self) -> object:
-        """What the body says. Raises ValueError."""
-        return json.loads(self._answer.body)
+        """What the body says: tokens, or what is wrong. Raises ValueError, and ProviderAway for a status other than 200
+        that does not say what is wrong: it is no word about anybody.
+        """
+        found: object = json.loads(self._answer.body)
+        if self.status_code != 200 and not (isinstance(found, dict) and "error" in found):
+            raise ProviderAway(f"{self._url} answered {self.status_code}")
+        return found
 
     def raise_for_status(self) -> None:
         """Raise ProviderAway for a status that is none of a token or of a refusal that can be read."""

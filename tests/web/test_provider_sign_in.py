@@ -132,7 +132,7 @@ def test_walk__provider_down__is_told_in_words_and_break_glass_gets_in(hand: Poi
         hand.send(page.get_by_role("button", name="Continue as bob", exact=True))
         expect(main.get_by_role("alert")).to_contain_text("cannot be asked now. Try again in a minute.")
 
-        hand.press(main.get_by_text("As an administrator of Parley's own"))
+        hand.press(main.get_by_text("As Parley's own administrator"))
         hand.write(main.get_by_label("User", exact=True), "admin")
         password = (site.parley.home / "admin.password").read_text().strip()
         hand.write(main.get_by_label("Password"), password)

@@ -32,7 +32,9 @@ AWAY: dict[str, tuple[int, bytes]] = {
     "answers a list": (200, b"[1]"),
     "answers without end": (200, b" " * 300_000 + b"{}"),
     "answers what nests without end": (200, b"[" * 200_000),
-    "leads elsewhere": (302, b""),
+    "leads elsewhere": (302, b"{}"),
+    "wants less of it": (429, b'{"message": "too many requests"}'),
+    "says an error that is none": (400, b'{"error": ["invalid_grant"]}'),
     "wants another client": (401, b'{"error": "invalid_client", "error_description": "\\"?\\u00e9"}'),
 }
 
@@ -192,7 +194,7 @@ def test_provider__does_not_vouch_any_more__ends_the_sign_in_and_every_right(
         (path, how)
         for path in ("/token", "/.well-known/openid-configuration", "/keys", "/userinfo")
         for how in AWAY
-        if how != "wants another client" or path == "/token"  # nothing else knows clients
+        if how not in ("wants another client", "says an error that is none") or path == "/token"
     ],
 )
 def test_provider__cannot_be_asked__its_last_word_holds_for_a_while_and_then_ends(
@@ -413,13 +415,15 @@ def test_browsers__more_than_one_person_may_have__the_oldest_sign_in_ends(
 
 
 def test_sign_in__provider_down__says_so_on_the_page_and_leaves_the_way_by_password(
-    site: Oidc, provider: Provider
+    site: Oidc, provider: Provider, settings: Settings
 ) -> None:
     browser = Client()
     url = provider.signed_in(begun(browser), provider.add("s-1", "ana"))
     provider.answers["/token"] = (503, b"")
 
     back = came_back(browser, url)
+    with_provider(settings, site)  # a process that knows nothing of the provider yet
+    provider.answers["/.well-known/openid-configuration"] = (503, b"")
     begin = Client().get("/login/oidc")
 
     for answer in (back, begin):

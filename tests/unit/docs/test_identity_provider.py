@@ -15,9 +15,9 @@ ROWS = {
 
 
 def test_page__every_variable__has_a_row_with_its_default() -> None:
-    variables = {each.name: each.default or "–" for each in in_force({}, directory=Path.cwd())}
+    variables = {each.name: each.default or "\u2013" for each in in_force({}, directory=Path.cwd())}
     limits = {limit.variable: f"{limit.default:,}" for limit in LIMITS if limit.name.startswith("oidc_")}
 
     wanted = {name: variables[name] for name in MEANINGS if name.startswith("PARLEY_OIDC_")} | limits
 
-    assert ROWS == wanted
+    assert wanted == ROWS
