@@ -88,21 +88,52 @@ def test_group_taken_away__only_a_token_is_used__it_loses_the_rights_as_well(
     assert by_token(token).status_code == 404
 
 
+@pytest.mark.parametrize("opened_by", ["session", "token"])
 def test_group_taken_away__what_is_open__loses_the_rights_as_well(
-    ana: Person, provider: Provider, later: Later
+    ana: Person, provider: Provider, later: Later, opened_by: str
 ) -> None:
     browser = sign_in(provider, ana)
     request = HttpRequest()
     request.session = browser.session
-    by_header = HttpRequest()
-    by_header.META["HTTP_AUTHORIZATION"] = f"Bearer {token_of('ana')}"
-    assert all(principal_again(each).scopes for each in (request, by_header))  # type: ignore[union-attr]
+    if opened_by == "token":
+        request.META["HTTP_AUTHORIZATION"] = f"Bearer {token_of('ana')}"
+    before = principal_again(request)
+    assert before is not None
+    assert before.may(Role.VIEWER, "default")
 
     ana.groups = []
     later(46)
 
-    again = [principal_again(each) for each in (request, by_header)]
-    assert [each.scopes for each in again if each is not None] == [(), ()]
+    again = principal_again(request)
+    assert again is not None
+    assert again.scopes == ()
+
+
+def test_sign_in_ended__what_is_open_by_the_session__is_nobody_s(ana: Person, provider: Provider, later: Later) -> None:
+    request = HttpRequest()
+    request.session = sign_in(provider, ana).session
+    ana.active = False
+    later(46)
+
+    assert principal_again(request) is None
+
+
+def test_sign_in__on_every_database__begins_is_asked_again_and_ends(
+    database: str, provider: Provider, settings: Settings, later: Later
+) -> None:
+    with_provider(settings, configured(provider))
+    ana = provider.add("s-1", "ana", "shop")
+    browser = sign_in(provider, ana)
+    assert rights("ana") == {("editor", "default")}  # there is no `prod` here
+
+    ana.groups = ["platform"]
+    later(46)
+    assert browser.get("/users").status_code == 200
+    ana.active = False
+    later(46)
+
+    assert browser.get("/users").status_code == 302
+    assert not ProviderSignIn.objects.exists()
 
 
 def test_group_added__within_a_minute__gives_its_roles(ana: Person, provider: Provider, later: Later) -> None:
