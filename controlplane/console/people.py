@@ -30,7 +30,7 @@ from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
-from controlplane.console.sign_in import browser_keep, caller_of_request
+from controlplane.console.sign_in import browser_keep, caller_of_request, ways_to_sign_in
 
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),
@@ -62,7 +62,7 @@ class UsersPage(Page):
         """One page of people; only those whose name contains the text in the URL, where it has one."""
         text = request.GET.get("text", "").strip()[:_MAX_TEXT]
         page = paged(request, people_list(text=text), person_of)
-        context = {"page": page, "text": text, "given": request.POST, "error": error}
+        context = {"page": page, "text": text, "given": request.POST, "error": error, **ways_to_sign_in()}
         return self.page(context, status=error.status if error else 200)
 
     def post(self, request: HttpRequest) -> HttpResponse:

@@ -17,7 +17,7 @@ from django.views import View
 
 from controlplane.accounts.logins import Caller, login_record, provider_count
 from controlplane.accounts.vouching import provider
-from controlplane.common.errors import ControlPlaneError, TooManyAttempts
+from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyAttempts
 from controlplane.config.oidc import Oidc
 from controlplane.console.sign_in import browser_keep, caller_of_request, sign_in_page
 from controlplane.oidc.attempts import (
@@ -102,11 +102,11 @@ class FromProvider(View):
     def _answer(self, request: HttpRequest, oidc: Oidc) -> HttpResponse:
         name, caller = _named(oidc), caller_of_request(request)
         attempt = attempt_open(request.COOKIES.get(cookie_name(), ""))
-        if attempt is None or not attempt_spend(attempt, request.GET.get("state", "")[:_MAX_CHARS]):
-            return sign_in_page(request, told=_NOT_BEGUN, status=400)
+        if attempt is None:
+            return sign_in_page(request, told=_NOT_BEGUN, status=InputInvalid.status)
         page = partial(sign_in_page, request, leads_to=attempt.leads_to)
         try:
-            provider_count(caller)
+            provider_count(caller)  # before anything is stored or asked
             return self._signed_in(request, oidc, attempt, caller)
         except ProviderAway:
             return page(told=_AWAY.format(name=name), status=503)
@@ -123,9 +123,13 @@ class FromProvider(View):
             return page(told=error.detail, status=error.status)
 
     def _signed_in(self, request: HttpRequest, oidc: Oidc, attempt: Attempt, caller: Caller) -> HttpResponse:
-        """The answer to somebody for whom the provider vouches. Raises ProviderAway, ProviderRefuses, Forbidden."""
-        asked = provider_of(oidc)
+        """The answer to somebody for whom the provider vouches. Raises ProviderAway, ProviderRefuses, and
+        InputInvalid and Forbidden with what to tell people.
+        """
         given = request.GET
+        if not attempt_spend(attempt, given.get("state", "")[:_MAX_CHARS]):
+            raise InputInvalid(_NOT_BEGUN)
+        asked = provider_of(oidc)
         # RFC 9207 section 2.4: an answer of another provider must not be taken for one of this.
         if ("iss" in given or asked.names_issuer()) and not constant_time_compare(given.get("iss", ""), oidc.issuer):
             raise ProviderRefuses("the answer names another issuer")

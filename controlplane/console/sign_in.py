@@ -51,7 +51,7 @@ class SignInView(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """The template values, with the identity provider, where there is one, and who may use the form."""
-        return {**super().get_context_data(**kwargs), **_ways()}
+        return {**super().get_context_data(**kwargs), **ways_to_sign_in()}
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Sign in; or say that name and password do not fit, without saying which is wrong, or how long to wait."""
@@ -102,11 +102,11 @@ def sign_in_page(
     """The sign-in page with a sentence on why nobody was signed in (`told`), or how long to wait. `leads_to`: the page
     to go to after signing in.
     """
-    context = {"form": SignInForm(request), "next": leads_to, "told": told, "wait": wait, **_ways()}
+    context = {"form": SignInForm(request), "next": leads_to, "told": told, "wait": wait, **ways_to_sign_in()}
     return render(request, SignInView.template_name, context, status=status)
 
 
-def _ways() -> dict[str, object]:
+def ways_to_sign_in() -> dict[str, object]:
     """The template values that say by what one can sign in."""
     oidc = provider()
     return {

@@ -20,7 +20,7 @@ from controlplane.accounts.models import SpentState
 from controlplane.catalog.sealing import SealError, key_ring
 
 LASTS_S: Final = 600  # RFC 6749 section 4.1.2: a code lasts ten minutes at most
-MAX_NEXT_CHARS: Final = 1_500
+_MAX_NEXT_BYTES: Final = 1_000  # within a cookie, also where every byte is escaped
 _MAX_CHARS: Final = 4_000  # what a browser keeps in one cookie
 _ADDRESS: Final = b"oidc-attempt"
 _RANDOM_BYTES: Final = 32  # RFC 7636 section 4.1: a verifier has 256 random bits
@@ -44,15 +44,14 @@ def attempt_begin(*, leads_to: str) -> Attempt:
     cookie holds is left out.
     """
     state, nonce, verifier = (secrets.token_urlsafe(_RANDOM_BYTES) for _ in range(3))
-    return Attempt(
-        state, nonce, verifier, leads_to if len(leads_to) <= MAX_NEXT_CHARS else "", timezone.now().timestamp()
-    )
+    fits = len(leads_to.encode()) <= _MAX_NEXT_BYTES
+    return Attempt(state, nonce, verifier, leads_to if fits else "", timezone.now().timestamp())
 
 
 def attempt_seal(attempt: Attempt) -> str:
     """The attempt as the value of a cookie."""
     parts = [attempt.state, attempt.nonce, attempt.verifier, attempt.leads_to, attempt.began_at]
-    return urlsafe_b64encode(key_ring().seal(json.dumps(parts).encode(), _ADDRESS)).decode()
+    return urlsafe_b64encode(key_ring().seal(json.dumps(parts, ensure_ascii=False).encode(), _ADDRESS)).decode()
 
 
 def attempt_open(kept: str) -> Attempt | None:

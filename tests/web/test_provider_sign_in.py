@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.browser import CHROMIUM, MISSING, chromium
 from tests.support.hands import PATIENCE_MS, Keyboard, Plain, Pointer
 from tests.support.openid_provider import CLIENT_ID, CLIENT_SECRET, Provider, openid_provider
+from tests.support.page_checks import axe_faults, focus_faults, live_faults, width_faults, zoom_faults
 from tests.support.stack import Parley, running_up
 from tests.support.waiting import eventually
 
@@ -75,6 +76,47 @@ def _listened(context: BrowserContext, complaints: list[str]) -> None:
     context.set_default_timeout(PATIENCE_MS)
     context.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     context.on("weberror", lambda error: complaints.append(str(error.error)))
+
+
+def faults_of(page: Page) -> list[str]:
+    """Everything that is wrong with the page that is shown, wide and narrow, light and dark."""
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    found = [*axe_faults(page), *focus_faults(page), *live_faults(page), *zoom_faults(page), *width_faults(page, 390)]
+    found += axe_faults(page)
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    return [*found, *axe_faults(page, contrast_only=True)]
+
+
+def test_pages__of_signing_in_and_out_by_a_provider__everybody_can_use(browser: Browser, site: Site) -> None:
+    site.provider.add("cleo", "cleo", "platform", "shop")
+    with browser.new_context() as context:
+        context.set_default_timeout(PATIENCE_MS)
+        page, found = context.new_page(), {}
+        page.goto(f"{site.home}/login")
+        found["sign-in"] = faults_of(page)
+        page.locator("details.local-sign-in > summary").click()
+        found["sign-in, opened"] = faults_of(page)
+        page.goto(f"{site.home}/login/oidc/callback?state=x&code=y")
+        found["problem"] = faults_of(page)
+        eventually(lambda: _leads_to_provider(site), within_s=PATIENCE_MS / 1000)
+        page.goto(f"{site.home}/login?next=/users")
+        page.get_by_role("link", name="Sign in with Staff ID").click()
+        page.get_by_role("button", name="Continue as cleo", exact=True).click()
+        page.get_by_role("link", name="cleo", exact=True).click()
+        found["person"] = faults_of(page)
+        page.goto(f"{site.home}/account")
+        found["account"] = faults_of(page)
+        token = str(page.locator("input[name=csrfmiddlewaretoken]").first.get_attribute("value"))
+        told = context.request.post(f"{site.home}/logout", form={"csrfmiddlewaretoken": token})
+        # It leads on at once, and would not be there to be looked at.
+        shown = told.text().replace('http-equiv="refresh"', 'name="refresh"')
+        page.route("**/signed-out", lambda asked: asked.fulfill(body=shown, content_type="text/html"))
+        page.goto(f"{site.home}/signed-out")
+        expect(page.get_by_role("heading", name="Signed out")).to_be_visible()
+        found["signed out"] = faults_of(page)
+
+    assert {name: faults for name, faults in found.items() if faults} == {}
 
 
 def _leads_to_provider(site: Site) -> bool:
