@@ -19,6 +19,9 @@ _VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::(?P<kind>[-?])(?P<rest>[^}]*
 # What names a secret, and what only names a file.
 _SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|ENCRYPTION_KEYS|CREDENTIAL")
 _REQUIRED = re.compile(r"\$\{\w+:\?[^}]+\}")
+# A secret that there need not be: of `.env`, or none at all.
+_OPTIONAL = re.compile(r"\$\{\w+:-\}")
+_NEED_NOT_BE = frozenset({"PARLEY_OIDC_CLIENT_SECRET"})
 _URL_PASSWORD = re.compile(r"://[^/@]*:(?P<password>\$\{[^}]*\}|[^@/]*)@")
 
 
@@ -104,7 +107,8 @@ def _image(_name: str, service: Service) -> Iterator[str]:
 
 def _secrets(_name: str, service: Service) -> Iterator[str]:
     for variable, value in service.get("environment", {}).items():
-        if _SECRET_NAME.search(variable) and not _REQUIRED.fullmatch(str(value)):
+        left = _REQUIRED.fullmatch(str(value)) or (variable in _NEED_NOT_BE and _OPTIONAL.fullmatch(str(value)))
+        if _SECRET_NAME.search(variable) and not left:
             yield f"{variable} is not left to .env"
         password = _URL_PASSWORD.search(str(value))
         if password and not _REQUIRED.fullmatch(password["password"]):

@@ -65,6 +65,12 @@ def _without(*path: str) -> Callable[[Document], None]:
         (_service("redis", image="valkey/valkey"), "redis: has an image"),
         (_environment("postgres", POSTGRES_PASSWORD="hunter2"), "postgres: POSTGRES_PASSWORD is not left to .env"),
         (_environment("web", PARLEY_SECRET_KEY="${KEY:-default}"), "web: PARLEY_SECRET_KEY is not left to .env"),
+        (_environment("web", PARLEY_SECRET_KEY="${KEY:-}"), "web: PARLEY_SECRET_KEY is not left to .env"),
+        (_environment("web", PARLEY_OIDC_CLIENT_SECRET="x"), "web: PARLEY_OIDC_CLIENT_SECRET is not left to .env"),
+        (
+            _environment("web", PARLEY_OIDC_CLIENT_SECRET="${KEY:-default}"),
+            "web: PARLEY_OIDC_CLIENT_SECRET is not left to .env",
+        ),
         (_environment("web", DATABASE_URL="postgres://parley:pw@postgres/parley"), "web: DATABASE_URL holds"),
         (_environment("beat", REDIS_URL="redis://:${REDIS_PASSWORD:-pw}@redis:6379/0"), "beat: REDIS_URL holds"),
         (_environment("ads", PARLEY_INSECURE="1"), "ads: sets PARLEY_INSECURE"),
