@@ -10,7 +10,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 from pytest_django.fixtures import Settings
@@ -400,6 +402,62 @@ def test_attempts__too_many_from_one_address__429_before_the_provider_is_asked(
     assert [each.status_code for each in codes] == [403, 403, 403, 429, 429]
     assert codes[-1]["Retry-After"] == "60"
     assert provider.asked["/token"] == 3
+
+
+# --- What it costs, and what a provider that is down costs -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/token", "/keys", "/userinfo"])
+@pytest.mark.parametrize("how", ["fails", "is silent"])
+def test_sign_in__provider_down_in_the_midst_of_it__signs_nobody_in_until_it_is_back(
+    site: Oidc, provider: Provider, settings: Settings, path: str, how: str
+) -> None:
+    with_provider(settings, site, oidc_timeout_ms=300)
+    provider.claims_in_token = path != "/userinfo"
+    browser, ana = Client(), provider.add("s-1", "ana", "shop")
+    url = provider.signed_in(begun(browser), ana)
+    if how == "fails":
+        provider.answers[path] = (500, b"")
+    else:
+        provider.silent.add(path)
+
+    answer = came_back(browser, url)
+
+    assert answer.status_code == 503
+    assert "cannot be asked now. Try again in a minute" in answer.content.decode()
+    assert (whose(browser), Identity.objects.count(), ProviderSignIn.objects.count()) == ("", 0, 0)
+    provider.answers.clear()
+    provider.let_go()
+    with_provider(settings, site)  # the wait after a failure counts real time
+    assert whose(sign_in(provider, ana, browser)) == "ana"
+
+
+def test_requests__without_a_provider__ask_the_database_nothing_about_one(
+    site: Oidc, provider: Provider, settings: Settings
+) -> None:
+    with_provider(settings, None)
+    browser = Client()
+    browser.force_login(USERS.objects.create_superuser("admin"))
+
+    with CaptureQueriesContext(connection) as asked:
+        for path in ("/", "/account", "/api/v1/environments/default/resources"):
+            assert browser.get(path).status_code == 200
+
+    # Only the page that says where an account comes from joins the table that tells it.
+    about = [each["sql"] for each in asked if "identity" in each["sql"] or "providersignin" in each["sql"]]
+    assert [sql for sql in about if "LEFT OUTER JOIN" not in sql] == []
+    assert len(about) == 1
+
+
+def test_requests__of_an_account_of_parleys_own__ask_the_provider_nothing(
+    site: Oidc, provider: Provider, settings: Settings
+) -> None:
+    browser = Client()
+    browser.force_login(USERS.objects.create_superuser("admin"))
+
+    assert browser.get("/users").status_code == 200
+    assert browser.get("/api/v1/environments/default/resources").status_code == 200
+    assert sum(provider.asked.values()) == 0
 
 
 # --- Keys ------------------------------------------------------------------------------------------------------------
