@@ -35,7 +35,7 @@ def token_principal(plaintext: str, *, asks_provider: bool = True) -> Principal 
     """
     now = timezone.now()
     token = _tokens_at(now).filter(digest=token_digest(plaintext)).first()
-    if token is None:
+    if token is None or (not asks_provider and token.owner_id is not None and comes_from_provider(token.owner_id)):
         return None
     principal = _of_token(token)
     # A day's resolution keeps reads from writing.
@@ -72,7 +72,7 @@ def _of_token(token: ApiToken) -> Principal | None:
     scopes = tuple(Scope(Role(scope["role"]), scope["environment"]) for scope in token.scopes)
     if token.owner is not None:
         owner = user_principal(token.owner)
-        if owner is None or (not asks_provider and comes_from_provider(token.owner.pk)):
+        if owner is None:
             return None
         scopes = scopes_within(scopes, owner)
     if token.kind == TokenKind.INSTALLATION:

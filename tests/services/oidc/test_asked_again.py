@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.models import ProviderSignIn, RoleGrant
 from controlplane.accounts.principal import Role, Scope
-from controlplane.accounts.selectors import user_principal
+from controlplane.accounts.selectors import id_of_user, principal_by_id, user_principal
 from controlplane.accounts.services import api_token_create
 from controlplane.api.authentication import principal_again
 from controlplane.catalog.services import environment_create
@@ -343,6 +343,21 @@ def test_personal_token__nobody_signed_in__may_nothing_but_see_itself(ana: Perso
     browser.post("/logout")
 
     assert by_token(token).status_code == 404
+
+
+def test_what_was_scheduled__by_somebody_who_is_not_there_any_more__has_no_rights(
+    ana: Person, provider: Provider, later: Later
+) -> None:
+    sign_in(provider, ana)
+    whose_it_is = id_of_user(USERS.objects.get(username="ana"))
+    soon = principal_by_id(whose_it_is)
+    later(901)
+
+    late = principal_by_id(whose_it_is)
+
+    assert soon is not None
+    assert late is not None
+    assert (soon.may(Role.ADMIN, None), late.scopes) == (True, ())
 
 
 def test_sign_in__longer_than_a_session__ends_however_often_the_provider_vouches(
