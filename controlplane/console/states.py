@@ -107,6 +107,9 @@ LOOKS: Final[dict[str, Look]] = {
     "works": Look("good", "circle-check", "works"),
     "wrong": Look("warn", "alert-triangle", "look here"),
     "waiting": Look("quiet", "clock", "not yet"),
+    # A delivery to a channel; beside these "failed"
+    "delivered": Look("good", "circle-check", "taken"),
+    "pending": Look("busy", "clock", "waits"),
     # A client as a whole
     "refusing": Look("bad", "circle-x", "refusing"),
     "silent": Look("warn", "clock", "silent"),

@@ -7,7 +7,7 @@ in already cut and harmless; they are quoted, never interpreted.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from urllib.parse import quote, urlencode
 
 from controlplane.notify.change_set_words import change_set_words
@@ -30,6 +30,16 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
+class Stage(Enum):
+    """What a notification says of the thing that it is about: that it began, or is there still; that it is over; or
+    what happened at a moment, of which no end is ever told.
+    """
+
+    BEGINS = "begins"
+    ENDS = "ends"
+    MOMENT = "moment"
+
+
 PAGE_SHARE = 0.05
 # What is kept of a link; a longer one would lead nowhere.
 LINK_CHARS = 500
@@ -41,12 +51,19 @@ class Kind:
 
     `cooldown`: for how long people are not told again about the same subject.
     `after`: other kinds that also keep this one from being told during that time, if they were at least as severe.
+    `stage`: whether it says that something begins or ends.
     """
 
     name: str
     cooldown: timedelta
     severity: Severity
     after: tuple[str, ...] = ()
+    stage: Stage = Stage.MOMENT
+
+    @property
+    def noun(self) -> str:
+        """What it is about, in a word: kinds with the same one tell of the same things."""
+        return self.name.partition(".")[0]
 
 
 _MINUTES_15 = timedelta(minutes=15)
@@ -58,16 +75,22 @@ DAYS_LEFT = (1, 3, 14)
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("incident.opened", _MINUTES_15, Severity.NORMAL),
-        Kind("incident.regressed", _MINUTES_15, Severity.NORMAL),
-        Kind("incident.escalating", _MINUTES_15, Severity.PAGE, after=("incident.opened", "incident.regressed")),
-        Kind("incident.resolved", _AT_ONCE, Severity.QUIET),
-        Kind("quarantine.opened", _AT_ONCE, Severity.NORMAL),
-        Kind("quarantine.released", _AT_ONCE, Severity.NORMAL),
+        Kind("incident.opened", _MINUTES_15, Severity.NORMAL, stage=Stage.BEGINS),
+        Kind("incident.regressed", _MINUTES_15, Severity.NORMAL, stage=Stage.BEGINS),
+        Kind(
+            "incident.escalating",
+            _MINUTES_15,
+            Severity.PAGE,
+            after=("incident.opened", "incident.regressed"),
+            stage=Stage.BEGINS,
+        ),
+        Kind("incident.resolved", _AT_ONCE, Severity.QUIET, stage=Stage.ENDS),
+        Kind("quarantine.opened", _AT_ONCE, Severity.NORMAL, stage=Stage.BEGINS),
+        Kind("quarantine.released", _AT_ONCE, Severity.NORMAL, stage=Stage.ENDS),
         Kind("build.failed", timedelta(hours=1), Severity.NORMAL),
         Kind("certificate.expiring", _AT_ONCE, Severity.NORMAL),
-        Kind("hold.set", _AT_ONCE, Severity.NORMAL),
-        Kind("hold.released", _AT_ONCE, Severity.NORMAL),
+        Kind("hold.set", _AT_ONCE, Severity.NORMAL, stage=Stage.BEGINS),
+        Kind("hold.released", _AT_ONCE, Severity.NORMAL, stage=Stage.ENDS),
         Kind("freeze.broken", _AT_ONCE, Severity.NORMAL),
         Kind("review.broken", _AT_ONCE, Severity.NORMAL),
         Kind("change_set.submitted", _AT_ONCE, Severity.NORMAL),
@@ -90,6 +113,11 @@ KINDS: Mapping[str, Kind] = {
         Kind("rollout.aborted", _AT_ONCE, Severity.NORMAL),
     )
 }
+
+
+def beginnings(kind: Kind) -> frozenset[str]:
+    """The names of the kinds that tell the beginning of what this one is about; none where no end of it is told."""
+    return frozenset(each.name for each in KINDS.values() if each.noun == kind.noun and each.stage is Stage.BEGINS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,39 @@ from enum import Enum, StrEnum
 class Addressed(Enum):
     """What the target of a channel is."""
 
-    URL = "url"
+    URL = "url"  # all of it, as the receiver gave it
+    API = "api"  # the URL at which a service's API begins
     MAIL = "mail"
+
+
+class Key(Enum):
+    """Which secret a channel has."""
+
+    NONE = "none"
+    MADE = "made"  # by Parley, shown once: what is sent is signed with it
+    GIVEN = "given"  # by the receiver's service: what is sent is let in by it
+
+
+class Manner(Enum):
+    """When a channel is told what."""
+
+    EACH = "each"  # every notification, at once
+    ALERTS = "alerts"  # what somebody has to do something about; the alert is closed when that is over
+    DIGEST = "digest"  # all of an hour or a day together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindFacts:
-    """What follows from the kind of a channel. `title`: its name in a sentence for people; `addressed`: what its target
-    is; `signed`: Parley makes a secret for it, shown once, and signs with that what it sends.
+    """What follows from the kind of a channel. `title`: its name in a sentence for people; `key_title`: what the
+    receiver's service calls the key that it gives; `api`: the URL of the service's API, unless a channel names another.
     """
 
     title: str
     addressed: Addressed
-    signed: bool
+    key: Key = Key.NONE
+    key_title: str = ""
+    api: str = ""
+    manner: Manner = Manner.EACH
 
 
 class ChannelKind(StrEnum):
@@ -32,7 +52,10 @@ class ChannelKind(StrEnum):
 
     WEBHOOK = "webhook"
     SLACK = "slack"
+    PAGERDUTY = "pagerduty"
+    OPSGENIE = "opsgenie"
     MAIL = "mail"
+    DIGEST = "digest"
 
     @property
     def facts(self) -> KindFacts:
@@ -41,8 +64,30 @@ class ChannelKind(StrEnum):
 
 
 FACTS: Mapping[ChannelKind, KindFacts] = {
-    ChannelKind.WEBHOOK: KindFacts(title="webhook", addressed=Addressed.URL, signed=True),
-    ChannelKind.SLACK: KindFacts(title="Slack", addressed=Addressed.URL, signed=False),
-    ChannelKind.MAIL: KindFacts(title="mail", addressed=Addressed.MAIL, signed=False),
+    ChannelKind.WEBHOOK: KindFacts(title="webhook", addressed=Addressed.URL, key=Key.MADE),
+    ChannelKind.SLACK: KindFacts(title="Slack", addressed=Addressed.URL),
+    # PagerDuty, "Events API V2 Overview": the region decides about the host.
+    ChannelKind.PAGERDUTY: KindFacts(
+        title="PagerDuty",
+        addressed=Addressed.API,
+        key=Key.GIVEN,
+        key_title="integration key",
+        api="https://events.pagerduty.com",
+        manner=Manner.ALERTS,
+    ),
+    # Opsgenie, "Alert API": accounts in the EU have another host.
+    ChannelKind.OPSGENIE: KindFacts(
+        title="Opsgenie",
+        addressed=Addressed.API,
+        key=Key.GIVEN,
+        key_title="API key",
+        api="https://api.opsgenie.com",
+        manner=Manner.ALERTS,
+    ),
+    ChannelKind.MAIL: KindFacts(title="mail", addressed=Addressed.MAIL),
+    ChannelKind.DIGEST: KindFacts(title="digest mail", addressed=Addressed.MAIL, manner=Manner.DIGEST),
 }
 """The table: a row for each kind."""
+
+ALERTING = tuple(kind.value for kind, facts in FACTS.items() if facts.manner is Manner.ALERTS)
+"""The kinds, as they are stored, whose alerts are closed when what they tell is over."""

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.mail.backends.smtp import EmailBackend as DjangoBackend
 from django.core.mail.utils import DNS_NAME
 
+from controlplane.outside import reaching
 from controlplane.outside.reaching import Deadline, addresses_of, connected, lookups, tls_context
 
 
@@ -39,6 +40,25 @@ class EmailBackend(DjangoBackend):
         # The name of this machine is looked up, too, once; Django keeps it.
         lookups.answer(DNS_NAME, DNS_NAME.get_fqdn, self.deadline)
         return super().open()
+
+
+def failure_words(error: Exception) -> str:
+    """Why a receiver of mail or of HTTP could not be told, for people."""
+    match error:
+        case smtplib.SMTPRecipientsRefused(recipients=refused) if refused:
+            code, text = next(iter(refused.values()))
+            return f"The mail server refused the recipient: {code} {_said(text)}"
+        case smtplib.SMTPResponseException():
+            return f"The mail server refused the mail: {error.smtp_code} {_said(error.smtp_error)}"
+        case smtplib.SMTPServerDisconnected():
+            return "The mail server ended the connection."
+        case _:
+            return reaching.failure_words(error)
+
+
+def _said(text: bytes | str) -> str:
+    """The words of a mail server, which Python hands on as bytes or as text."""
+    return text.decode(errors="replace") if isinstance(text, bytes) else text
 
 
 def _reached(host: str, port: int, deadline: Deadline) -> socket.socket:

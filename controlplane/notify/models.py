@@ -32,19 +32,22 @@ class Channel(models.Model):
 
     `target`: a URL or a mail address.
     `environments`, `kinds`: the only ones of which it is told; empty: all.
-    `secret`: the key with which webhooks are signed, encrypted.
-    `failures`: how many tries in a row failed.
+    `schedule`: when digests are due, as JSON; null where it has none.
+    `secret`: the key with which webhooks are signed, or which a receiver's service gave, encrypted.
+    `failures`: how many tries in a row failed; `failing_since`: when the first of them did, null without any.
     `paused_at`: since when nothing is sent; null: it is not paused.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
     name = models.CharField(max_length=100, unique=True)
-    kind = models.CharField(max_length=8)
+    kind = models.CharField(max_length=16)
     target = models.CharField(max_length=2_000)
     environments = models.JSONField(default=list)
     kinds = models.JSONField(default=list)
+    schedule = models.JSONField(null=True)
     secret = models.BinaryField(default=bytes)
     failures = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True)
     paused_at = models.DateTimeField(null=True)
     paused_reason = models.CharField(max_length=300, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now)
@@ -118,11 +121,17 @@ class ToldCount(models.Model):
 
 
 class Delivery(models.Model):
-    """The delivery of one notification to one channel: the tries, and the last answer."""
+    """The delivery of one notification to one channel, or of one digest, whose notifications are its entries: the
+    tries, and the last answer.
+
+    `until`: of a digest, the end of the hour or day that it tells of; null for a notification.
+    `tried_at`: when it was tried last; from the first try on a digest takes no more entries.
+    """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
-    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="deliveries")
+    notification = models.ForeignKey(Notification, null=True, on_delete=models.CASCADE, related_name="deliveries")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
+    until = models.DateTimeField(null=True)
     state = models.CharField(max_length=16, default=DeliveryState.PENDING.value)
     attempts = models.PositiveIntegerField(default=0)
     next_at = models.DateTimeField()
@@ -130,18 +139,44 @@ class Delivery(models.Model):
     answer = models.CharField(max_length=300, blank=True, default="")
 
     class Meta:
-        """At most one delivery of each notification to each channel. Those that wait are looked up by a small index of
-        their own.
+        """At most one delivery of each notification to each channel, and one digest for each of its periods. Those that
+        wait are looked up by a small index of their own, a channel's newest ones by two.
         """
 
         constraints = (
             models.UniqueConstraint(fields=("notification", "channel"), name="one_delivery_per_channel"),
+            models.UniqueConstraint(fields=("channel", "until"), name="one_digest_per_period"),
+            models.CheckConstraint(
+                condition=models.Q(notification__isnull=False, until=None)
+                | models.Q(notification=None, until__isnull=False),
+                name="delivery_of_one_or_digest",
+            ),
             models.CheckConstraint(
                 condition=models.Q(state__in=[each.value for each in DeliveryState]), name="delivery_state_known"
             ),
         )
-        indexes = (models.Index(fields=("next_at",), condition=models.Q(state="pending"), name="delivery_due"),)
+        indexes = (
+            models.Index(fields=("next_at",), condition=models.Q(state="pending"), name="delivery_due"),
+            models.Index(fields=("channel", "-id"), name="delivery_newest"),
+            models.Index(fields=("channel", "state", "-id"), name="delivery_newest_in_state"),
+        )
 
     def __str__(self) -> str:
         """The delivery's state and number of tries."""
         return f"{self.state} after {self.attempts}"
+
+
+class DigestEntry(models.Model):
+    """A notification in a digest, written in the transaction that made the notification."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="entries")
+    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="digests")
+
+    class Meta:
+        """A digest has each notification once."""
+
+        constraints = (models.UniqueConstraint(fields=("delivery", "notification"), name="one_entry_per_notification"),)
+
+    def __str__(self) -> str:
+        """Which digest it is in."""
+        return f"in {self.delivery_id}"

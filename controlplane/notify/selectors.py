@@ -5,19 +5,36 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+
 from controlplane.common.errors import NotFound
 from controlplane.notify.catalogue import KINDS
 from controlplane.notify.channel_kinds import ChannelKind
-from controlplane.notify.models import Channel, Delivery, DeliveryState, Notification, ToldCount
+from controlplane.notify.models import Channel, Delivery, DeliveryState, DigestEntry, Notification, ToldCount
+from controlplane.notify.schedules import Schedule, schedule_stored
 from controlplane.outside.targets import shown_target
 
 _LOGGED = 100
 
 
 @dataclass(frozen=True, slots=True)
+class LastTry:
+    """The newest delivery to a channel that was tried: when, how it stands, and what was answered."""
+
+    at: datetime
+    state: DeliveryState
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelView:
-    """A channel as it is shown: without its secret and the path of its URL. `paused_reason`: empty while it is not
-    paused.
+    """A channel as it is shown: without its secret and the path of its URL.
+
+    `digest`: when its digests are due; None for a kind without.
+    `has_secret`: whether a secret is stored for it.
+    `failing_since`: when the first of the `failures` tries in a row failed; None without any.
+    `paused_reason`: empty while it is not paused.
+    `last`: None where nothing was tried yet.
     """
 
     id: str
@@ -26,19 +43,34 @@ class ChannelView:
     target: str
     environments: tuple[str, ...]
     kinds: tuple[str, ...]
+    digest: Schedule | None
+    has_secret: bool
     failures: int
+    failing_since: datetime | None
     paused_at: datetime | None
     paused_reason: str
+    last: LastTry | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """The delivery of one notification, as a channel's log shows it. `answer`: that of the other side; `next_at`: when
-    it is tried again, None where it is not.
+    """The delivery of one notification, or of a digest, as a channel's log shows it.
+
+    `number`: orders deliveries; `id` is public.
+    `kind`, `environment`: of the notification; empty for a digest, `link` too.
+    `until`, `entries`: of a digest, when its hour or day ended and how many notifications it has; None and 0 for a
+        notification.
+    `next_at`: when it is tried again, None where it is not; `answer`: that of the other side.
     """
 
+    number: int
     id: str
     title: str
+    kind: str
+    environment: str
+    link: str
+    until: datetime | None
+    entries: int
     state: DeliveryState
     attempts: int
     tried_at: datetime | None
@@ -66,33 +98,43 @@ class NotificationView:
 
 def channel_list() -> tuple[ChannelView, ...]:
     """Every channel, by name."""
-    return tuple(_channel(row) for row in Channel.objects.order_by("name"))
+    return _channels(Channel.objects.order_by("name"))
 
 
 def channel_get(*, public_id: UUID) -> ChannelView:
     """The channel with this public id. Raises NotFound."""
-    row = Channel.objects.filter(public_id=public_id).first()
-    if row is None:
+    found = _channels(Channel.objects.filter(public_id=public_id))
+    if not found:
         raise NotFound(f"There is no channel '{public_id}'.")
-    return _channel(row)
+    return found[0]
 
 
-def delivery_list(*, public_id: UUID) -> tuple[DeliveryView, ...]:
-    """The last hundred deliveries of a channel, newest first. Raises NotFound."""
-    channel_get(public_id=public_id)
-    rows = Delivery.objects.filter(channel__public_id=public_id).select_related("notification").order_by("-id")
-    return tuple(
-        DeliveryView(
-            str(row.public_id),
-            row.notification.title,
-            DeliveryState(row.state),
-            row.attempts,
-            row.tried_at,
-            row.next_at if row.state == DeliveryState.PENDING.value else None,
-            row.answer,
-        )
-        for row in rows[:_LOGGED]
-    )
+def delivery_list(
+    *,
+    public_id: UUID,
+    state: DeliveryState | None = None,
+    kind: str = "",
+    before: int | None = None,
+    limit: int = _LOGGED,
+) -> tuple[DeliveryView, ...]:
+    """Deliveries of a channel, newest first. `state`, `kind`: only those that stand so, and of this kind; `before`:
+    only those with a smaller number. Raises NotFound.
+    """
+    channel = Channel.objects.filter(public_id=public_id).values_list("pk", flat=True).first()
+    if channel is None:
+        raise NotFound(f"There is no channel '{public_id}'.")
+    rows = Delivery.objects.filter(channel=channel)
+    if state is not None:
+        rows = rows.filter(state=state.value)
+    if kind:
+        rows = rows.filter(notification__kind=kind)
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    found = list(rows.select_related("notification").order_by("-pk")[:limit])
+    digests = [row.pk for row in found if row.notification is None]
+    counted = DigestEntry.objects.filter(delivery__in=digests).values_list("delivery").annotate(count=Count("pk"))
+    entries = dict(counted) if digests else {}
+    return tuple(_delivery(row, entries.get(row.pk, 0)) for row in found)
 
 
 def notification_list(
@@ -142,7 +184,14 @@ def channels_paused() -> int:
     return Channel.objects.exclude(paused_at=None).count()
 
 
-def _channel(row: Channel) -> ChannelView:
+def _channels(rows: QuerySet[Channel]) -> tuple[ChannelView, ...]:
+    tried = Delivery.objects.filter(channel=OuterRef("pk"), tried_at__isnull=False).order_by("-pk")
+    found = list(rows.annotate(last=Subquery(tried.values("pk")[:1])))
+    last = Delivery.objects.in_bulk([row.last for row in found if row.last is not None])
+    return tuple(_channel(row, last.get(row.last)) for row in found)
+
+
+def _channel(row: Channel, last: Delivery | None) -> ChannelView:
     return ChannelView(
         str(row.public_id),
         row.name,
@@ -150,7 +199,30 @@ def _channel(row: Channel) -> ChannelView:
         shown_target(row.target),
         tuple(row.environments),
         tuple(row.kinds),
+        schedule_stored(row.schedule) if row.schedule else None,
+        bool(row.secret),
         row.failures,
+        row.failing_since,
         row.paused_at,
         row.paused_reason,
+        LastTry(last.tried_at, DeliveryState(last.state), last.answer) if last and last.tried_at else None,
+    )
+
+
+def _delivery(row: Delivery, entries: int) -> DeliveryView:
+    told = row.notification
+    return DeliveryView(
+        row.pk,
+        str(row.public_id),
+        told.title if told is not None else f"Digest of {entries:,} message{'' if entries == 1 else 's'}",
+        told.kind if told is not None else "",
+        told.environment if told is not None else "",
+        told.link if told is not None else "",
+        row.until,
+        entries,
+        DeliveryState(row.state),
+        row.attempts,
+        row.tried_at,
+        row.next_at if row.state == DeliveryState.PENDING.value else None,
+        row.answer,
     )

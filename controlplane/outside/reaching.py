@@ -175,3 +175,18 @@ def addresses_of(host: str, port: int, deadline: Deadline) -> list[str]:
     """The IP addresses of a host name, in the order in which this machine would try them. Raises OSError."""
     found = lookups.answer(host, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), deadline)
     return [str(entry[4][0]) for entry in found]
+
+
+def failure_words(error: Exception) -> str:
+    """Why somebody could not be reached, for people."""
+    match error:
+        case ConnectionRefusedError():
+            return "The connection was refused: nothing listens at this host and port."
+        case ConnectionResetError() | BrokenPipeError():
+            return "The connection was broken off by the other side."
+        case socket.gaierror():
+            return f"The name of the host leads nowhere: {error.strerror or error}."
+        case ssl.SSLCertVerificationError():
+            return f"The certificate of the other side is not trusted: {error}"
+        case _:
+            return f"{type(error).__name__}: {error}"

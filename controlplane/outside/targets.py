@@ -135,3 +135,14 @@ def shown_target(url: str) -> str:
     """The URL without path and query, to be shown: these may hold a secret by which anybody could use it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/…" if parts.scheme in _PORTS else url
+
+
+def api_base(url: str) -> str:
+    """The URL at which a service's API begins, without a slash at its end. Raises TargetRefusedError where it is no URL
+    that paths can be added to.
+    """
+    target_of(url)
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise TargetRefusedError("The URL of an API must not hold a question mark or a hash sign.")
+    return url.rstrip("/")

@@ -17,9 +17,9 @@ from controlplane.accounts.services import api_token_create
 from controlplane.config.values import WebhookAllow
 from controlplane.database.aliases import READER
 from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel
 from controlplane.notify.services import channel_create, channels
-from controlplane.notify.services.channels import NewChannel
 from tests.api.conftest import Caller, assert_problem, limited
 from tests.support.webhook import Receiver, receiver
 

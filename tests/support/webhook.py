@@ -9,10 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request to a webhook: its headers and its body."""
+    """One request to a webhook: its headers, its body, and the path with its query."""
 
     headers: dict[str, str]
     body: bytes
+    path: str
 
 
 @dataclass
@@ -57,7 +58,7 @@ def receiver() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            state.answer(Received(dict(self.headers), body))
+            state.answer(Received(dict(self.headers), body, self.path))
             self.send_response(state.status)
             if 300 <= state.status < 400:
                 self.send_header("Location", state.url + "elsewhere")

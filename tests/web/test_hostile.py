@@ -39,12 +39,12 @@ from controlplane.explain.words import word_take
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine
 from controlplane.logs.setup import logging_config
+from controlplane.notify.bodies import slack_body, webhook_body
 from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel, Notification
 from controlplane.notify.services import channel_create
-from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.expanding import notifications_expand
-from controlplane.notify.services.sending import slack_body, webhook_body
 from tests.services.incidents.fleet import held
 from tests.support.facts import NothingSecret, rejected, respond, stream, subscribed
 from tests.support.manifests import cluster, parsed

@@ -40,12 +40,12 @@ from controlplane.explain.words import word_take
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine
 from controlplane.logs.setup import logging_config
+from controlplane.notify.bodies import slack_body, webhook_body
 from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel, Notification
 from controlplane.notify.services import channel_create
-from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.expanding import notifications_expand
-from controlplane.notify.services.sending import slack_body, webhook_body
 from tests.support.facts import rejected, respond, stream, subscribed
 from tests.support.manifests import TYPE, Tree, cluster, endpoints, listener, parsed, route, tls_secret
 from tests.support.rollouts import rollout_begun

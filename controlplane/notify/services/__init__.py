@@ -3,18 +3,22 @@
 from controlplane.notify.services.channels import (
     channel_create,
     channel_delete,
+    channel_pause,
     channel_resume,
-    channel_test,
+    channel_update,
 )
 from controlplane.notify.services.delivering import deliveries_send
 from controlplane.notify.services.expanding import notifications_expand
+from controlplane.notify.services.samples import channel_test
 from controlplane.notify.services.watching import Watch
 
 __all__ = [
     "channel_create",
     "channel_delete",
+    "channel_pause",
     "channel_resume",
     "channel_test",
+    "channel_update",
     "deliveries_send",
     "notifications_expand",
     "notifications_make",

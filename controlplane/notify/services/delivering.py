@@ -4,22 +4,30 @@ One process at a time sends. Of each channel one delivery is under way at a time
 thread of its own for it: however slow one is, and however much is due there, no other waits for it. Those threads wait
 for the other side and touch no database. A try is written down before it is made, so that a crash in the middle of one
 leads to a later try with the same delivery id and not to two at once.
+
+Where a channel makes alerts, what is told of one thing goes out in its order, also over failures: were the end of
+something taken before its beginning, its alert would stay open.
 """
 
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 
 import structlog
+from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 
 from controlplane.builder.claims import claim
 from controlplane.builder.sweeper import fork_waits
 from controlplane.clients.clock import database_now
 from controlplane.journal.services import event_append
-from controlplane.notify.models import Channel, Delivery, DeliveryState
-from controlplane.notify.services.sending import Sent, send
+from controlplane.notify.bodies import Digest
+from controlplane.notify.catalogue import KINDS, Severity, Stage
+from controlplane.notify.channel_kinds import ALERTING
+from controlplane.notify.models import Channel, Delivery, DeliveryState, Notification
+from controlplane.notify.schedules import schedule_stored
+from controlplane.notify.services.sending import Parcel, Sent, send
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +39,8 @@ BACK_OFF = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 120, 600, 3_
 _LEASE = timedelta(seconds=60)
 # Tries in a row, over all notifications, after which nobody seems to be there any more.
 PAUSE_AFTER = 10
+# So many messages are listed in a digest; the inbox has all of them.
+LISTED = 100
 
 
 def deliveries_send() -> int:
@@ -77,22 +87,23 @@ class _Round:
         """Start that delivery of the channel which has been due longest. Returns False where none is due. Each channel
         has its turn, so that one with many deliveries keeps no other waiting.
         """
-        ordered = _due().filter(channel_id=channel_id).order_by("next_at", "id")
+        ordered = _due().filter(_in_turn(), channel_id=channel_id).order_by("next_at", "id")
         delivery = ordered.select_related("channel", "notification").first()
         if delivery is None:
             return False
         now = database_now()
+        # From here on a digest takes no more entries (`digesting`), so that those that are read are all.
         Delivery.objects.filter(pk=delivery.pk).update(next_at=now + _LEASE, tried_at=now)
-        threading.Thread(target=self._try, args=(delivery, int(now.timestamp())), daemon=True).start()
+        threading.Thread(target=self._try, args=(delivery, _parcel(delivery, now)), daemon=True).start()
         self._under_way.add(channel_id)
         return True
 
-    def _try(self, delivery: Delivery, timestamp: int) -> None:
+    def _try(self, delivery: Delivery, parcel: Parcel) -> None:
         """Try one delivery and hand its result back. Runs in a thread of its own, which ends at the deadline of
         `send`.
         """
         try:
-            sent = send(delivery, timestamp=timestamp)
+            sent = send(parcel)
         except Exception:
             log.exception("notification.failed", channel=delivery.channel.name)
             sent = Sent(False, "It could not be sent; the log of the worker says why.")
@@ -114,6 +125,33 @@ def _due() -> QuerySet[Delivery]:
     )
 
 
+def _in_turn() -> Q:
+    """The deliveries to channels that make alerts before which nothing waits about the same thing, and all others."""
+    before = Delivery.objects.filter(
+        channel=OuterRef("channel"),
+        state=DeliveryState.PENDING.value,
+        notification__environment=OuterRef("notification__environment"),
+        notification__subject=OuterRef("notification__subject"),
+        pk__lt=OuterRef("pk"),
+    )
+    return ~Q(channel__kind__in=ALERTING) | ~Exists(before)
+
+
+def _parcel(delivery: Delivery, now: datetime) -> Parcel:
+    """What is sent in a try of this delivery, which begins now."""
+    number, channel, timestamp = str(delivery.public_id), delivery.channel, int(now.timestamp())
+    if delivery.notification is not None:
+        kind = KINDS.get(delivery.notification.kind)
+        stage = kind.stage if kind is not None else Stage.MOMENT
+        return Parcel(number, channel, (delivery.notification,), timestamp, stage)
+    told = Notification.objects.filter(digests__delivery=delivery)
+    loudest = Case(*(When(severity=each.value, then=Value(each.loudness)) for each in Severity), default=Value(0))
+    schedule = schedule_stored(channel.schedule)
+    until = delivery.until or now
+    digest = Digest(schedule.every, schedule.local_words(until), told.count(), f"{settings.PARLEY.public_url}/messages")
+    return Parcel(number, channel, tuple(told.order_by(loudest.desc(), "pk")[:LISTED]), timestamp, digest=digest)
+
+
 def _keep(delivery: Delivery, sent: Sent) -> None:
     with transaction.atomic(durable=True):
         channel = Channel.objects.select_for_update().filter(pk=delivery.channel_id).first()
@@ -122,10 +160,10 @@ def _keep(delivery: Delivery, sent: Sent) -> None:
         delivery.attempts += 1
         delivery.answer = sent.answer[:300]
         if sent.ok:
-            delivery.state, channel.failures = DeliveryState.DELIVERED.value, 0
+            delivery.state, channel.failures, channel.failing_since = DeliveryState.DELIVERED.value, 0, None
         else:
             _failed(delivery, channel)
-        channel.save(update_fields=["failures", "paused_at", "paused_reason"])
+        channel.save(update_fields=["failures", "failing_since", "paused_at", "paused_reason"])
         delivery.save(update_fields=["attempts", "answer", "state", "next_at"])
     log.info("notification.tried", channel=channel.name, ok=sent.ok, attempt=delivery.attempts, answer=delivery.answer)
 
@@ -137,6 +175,7 @@ def _failed(delivery: Delivery, channel: Channel) -> None:
     else:
         delivery.next_at = now + BACK_OFF[delivery.attempts - 1]
     channel.failures += 1
+    channel.failing_since = channel.failing_since or now
     if channel.failures < PAUSE_AFTER or channel.paused_at is not None:
         return
     channel.paused_at = now

@@ -4,6 +4,8 @@ The inbox has all of them. Of an environment, channels are sent so many in an ho
 so many of what one of them causes, and as many of all the rest: a flood of refusals hides neither a failed build nor
 what others refuse. What is left out is summed up (`summing`).
 
+Which channel is sent what is decided by `addressing`.
+
 An event is handled in the transaction that writes what people are told of it, so that a crash loses neither and doubles
 neither.
 """
@@ -21,8 +23,9 @@ from controlplane.clients.clock import database_now
 from controlplane.clients.foreign_text import one_line
 from controlplane.journal.services import Event, events_prune, events_take, events_waiting
 from controlplane.notify.catalogue import KINDS, LINK_CHARS, Kind, Severity, wording_of
-from controlplane.notify.models import Channel, Delivery, Notification, Sending, ToldCount
+from controlplane.notify.models import Delivery, Notification, Sending, ToldCount
 from controlplane.notify.rollout_words import is_news
+from controlplane.notify.services.addressing import notifications_address
 from controlplane.notify.services.summing import SUMMARY
 from xdscore.shares import ACCOUNTABLE_CHARS, SEVERAL
 
@@ -43,11 +46,15 @@ def notifications_expand() -> int:
     if not events_waiting():
         return 0
     with transaction.atomic(durable=True):
-        made = [event.kind for event in events_take(limit=_AT_ONCE) if _tell(event)]
-        _count(made)
+        told = [(row, event) for event in events_take(limit=_AT_ONCE) if (row := _tell(event)) is not None]
+        notifications_address(told)
+        _count([event.kind for _, event in told])
         events_prune(older_than=_KEEP_EVENTS)
-        Notification.objects.filter(at__lt=database_now() - _KEEP_NOTIFICATIONS).delete()
-    return len(made)
+        before = database_now() - _KEEP_NOTIFICATIONS
+        Notification.objects.filter(at__lt=before).delete()
+        # A digest goes with the first of its notifications, which is no older than a day.
+        Delivery.objects.filter(until__lt=before + timedelta(days=1)).delete()
+    return len(told)
 
 
 def _count(kinds: Sequence[str]) -> None:
@@ -59,18 +66,19 @@ def _count(kinds: Sequence[str]) -> None:
         ToldCount.objects.filter(kind=kind).update(count=F("count") + times)
 
 
-def _tell(event: Event) -> bool:
+def _tell(event: Event) -> Notification | None:
+    """Make the notification of an event; None where people are not told of it."""
     kind = KINDS.get(event.kind)
     if kind is None:
-        return False
+        return None
     # Whoever wrote it: a reason, a name or a text of a client must drive no terminal and turn no line of any channel.
     said = {name: one_line(str(value), max_chars=_SAID_CHARS) for name, value in event.payload.items()}
     if not is_news(event.kind, said):
-        return False
+        return None
     words = wording_of(kind, environment=event.environment, payload=said, public_url=settings.PARLEY.public_url)
     caused_by, beyond = _share(event)
     if _told_lately(event, kind, words.severity, beyond=beyond):
-        return False
+        return None
     notification = Notification.objects.create(
         event=event.id,
         at=event.at,
@@ -86,13 +94,9 @@ def _tell(event: Event) -> bool:
     )
     if beyond:
         log.warning("notification.held_back", environment=event.environment, kind=event.kind)
-        return True
-    now = database_now()
-    Delivery.objects.bulk_create(
-        Delivery(notification=notification, channel=channel, next_at=now) for channel in _channels(event)
-    )
-    log.info("notification.made", kind=event.kind, environment=event.environment, subject=event.subject)
-    return True
+    else:
+        log.info("notification.made", kind=event.kind, environment=event.environment, subject=event.subject)
+    return notification
 
 
 def _told_lately(event: Event, kind: Kind, severity: Severity, *, beyond: bool) -> bool:
@@ -134,18 +138,3 @@ def _share(event: Event) -> tuple[str, bool]:
     beyond = counted.total() >= limits.messages_per_h or of_one >= limits.messages_per_identity_h
     # Of what is held nobody is named in the summary who is not alone in saying it.
     return SEVERAL if beyond and len(causes) > 1 else caused_by, beyond
-
-
-def _channels(event: Event) -> list[Channel]:
-    # The pause of a channel is told by the others.
-    paused = str(event.payload.get("channel_id", ""))
-    # A summary is for those who would have been sent what it sums up.
-    about = event.payload.get("kinds") if event.kind == SUMMARY else None
-    kinds = {event.kind, *(about if isinstance(about, list) else ())}
-    return [
-        channel
-        for channel in Channel.objects.order_by("pk")
-        if (not channel.environments or not event.environment or event.environment in channel.environments)
-        and (not channel.kinds or not kinds.isdisjoint(channel.kinds))
-        and str(channel.public_id) != paused
-    ]

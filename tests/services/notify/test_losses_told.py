@@ -15,9 +15,9 @@ from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
 from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Notification
 from controlplane.notify.services import channel_create, notify
-from controlplane.notify.services.channels import NewChannel
 from tests.services.incidents.fleet import publish, rebuild
 from tests.support.losses import lose, take_back
 from tests.support.manifests import cluster

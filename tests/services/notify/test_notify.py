@@ -22,10 +22,10 @@ from controlplane.incidents.services import digest
 from controlplane.journal.models import DomainEvent
 from controlplane.journal.services import event_append
 from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.selectors import channel_get, delivery_list
 from controlplane.notify.services import channel_create, channel_resume, channel_test, notify
-from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.delivering import BACK_OFF, PAUSE_AFTER
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster

@@ -14,8 +14,8 @@ from controlplane.accounts.principal import SYSTEM
 from controlplane.config.values import Mail, MailSecurity, WebhookAllow
 from controlplane.database.aliases import READER
 from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.services import channel_create, channel_test
-from controlplane.notify.services.channels import NewChannel
 from controlplane.notify.services.sending import Sent
 from tests.support.certificates import Authority
 from tests.support.slow_peers import Behaviour, after, slow_peer

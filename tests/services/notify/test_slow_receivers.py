@@ -21,9 +21,9 @@ from controlplane.config.values import Mail, MailSecurity, WebhookAllow
 from controlplane.database.aliases import READER
 from controlplane.journal.services import event_append
 from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.services import channel_create, channel_test, deliveries_send, notifications_expand
-from controlplane.notify.services.channels import NewChannel
 from tests.support.slow_peers import Behaviour, after, drips, silent, slow_peer
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiver

@@ -12,10 +12,10 @@ from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.journal.models import AuditEvent
 from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel
 from controlplane.notify.sealing import channel_secret
 from controlplane.notify.services import channel_create
-from controlplane.notify.services.channels import NewChannel
 from controlplane.ops.keys import foreign_keys_sentence
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_heads

@@ -30,7 +30,8 @@ from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from controlplane.journal.models import AuditEvent
 from controlplane.notify.channel_kinds import ChannelKind
-from controlplane.notify.services.channels import NewChannel, channel_create
+from controlplane.notify.channel_rules import NewChannel
+from controlplane.notify.services.channels import channel_create
 from controlplane.ops.backups import BackupError, backup_restore
 from controlplane.ops.transfer.copying import tables
 from tests.services.incidents.fleet import DANA, Fleet, held, publish
