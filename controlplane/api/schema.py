@@ -452,7 +452,7 @@ def retry_after_described(result: dict[str, Any], **_: object) -> dict[str, Any]
 _BETA: Final = frozenset(
     {
         *("access_case_list", "access_case_create", "access_case_delete", "access_history", "access_review"),
-        *("channel_list", "channel_create", "channel_get", "channel_delete", "channel_test", "channel_resume"),
+        *(f"channel_{act}" for act in ("list", "create", "get", "update", "delete", "test", "pause", "resume")),
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
         *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
         "graph",

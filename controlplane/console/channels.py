@@ -81,7 +81,8 @@ class NewChannelPage(Page):
         """The form for the kind in the URL; without one, the kinds to choose from."""
         kind = _kind_in(request.GET)
         if kind is None:
-            return self.page({"choices": _SAYS.items()}, template="channels/kinds.html")
+            status = error.status if error is not None else 200
+            return self.page({"choices": _SAYS.items(), "error": error}, template="channels/kinds.html", status=status)
         filled = _typed(request.POST) if error is not None else Filled()
         return form_page(self, kind, filled, error=error)
 

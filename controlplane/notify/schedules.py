@@ -72,8 +72,10 @@ def schedule_read(given: Object) -> Schedule:
     return Schedule(every, hour if every is Every.DAY else 0, zone)
 
 
-def schedule_stored(data: Mapping[str, object]) -> Schedule:
-    """The schedule that a column of the database holds."""
+def schedule_stored(data: Mapping[str, object] | None) -> Schedule:
+    """The schedule that a column of the database holds; the default where it holds none."""
+    if data is None:
+        return DEFAULT
     return Schedule(Every(str(data["every"])), int(str(data["hour"])), str(data["zone"]))
 
 

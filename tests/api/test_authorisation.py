@@ -162,9 +162,11 @@ ELSEWHERE = {
     ("channels", "GET"): "tests/api/test_notifications.py",
     ("channels", "POST"): "tests/api/test_notifications.py",
     ("channels/<uuid:channel_id>", "GET"): "tests/api/test_notifications.py",
+    ("channels/<uuid:channel_id>", "PATCH"): "tests/api/test_notifications.py",
     ("channels/<uuid:channel_id>", "DELETE"): "tests/api/test_notifications.py",
     ("channels/<uuid:channel_id>/deliveries", "GET"): "tests/api/test_notifications.py",
     ("channels/<uuid:channel_id>/test", "POST"): "tests/api/test_notifications.py",
+    ("channels/<uuid:channel_id>/pause", "POST"): "tests/api/test_notifications.py",
     ("channels/<uuid:channel_id>/resume", "POST"): "tests/api/test_notifications.py",
     ("environments/<part:environment_key>/tail", "GET"): "tests/api/test_tail.py",  # needs a broker
     ("errors/<slug:code>", "GET"): "open to all",

@@ -19,7 +19,7 @@ from controlplane.database.aliases import READER
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel
-from controlplane.notify.services import channel_create, channels
+from controlplane.notify.services import channel_create, samples
 from tests.api.conftest import Caller, assert_problem, limited
 from tests.support.webhook import Receiver, receiver
 
@@ -71,7 +71,7 @@ async def test_sample__receiver_keeps_it_waiting__holds_up_no_write(
     if by == "rest":
         sample = begun(rest.post(f"/api/v1/channels/{made.public_id}/test", headers=bearer))
     else:
-        sample = begun(console.post("/messages", {"action": "test", "channel": str(made.public_id)}))
+        sample = begun(console.post(f"/channels/{made.public_id}", {"action": "test"}))
     await until(lambda: hook.waiting)
     write = begun(rest.delete(f"/api/v1/channels/{made.public_id}", headers=bearer))
     done, _ = await asyncio.wait([write], timeout=3)
@@ -86,11 +86,11 @@ def test_sample__asked_for_too_often__429_and_nothing_is_sent(
     settings: Settings, api: Caller, hook: Receiver, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited(settings, channel_tests_per_min=2)
-    monkeypatch.setattr(channels, "_samples", channels._Samples())  # what other tests of this minute sent
+    monkeypatch.setattr(samples, "_samples", samples._Samples())  # what other tests of this minute sent
     made = channel(hook.url)
 
     answers = [api.post(f"channels/{made.public_id}/test") for _ in range(3)]
-    page = admin.post("/messages", {"action": "test", "channel": str(made.public_id)}, follow=True)
+    page = admin.post(f"/channels/{made.public_id}", {"action": "test"})
 
     assert [each.status for each in answers] == [200, 200, 429]
     assert_problem(answers[2], 429)

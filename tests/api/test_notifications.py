@@ -63,7 +63,7 @@ def test_channel__made_read_and_deleted__secret_is_shown_once(api: Caller) -> No
     assert b"hidden" not in listed.content
     path = f"channels/{made.json['id']}"
     assert api.get(path).json["target"] == "https://hooks.example/…"
-    assert api.get(f"{path}/deliveries").json == {"results": []}
+    assert api.get(f"{path}/deliveries").json == {"next": None, "results": []}
     assert api.post(f"{path}/resume").status == 200
     assert api("DELETE", path).status == 204
     assert_problem(api.get(path), 404)
@@ -91,7 +91,7 @@ def test_channel_test__receiver_takes_it_or_not__says_so_and_leaves_nothing(
     assert answer.json["ok"] is ok
     assert len(hook.received) == 1
     assert b"A sample for channel 'ops'" in hook.received[0].body
-    assert api.get(f"{channel}/deliveries").json == {"results": []}
+    assert api.get(f"{channel}/deliveries").json["results"] == []
 
 
 def test_channel_deliveries__of_an_event__say_what_was_answered(api: Caller, loopback: None) -> None:
@@ -104,6 +104,96 @@ def test_channel_deliveries__of_an_event__say_what_was_answered(api: Caller, loo
     [delivery] = api.get(f"{channel}/deliveries").json["results"]
     assert delivery["title"] == "Cluster 'of-default' is quarantined in 'default'"
     assert (delivery["state"], delivery["attempts"], delivery["answer"]) == ("delivered", 1, "200 ok")
+    assert (delivery["kind"], delivery["environment"]) == ("quarantine.opened", "default")
+    last = api.get(channel).json["last_delivery"]
+    assert (last["state"], last["answer"], last["at"]) == ("delivered", "200 ok", delivery["tried_at"])
+
+
+def test_channel_deliveries__pages_and_filters__newest_first(api: Caller, loopback: None) -> None:
+    with receiver() as hook:
+        channel = f"channels/{api.post('channels', HOOK | {'target': hook.url}).json['id']}"
+        happen("default")
+        happen("prod")
+        event_append(kind="build.failed", environment="default", subject="build", payload={})
+        notify()
+
+    first = api.get(f"{channel}/deliveries?limit=2").json
+    rest = api.get(first["next"].partition("/api/v1/")[2]).json
+
+    assert [each["kind"] for each in first["results"]] == ["build.failed", "quarantine.opened"]
+    assert [each["environment"] for each in rest["results"]] == ["default"]
+    assert rest["next"] is None
+    assert len(api.get(f"{channel}/deliveries?kind=quarantine.opened").json["results"]) == 2
+    assert len(api.get(f"{channel}/deliveries?state=delivered").json["results"]) == 3
+    assert api.get(f"{channel}/deliveries?state=failed").json["results"] == []
+    assert_problem(api.get(f"{channel}/deliveries?state=lost"), 422)
+    assert_problem(api.get(f"{channel}/deliveries?kind=nothing"), 422)
+
+
+def test_channel__changed__is_what_was_sent_and_keeps_the_rest(api: Caller) -> None:
+    made = api.post("channels", {"name": "daily", "kind": "digest", "target": "a@b.example", "kinds": ["hold.set"]})
+    path = f"channels/{made.json['id']}"
+
+    named = api.patch(path, {"name": "each hour", "digest": {"every": "hour"}})
+    moved = api.patch(path, {"target": "c@d.example", "environments": ["prod"], "kinds": []})
+
+    assert made.json["digest"] == {"every": "day", "hour": 8, "zone": "UTC"}
+    assert (named.status, moved.status) == (200, 200)
+    changed = {"name": "each hour", "target": "c@d.example", "environments": ["prod"], "kinds": []}
+    assert moved.json | {"secret": ""} == {
+        **made.json,
+        **changed,
+        "digest": {"every": "hour", "hour": 0, "zone": "UTC"},
+    }
+    for body in ({"kind": "mail"}, {"digest": {"hour": 25}}, {"secret": "x"}, {"target": "nobody"}):
+        assert_problem(api.patch(path, body), 422)
+    assert api.get(path).json == moved.json
+
+
+def test_channel__key_of_a_service__is_never_read_back_and_sent_nowhere_else(api: Caller) -> None:
+    pager = {"name": "pager", "kind": "pagerduty", "secret": "given-key"}
+    made = api.post("channels", pager)
+    path = f"channels/{made.json['id']}"
+
+    assert (made.json["target"], made.json["key_set"], made.json["secret"]) == (
+        "https://events.pagerduty.com/…",
+        True,
+        "",
+    )
+    moved = api.patch(path, {"target": "https://elsewhere.example"})
+    assert_problem(moved, 422)
+    assert moved.json["errors"][0]["pointer"] == "/secret"
+    assert api.patch(path, {"target": "https://elsewhere.example", "secret": "another-key"}).status == 200
+    for answer in (made, moved, api.get(path), api.get("channels"), api.get("audit")):
+        assert b"given-key" not in answer.content
+        assert b"another-key" not in answer.content
+
+
+def test_channel__wrong_in_several_parts__says_so_of_all(api: Caller) -> None:
+    body = {"name": "x", "kind": "opsgenie", "target": "https://127.0.0.1", "kinds": ["nothing"], "digest": {}}
+
+    answer = api.post("channels", body)
+
+    assert_problem(answer, 422)
+    assert [each["pointer"] for each in answer.json["errors"]] == ["/target", "/kinds", "/secret", "/digest"]
+
+
+def test_channel__paused__keeps_what_happens_until_it_is_resumed(api: Caller, loopback: None) -> None:
+    with receiver() as hook:
+        path = f"channels/{api.post('channels', HOOK | {'target': hook.url}).json['id']}"
+        paused = api.post(f"{path}/pause", {"reason": "it moves"})
+        happen("default")
+        notify()
+        waiting = api.get(f"{path}/deliveries").json["results"]
+        resumed = api.post(f"{path}/resume")
+        notify()
+
+    assert paused.json["paused_reason"].endswith(": it moves")
+    assert paused.json["paused_at"] is not None
+    assert [each["state"] for each in waiting] == ["pending"]
+    assert resumed.json["paused_at"] is None
+    assert len(hook.received) == 1
+    assert_problem(api.post(f"{path}/pause", {}), 422)
 
 
 @pytest.mark.parametrize(
@@ -128,14 +218,17 @@ def test_channel__that_cannot_be__is_refused(api: Caller, change: dict[str, obje
 def test_channels__anybody_but_an_administrator_of_everything__403(api: Caller) -> None:
     path = f"channels/{api.post('channels', HOOK).json['id']}"
     paths = [("GET", "channels"), ("POST", "channels"), ("GET", path), ("DELETE", path), ("GET", f"{path}/deliveries")]
-    paths += [("POST", f"{path}/test"), ("POST", f"{path}/resume")]
+    paths += [("PATCH", path), *(("POST", f"{path}/{act}") for act in ("test", "pause", "resume"))]
 
     for scope in (Scope(Role.ADMIN, "prod"), *(Scope(role, None) for role in Role if role is not Role.ADMIN)):
         other = caller(scope)
         for verb, where in paths:
-            assert_problem(other(verb, where, HOOK if verb == "POST" else None), 403)
+            assert_problem(other(verb, where, HOOK if verb in ("POST", "PATCH") else None), 403)
 
 
 def test_channel__that_is_none__404(api: Caller) -> None:
-    for verb, tail in (("GET", ""), ("DELETE", ""), ("GET", "/deliveries"), ("POST", "/test"), ("POST", "/resume")):
+    tails = [("GET", ""), ("DELETE", ""), ("GET", "/deliveries"), ("POST", "/test"), ("POST", "/resume")]
+    for verb, tail in tails:
         assert_problem(api(verb, f"channels/{uuid.uuid4()}{tail}"), 404)
+    assert_problem(api.patch(f"channels/{uuid.uuid4()}", {"name": "x"}), 404)
+    assert_problem(api.post(f"channels/{uuid.uuid4()}/pause", {"reason": "x"}), 404)

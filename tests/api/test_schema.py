@@ -84,6 +84,9 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
     sent["change_set_edit"] = api.patch(change_set, examples()["change_set_edit"])
     for act in ("comment", "submit", "cancel", "schedule", "publish"):
         sent[f"change_set_{act}"] = api.post(f"{change_set}/{act}", examples()[f"change_set_{act}"])
+    channel = f"channels/{sent['channel_create'].json['id']}"
+    sent["channel_update"] = api.patch(channel, examples()["channel_update"])
+    sent["channel_pause"] = api.post(f"{channel}/pause", examples()["channel_pause"])
     rule = f"{here}/rules/{sent['rule_create'].json['id']}"
     sent["rule_replace"] = api.put(rule, examples()["rule_replace"])
     case = f"{here}/access/cases/{sent['access_case_create'].json['id']}"

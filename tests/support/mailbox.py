@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
-from typing import cast
 
 
 @dataclass
@@ -43,8 +42,7 @@ def mailbox() -> Iterator[Mailbox]:
             lines = []
             while (line := self.rfile.readline()) not in (b".\r\n", b""):
                 lines.append(line.removeprefix(b".") if line.startswith(b"..") else line)
-            message = message_from_bytes(b"".join(lines), policy=policy.default)
-            state.received.append(cast(EmailMessage, message))
+            state.received.append(message_from_bytes(b"".join(lines), policy=policy.default))
 
         def _say(self, line: str) -> None:
             self.wfile.write(f"{line}\r\n".encode())

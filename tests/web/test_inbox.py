@@ -1,4 +1,4 @@
-"""The inbox as a page, and the channels below it."""
+"""The inbox as a page."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,8 +10,7 @@ from django.utils import timezone
 from controlplane.accounts.principal import Role
 from controlplane.database.aliases import READER
 from controlplane.notify.catalogue import Severity
-from controlplane.notify.channel_kinds import ChannelKind
-from controlplane.notify.models import Channel, Notification
+from controlplane.notify.models import Notification
 from tests.services.incidents.fleet import Fleet
 from tests.web.conftest import HOSTILE, assert_harmless, page, queries
 
@@ -57,43 +56,11 @@ def test_inbox__longer_than_a_page__goes_on(admin: Client) -> None:
     assert queries(admin, "/messages") <= 12
 
 
-def test_inbox__rights_in_one_environment__nothing_of_others_and_no_channels(
-    person: Callable[..., Client], fleet: Fleet
-) -> None:
+def test_inbox__rights_in_one_environment__nothing_of_others(person: Callable[..., Client], fleet: Fleet) -> None:
     told(1)
-    Channel.objects.create(name="on-call", kind=ChannelKind.WEBHOOK.value, target="https://hooks.example.com/x")
     stranger = person(Role.ADMIN, "prod")
 
     shown = page(stranger, "/messages")
 
     assert "message-01" not in shown
-    assert "on-call" not in shown
     page(stranger, "/messages?environment=default", 404)
-    assert stranger.post("/messages", {"action": "resume", "channel": ""}).status_code == 403
-
-
-@pytest.mark.usefixtures("fleet")
-def test_channels__paused__say_why_and_are_resumed(admin: Client) -> None:
-    channel = Channel.objects.create(
-        name="on-call",
-        kind=ChannelKind.WEBHOOK.value,
-        target="https://hooks.example.com/secret-path",
-        paused_at=timezone.now(),
-        paused_reason="20 tries in a row went wrong",
-    )
-
-    shown = page(admin, "/messages")
-    resumed = admin.post("/messages", {"action": "resume", "channel": str(channel.public_id)}, follow=True)
-
-    assert "20 tries in a row went wrong" in shown
-    assert "secret-path" not in shown
-    assert "is sent to again" in resumed.content.decode()
-    assert Channel.objects.get().paused_at is None
-
-
-@pytest.mark.parametrize("asked", [{"action": "resume", "channel": "x"}, {"action": "nothing"}])
-@pytest.mark.usefixtures("fleet")
-def test_channels__asked_for_what_there_is_not__say_so(admin: Client, asked: dict[str, str]) -> None:
-    answered = admin.post("/messages", asked, follow=True).content.decode()
-
-    assert "Nothing was changed" in answered

@@ -134,7 +134,7 @@ def _in_turn() -> Q:
         notification__subject=OuterRef("notification__subject"),
         pk__lt=OuterRef("pk"),
     )
-    return ~Q(channel__kind__in=ALERTING) | ~Exists(before)
+    return ~Q(channel__kind__in=ALERTING) | Q(~Exists(before))
 
 
 def _parcel(delivery: Delivery, now: datetime) -> Parcel:

@@ -146,7 +146,7 @@ def test_opsgenie__alert_and_close__are_within_its_limits() -> None:
     assert alert["description"] == f"{'t' * 500}\n{'x' * 2_000}\n{LINK}"
     assert sum(len(name) + len(text) for name, text in alert["details"].items()) <= 8_000
     assert all(isinstance(text, str) for text in alert["details"].values())
-    assert opsgenie_close(told())["note"].startswith("Cluster 'pay' is refused")
+    assert str(opsgenie_close(told())["note"]).startswith("Cluster 'pay' is refused")
 
 
 def test_bodies__of_the_longest_message__are_small() -> None:
