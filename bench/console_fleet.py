@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final, TypeVar
 
+from django.db.models import Max
+
 from bench.filled import put
 from bench.resources import cluster, cluster_name, fleet, route_name
 from controlplane.access.cases import case_create
@@ -23,6 +25,7 @@ from controlplane.catalog.guarding import OF_ITSELF
 from controlplane.catalog.rollout_settings import ROLLOUT_OFF, settings_from_json
 from controlplane.catalog.selectors import environment_get, resource_list
 from controlplane.catalog.services import environment_update
+from controlplane.clients.clock import database_now
 from controlplane.clients.facts import (
     HASH_CHARS,
     MAX_BATCH_KEYS,
@@ -44,6 +47,11 @@ from controlplane.clients.held_sets import HeldRow, pack_held
 from controlplane.clients.identity import client_id
 from controlplane.clients.services import facts_write
 from controlplane.incidents.services import digest
+from controlplane.notify.catalogue import Severity
+from controlplane.notify.channel_kinds import ChannelKind
+from controlplane.notify.channel_rules import NewChannel
+from controlplane.notify.models import Channel, Delivery, DeliveryState, Notification
+from controlplane.notify.services import channel_create
 from controlplane.rollouts.selectors import rollout_open
 from controlplane.rollouts.services import rollout_abort, rollout_tick
 from xdscore.access import Effect
@@ -61,6 +69,8 @@ _REPLICA: Final = "0" * 32
 _PEOPLE: Final = 10  # at most: a password is hashed slowly, on purpose
 _PER_SET: Final = 10  # so many clients run the same workload, and ask for the same names
 _NAMES: Final = 200  # of endpoints, for each client; and half as many of routes
+_TOLD_OTHERS: Final = 20  # of the messages, every channel but the first
+_DELIVERED: Final = (*[DeliveryState.DELIVERED] * 9, DeliveryState.FAILED)
 _REFUSERS: Final = 3  # clients of a usual incident
 _REFUSERS_OF_FIRST: Final = 500  # one incident is that of a whole fleet
 
@@ -143,6 +153,43 @@ def people_act(*, count: int, first: int = 0) -> None:
             user_id=person.id, role=Role.VIEWER, environment="", actor=SYSTEM, by_superuser=True, reason="looks around"
         )
     _build()
+
+
+def channels_tell(*, channels: int, messages: int, first: int = 0) -> None:
+    """Make `channels` channels, numbered from `first`, and store as much as a worker would of `messages` messages: what
+    became of each at the first channel, and of a few of them at the others.
+    """
+    for number in range(first, first + channels):
+        wanted = NewChannel(f"channel-{number}", ChannelKind.SLACK, f"https://hooks.example/{number}")
+        channel_create(wanted=wanted, actor=SYSTEM)
+    last = Notification.objects.aggregate(last=Max("event"))["last"] or 0
+    now = database_now()
+    told = Notification.objects.bulk_create(
+        Notification(
+            event=last + number + 1,
+            at=now,
+            kind="hold.set" if number % 2 else "hold.released",
+            environment=ENVIRONMENT,
+            subject=f"environment/{ENVIRONMENT}",
+            severity=Severity.NORMAL.value,
+            title=f"message {number}",
+            text="what and why",
+        )
+        for number in range(messages)
+    )
+    for place, channel in enumerate(Channel.objects.order_by("pk")):
+        Delivery.objects.bulk_create(
+            Delivery(
+                notification=notification,
+                channel=channel,
+                state=_DELIVERED[number % len(_DELIVERED)].value,
+                attempts=1,
+                next_at=now,
+                tried_at=now,
+                answer="200 ok",
+            )
+            for number, notification in enumerate(told if place == 0 else told[:_TOLD_OTHERS])
+        )
 
 
 def rollout_begin(*, resources: int) -> None:

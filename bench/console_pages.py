@@ -18,6 +18,7 @@ from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.staging import changes_of_rollout
 from controlplane.console.urls import urlpatterns
 from controlplane.incidents.models import Incident
+from controlplane.notify.models import Channel
 from controlplane.rollouts.selectors import rollouts_of
 
 
@@ -37,6 +38,7 @@ class Subject:
     client: str
     name: str
     user: int
+    channel: str
 
 
 # They show no data.
@@ -60,6 +62,8 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
     "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),
     "inbox": ("/messages", "/messages?environment={env}"),
+    "channel": ("/channels/{channel}", "/channels/{channel}?state=failed&kind=hold.released"),
+    "channel-new": ("/channels/new", "/channels/new?kind=digest"),
     "audit": ("/audit", "/audit?environment={env}&actor=parley"),
     "tokens": ("/tokens", "/tokens?kind=client&text=workload&state=good"),
     "users": ("/users", "/users?text=person"),
@@ -98,6 +102,7 @@ _PARTS: Final = {
     "<str:client_id>": "{client}",
     "<int:epoch>": "{epoch}",
     "<int:user_id>": "{user}",
+    "<uuid:channel_id>": "{channel}",
 }
 
 
@@ -128,7 +133,8 @@ def subject_now() -> Subject:
     changes = (str(written.public_id), str(deciding.public_id), changes_of_rollout(rollout)[0].change)
     user = User.objects.order_by("pk").values_list("pk", flat=True)[0]
     epoch = environment_get(key=ENVIRONMENT).epoch
-    return Subject(ENVIRONMENT, epoch, *changes, rollout, str(incident), client_of(1), cluster_name(0), user)
+    channel = str(Channel.objects.order_by("pk").values_list("public_id", flat=True)[0])
+    return Subject(ENVIRONMENT, epoch, *changes, rollout, str(incident), client_of(1), cluster_name(0), user, channel)
 
 
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path
+from django.utils import timezone
 
 from controlplane.accounts.principal import Role
 from controlplane.common.errors import ControlPlaneError, InputInvalid
@@ -40,8 +42,8 @@ _NEEDS: Final = {"GET": Role.ADMIN, "POST": Role.ADMIN}
 _SAYS: Final = {
     ChannelKind.WEBHOOK: "Each message as JSON to a URL of yours, signed.",
     ChannelKind.SLACK: "Each message with a button that leads to its page; Mattermost and others read the same form.",
-    ChannelKind.PAGERDUTY: "An alert when something begins, resolved when it is over.",
-    ChannelKind.OPSGENIE: "An alert when something begins, closed when it is over.",
+    ChannelKind.PAGERDUTY: "An alert of what somebody has to look at, resolved when Parley says that it is over.",
+    ChannelKind.OPSGENIE: "An alert of what somebody has to look at, closed when Parley says that it is over.",
     ChannelKind.MAIL: "Each message as a mail.",
     ChannelKind.DIGEST: "One mail with all messages of an hour or a day; none where nothing happened.",
 }
@@ -194,6 +196,7 @@ def form_page(
         "label": _target_label(facts),
         "optional": channel is not None or bool(facts.api),
         "is_mail": facts.addressed is Addressed.MAIL,
+        "no_mail_server": facts.addressed is Addressed.MAIL and settings.PARLEY.mail is None,
         "is_digest": facts.manner is Manner.DIGEST,
         "keys": _with_chosen([state.key for state in page.environments], filled.environments),
         "all_kinds": list(KINDS),
@@ -233,6 +236,7 @@ def channel_page(
         "asked_state": state.value if state is not None else "",
         "asked_kind": kind,
         "states": [each.value for each in DeliveryState],
+        "now": timezone.now(),
         "all_kinds": list(KINDS),
         "max_reason": MAX_REASON_CHARS,
         "given": page.request.POST if error is not None else QueryDict(),

@@ -13,7 +13,7 @@ from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.config.values import WebhookAllow
 from controlplane.database.aliases import READER
 from controlplane.journal.services import event_append
-from controlplane.notify.services import notify
+from controlplane.notify.services import notify, samples
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.support.webhook import receiver
 
@@ -73,7 +73,8 @@ def test_channel__made_read_and_deleted__secret_is_shown_once(api: Caller) -> No
 
 
 @pytest.fixture
-def loopback(settings: Settings) -> None:
+def loopback(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "_samples", samples._Samples())  # what other tests of this minute sent
     settings.PARLEY = replace(settings.PARLEY, webhook_allow=WebhookAllow(networks=(ip_network("127.0.0.0/8"),)))
 
 

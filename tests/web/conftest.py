@@ -20,6 +20,7 @@ from controlplane.catalog.services import change_apply, environment_create, envi
 from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.console import live, page_rates
 from controlplane.incidents.services import digest
+from controlplane.notify.services import samples
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster, parsed, route
 from tests.support.principals import somebody
@@ -36,6 +37,7 @@ def nobody_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another test asked for counts for nobody."""
     monkeypatch.setattr(page_rates._requests, "callers", Callers())
     monkeypatch.setattr(strangers._requests, "callers", Callers())
+    monkeypatch.setattr(samples, "_samples", samples._Samples())
 
 
 @pytest.fixture

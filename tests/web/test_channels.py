@@ -11,7 +11,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import SYSTEM, Role
-from controlplane.config.values import WebhookAllow
+from controlplane.config.values import Mail, MailSecurity, WebhookAllow
 from controlplane.database.aliases import READER
 from controlplane.journal.services import event_append
 from controlplane.notify.catalogue import KINDS
@@ -30,11 +30,7 @@ KEY = "given-integration-key"
 
 @pytest.fixture
 def hook(settings: Settings) -> Iterator[Receiver]:
-    settings.PARLEY = replace(
-        settings.PARLEY,
-        webhook_allow=WebhookAllow(networks=(ip_network("127.0.0.0/8"),)),
-        limits=replace(settings.PARLEY.limits, channel_tests_per_min=10_000),
-    )
+    settings.PARLEY = replace(settings.PARLEY, webhook_allow=WebhookAllow(networks=(ip_network("127.0.0.0/8"),)))
     with receiver() as running:
         yield running
 
@@ -220,6 +216,15 @@ def test_deliveries__of_a_channel__newest_first_with_answer_and_next_try(admin: 
     assert "c-002" in page(admin, f"{path}?kind=quarantine.opened")
     assert "No delivery fits" in page(admin, f"{path}?kind=build.failed")
     assert "failing" in page(admin, "/channels")
+    admin.post(path, {"action": "pause", "reason": "it moves"})
+    assert "until the channel is resumed" in page(admin, path)
+
+
+def test_form__of_a_mail__without_a_mail_server__says_so(admin: Client, settings: Settings) -> None:
+    assert "There is no mail server" in page(admin, "/channels/new?kind=digest")
+    settings.PARLEY = replace(settings.PARLEY, mail=Mail("mail.example", 25, MailSecurity.NONE, "a@b.example"))
+    assert "There is no mail server" not in page(admin, "/channels/new?kind=digest")
+    assert "There is no mail server" not in page(admin, "/channels/new?kind=slack")
 
 
 def test_deliveries__more_than_a_page__go_on_and_cost_the_same(admin: Client, hook: Receiver) -> None:

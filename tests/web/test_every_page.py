@@ -145,6 +145,8 @@ def addresses(parts: dict[str, str]) -> list[str]:
         f"{here}/graph?{asked}",
         f"{here}/graph?client={parts['client_id']}",
         f"{here}/setup?family=grpc",
+        *(f"/channels/new?kind={kind}" for kind in ("webhook", "pagerduty", "digest")),
+        f"/channels/{parts['channel_id']}?state=failed",
     ]
     empty = [f"/e/prod/{name}" for name in EMPTY]
     every = [*paths(parts), *empty, *questions]

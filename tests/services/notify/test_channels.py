@@ -30,7 +30,10 @@ from controlplane.notify.services import (
 )
 from tests.support.webhook import receiver
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
 
 KEY = "first-integration-key"
 API = "https://events.example"

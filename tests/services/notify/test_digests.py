@@ -1,6 +1,7 @@
 """Digest mails over real SMTP: one for each hour or day in which something happened, with all of it."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,13 +19,24 @@ from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel, Delivery, DigestEntry, Notification
 from controlplane.notify.selectors import delivery_list
-from controlplane.notify.services import channel_create, channel_test, delivering, notifications_expand, notify
+from controlplane.notify.services import (
+    channel_create,
+    channel_test,
+    deliveries_send,
+    delivering,
+    expanding,
+    notifications_expand,
+    notify,
+)
 from controlplane.notify.services.delivering import LISTED
 from controlplane.notify.services.expanding import _KEEP_NOTIFICATIONS
 from tests.support.mailbox import Mailbox, mailbox
 from xdscore.limits import Limits
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", READER]),
+    pytest.mark.usefixtures("database"),
+]
 
 
 @pytest.fixture
@@ -147,6 +159,35 @@ def test_digest__worker_killed_before_it_sent__is_sent_once(post: Mailbox) -> No
         notify()
 
     assert len(post.received) == 1
+
+
+def test_digest__written_to_while_it_falls_due__is_sent_with_what_is_being_written(post: Mailbox) -> None:
+    channel()
+    happen(1)
+    notifications_expand()
+    happen(2)
+    written, may_end, count = threading.Event(), threading.Event(), expanding._count
+
+    def stalled(kinds: Sequence[str]) -> None:
+        written.set()
+        assert may_end.wait(10)
+        count(kinds)
+
+    with patch.object(expanding, "_count", stalled):
+        writer = threading.Thread(target=notifications_expand, daemon=True)
+        writer.start()
+        assert written.wait(10)
+        moment = database_now() + timedelta(hours=1)
+        with patch.object(delivering, "database_now", lambda: moment):
+            sender = threading.Thread(target=deliveries_send, daemon=True)
+            sender.start()
+            sender.join(0.3)
+            may_end.set()
+            writer.join(10)
+            sender.join(10)
+
+    [message] = post.received
+    assert message["Subject"].startswith("[parley] 2 messages of")
 
 
 def test_digest__refused_by_the_mail_server__is_tried_again_and_says_why(post: Mailbox) -> None:
