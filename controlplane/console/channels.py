@@ -39,14 +39,6 @@ from controlplane.outside.targets import MAX_URL_CHARS
 _SIZE: Final = 50
 _MAX_DIGITS: Final = 2
 _NEEDS: Final = {"GET": Role.ADMIN, "POST": Role.ADMIN}
-_SAYS: Final = {
-    ChannelKind.WEBHOOK: "Each message as JSON to a URL of yours, signed.",
-    ChannelKind.SLACK: "Each message with a button that leads to its page; Mattermost and others read the same form.",
-    ChannelKind.PAGERDUTY: "An alert of what somebody has to look at, resolved when Parley says that it is over.",
-    ChannelKind.OPSGENIE: "An alert of what somebody has to look at, closed when Parley says that it is over.",
-    ChannelKind.MAIL: "Each message as a mail.",
-    ChannelKind.DIGEST: "One mail with all messages of an hour or a day; none where nothing happened.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +76,7 @@ class NewChannelPage(Page):
         kind = _kind_in(request.GET)
         if kind is None:
             status = error.status if error is not None else 200
-            return self.page({"choices": _SAYS.items(), "error": error}, template="channels/kinds.html", status=status)
+            return self.page({"choices": list(ChannelKind), "error": error}, template="channels/kinds.html", status=status)
         filled = _typed(request.POST) if error is not None else Filled()
         return form_page(self, kind, filled, error=error)
 
@@ -190,7 +182,6 @@ def form_page(
     context = {
         "kind": kind,
         "facts": facts,
-        "says": _SAYS[kind],
         "filled": filled,
         "channel": channel,
         "label": _target_label(facts),

@@ -35,11 +35,15 @@ class Manner(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindFacts:
-    """What follows from the kind of a channel. `title`: its name in a sentence for people; `key_title`: what the
-    receiver's service calls the key that it gives; `api`: the URL of the service's API, unless a channel names another.
+    """What follows from the kind of a channel.
+
+    `title`: its name in a sentence for people; `says`: how it is told, as a sentence.
+    `key_title`: what the receiver's service calls the key that it gives.
+    `api`: the URL of the service's API, unless a channel names another.
     """
 
     title: str
+    says: str
     addressed: Addressed
     key: Key = Key.NONE
     key_title: str = ""
@@ -64,11 +68,21 @@ class ChannelKind(StrEnum):
 
 
 FACTS: Mapping[ChannelKind, KindFacts] = {
-    ChannelKind.WEBHOOK: KindFacts(title="webhook", addressed=Addressed.URL, key=Key.MADE),
-    ChannelKind.SLACK: KindFacts(title="Slack", addressed=Addressed.URL),
+    ChannelKind.WEBHOOK: KindFacts(
+        title="webhook",
+        says="Each message as JSON to a URL of yours, signed.",
+        addressed=Addressed.URL,
+        key=Key.MADE,
+    ),
+    ChannelKind.SLACK: KindFacts(
+        title="Slack",
+        says="Each message with a button that leads to its page. Services that take Slack's form show its text.",
+        addressed=Addressed.URL,
+    ),
     # PagerDuty, "Events API V2 Overview": the region decides about the host.
     ChannelKind.PAGERDUTY: KindFacts(
         title="PagerDuty",
+        says="An alert of what somebody has to look at, resolved when Parley says that it is over.",
         addressed=Addressed.API,
         key=Key.GIVEN,
         key_title="integration key",
@@ -78,14 +92,20 @@ FACTS: Mapping[ChannelKind, KindFacts] = {
     # Opsgenie, "Alert API": accounts in the EU have another host.
     ChannelKind.OPSGENIE: KindFacts(
         title="Opsgenie",
+        says="An alert of what somebody has to look at, closed when Parley says that it is over.",
         addressed=Addressed.API,
         key=Key.GIVEN,
         key_title="API key",
         api="https://api.opsgenie.com",
         manner=Manner.ALERTS,
     ),
-    ChannelKind.MAIL: KindFacts(title="mail", addressed=Addressed.MAIL),
-    ChannelKind.DIGEST: KindFacts(title="digest mail", addressed=Addressed.MAIL, manner=Manner.DIGEST),
+    ChannelKind.MAIL: KindFacts(title="mail", says="Each message as a mail.", addressed=Addressed.MAIL),
+    ChannelKind.DIGEST: KindFacts(
+        title="digest mail",
+        says="One mail with all messages of an hour or a day; none where nothing happened.",
+        addressed=Addressed.MAIL,
+        manner=Manner.DIGEST,
+    ),
 }
 """The table: a row for each kind."""
 

@@ -76,6 +76,8 @@ def test_channel__of_each_kind__is_made_with_the_form_its_page_shows(admin: Clie
         assert answer.status_code == 201
         assert answer.headers["Cache-Control"] == "no-store"
         assert channel_secret(made).decode() in answer.content.decode()
+        # It is shown at the path of the form: what it offers is about the channel all the same.
+        assert answer.content.decode().count(f'action="/channels/{made.public_id}"') >= 4
     else:
         assert answer.status_code == 302
     shown = page(admin, f"/channels/{made.public_id}") + page(admin, "/channels")
