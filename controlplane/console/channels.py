@@ -76,7 +76,9 @@ class NewChannelPage(Page):
         kind = _kind_in(request.GET)
         if kind is None:
             status = error.status if error is not None else 200
-            return self.page({"choices": list(ChannelKind), "error": error}, template="channels/kinds.html", status=status)
+            return self.page(
+                {"choices": list(ChannelKind), "error": error}, template="channels/kinds.html", status=status
+            )
         filled = _typed(request.POST) if error is not None else Filled()
         return form_page(self, kind, filled, error=error)
 

@@ -95,7 +95,7 @@ FACTS: Mapping[ChannelKind, KindFacts] = {
         says="An alert of what somebody has to look at, closed when Parley says that it is over.",
         addressed=Addressed.API,
         key=Key.GIVEN,
-        key_title="API key",
+        key_title="integration key",
         api="https://api.opsgenie.com",
         manner=Manner.ALERTS,
     ),

@@ -112,8 +112,8 @@ def test_channels__of_each_kind__are_made_tried_and_told_of_what_happens(
     sample(hand)
     make(hand, "Slack", URL=f"{of['Slack'].url}services/T0/hidden-path")
     sample(hand)
-    for kind, key in (("PagerDuty", "Integration key"), ("Opsgenie", "API key")):
-        make(hand, kind, **{f"URL of {kind}'s API": of[kind].url, key: KEY})
+    for kind in ("PagerDuty", "Opsgenie"):
+        make(hand, kind, **{f"URL of {kind}'s API": of[kind].url, "Integration key": KEY})
         sample(hand)
         expect(main.get_by_text("opened: 202")).to_be_visible()
     make(hand, "Mail", **{"Mail address": "ops@example.org"})
