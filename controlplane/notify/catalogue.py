@@ -62,7 +62,7 @@ class Kind:
 
     @property
     def noun(self) -> str:
-        """What it is about, in a word: kinds with the same one tell of the same things."""
+        """The word for what notifications of this kind are about; kinds with the same word tell of the same things."""
         return self.name.partition(".")[0]
 
 
