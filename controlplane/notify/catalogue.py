@@ -100,6 +100,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("change_set.waiting", _AT_ONCE, Severity.NORMAL),
         Kind("change_set.stopped", _AT_ONCE, Severity.NORMAL),
         Kind("change_set.expired", _AT_ONCE, Severity.NORMAL),
+        Kind("freeze.ended", _AT_ONCE, Severity.NORMAL),
         Kind("token.expiring", _ONCE, Severity.NORMAL),
         Kind("client.silent", _MINUTES_15, Severity.NORMAL),
         Kind("fleet.dropped", _MINUTES_15, Severity.PAGE),
@@ -235,6 +236,15 @@ def _unreviewed(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     return f"Somebody wrote to '{environment}' without the review that it asks for", text
 
 
+def _thawed(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    sooner = f"it ends at {_moment(said['ends'])}" if said.get("ends") else "it takes changes from now on"
+    text = (
+        f"By {said.get('actor', '')} {sooner}. It was frozen until {_moment(said.get('until', ''))} for: "
+        f"{said.get('freeze', '')}."
+    )
+    return f"The freeze of '{environment}' ends before its time", text
+
+
 def _certificate(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
     became = "has expired" if said.get("expired") == "True" else "expires soon"
     day = said.get("day", "soon")
@@ -287,6 +297,7 @@ _PAGES: Mapping[str, str] = {
     "hold.released": "{environment}",
     "freeze.broken": "{environment}/changes",
     "review.broken": "{environment}/changes",
+    "freeze.ended": "{environment}/freezes",
     "client.silent": "{environment}/clients",
     "fleet.dropped": "{environment}/clients",
 }
@@ -299,6 +310,7 @@ _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
     "hold.released": _released,
     "freeze.broken": _broken,
     "review.broken": _unreviewed,
+    "freeze.ended": _thawed,
     "token.expiring": _token,
     "client.silent": _silent,
     "fleet.dropped": _dropped,

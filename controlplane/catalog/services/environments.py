@@ -16,7 +16,7 @@ from controlplane.catalog.rollout_settings import settings_stored, settings_to_s
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
 from controlplane.catalog.services.freezing import freeze_pass, frozen_findings
 from controlplane.catalog.services.guarding import loss_accept
-from controlplane.catalog.services.holding import hold_told
+from controlplane.catalog.services.holding import hold_told, thaw_told
 from controlplane.catalog.services.staging import waiting_promote
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import CREATED, Columns, Undoes
@@ -104,6 +104,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
     warnings = frozen_findings(environment) if dry_run and not leads_back else ()
     loss = _loss(_prospect(key, current, policy), consent, dry_run=dry_run)
     hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
+    thaw_told(environment=key, before=current.freezes, after=policy.freezes, actor=actor)
     was = {column: held[column] for column in changed}
     for column, value in changed.items():
         setattr(environment, column, value)

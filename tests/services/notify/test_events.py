@@ -1,12 +1,13 @@
 """Events that people are told of beside incidents: holds, what ends soon, and clients that fall silent."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.accounts.services import api_token_create, client_token_create
+from controlplane.catalog.freezes import Freeze
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import change_apply, environment_update
 from controlplane.catalog.undoing import GoesBack
@@ -27,6 +28,8 @@ pytestmark = [
     pytest.mark.usefixtures("database"),
 ]
 
+STARTED = datetime.now(UTC).replace(microsecond=0)
+
 
 def told() -> list[tuple[str, str]]:
     """(environment, title) of everything people were told so far, oldest first."""
@@ -37,6 +40,15 @@ def told() -> list[tuple[str, str]]:
 def hold(reason: str) -> None:
     policy = environment_get(key="default").policy
     environment_update(key="default", policy=replace(policy, hold=reason), actor=DANA)
+
+
+def freeze(*hours: float, deep_validation: bool = False) -> None:
+    """Freeze the environment until so many hours from the start of these tests, once for each of them."""
+    held = tuple(
+        Freeze(f"until {each}", STARTED - timedelta(hours=1), STARTED + timedelta(hours=each)) for each in hours
+    )
+    policy = replace(environment_get(key="default").policy, freezes=held, deep_validation=deep_validation)
+    environment_update(key="default", policy=policy, actor=DANA)
 
 
 def test_hold__set_and_released__both_are_told_with_who_and_why() -> None:
@@ -56,6 +68,50 @@ def test_hold__by_a_rollback__is_told_and_another_edit_of_the_policy_is_not() ->
     environment_update(key="default", policy=replace(policy, deep_validation=True), actor=DANA)
 
     assert told() == [("default", "'default' is on hold")]
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        ((), "By dana it takes changes from now on."),
+        ((2.0,), "By dana it ends at "),
+        ((2.0, 3.0), "By dana it ends at "),
+    ],
+)
+def test_freeze__ended_or_shortened_while_it_holds__is_told_with_who_and_why(
+    after: tuple[float, ...], says: str
+) -> None:
+    freeze(24.0)
+    assert told() == []
+
+    freeze(*after)
+
+    assert told() == [("default", "The freeze of 'default' ends before its time")]
+    text = Notification.objects.get().text
+    assert text.startswith(says)
+    assert text.endswith("for: until 24.0.")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((24.0,), (24.0,)), ((24.0,), (48.0,)), ((24.0,), (24.0, 2.0)), ((24.0, 2.0), (24.0,)), ((), ())],
+)
+def test_freeze__that_holds_as_long_as_before__is_not_told(before: tuple[float, ...], after: tuple[float, ...]) -> None:
+    freeze(*before)
+    freeze(*after, deep_validation=True)
+
+    assert told() == []
+
+
+def test_freeze__ended_before_it_began__is_not_told() -> None:
+    begins = database_now() + timedelta(hours=1)
+    policy = environment_get(key="default").policy
+    later = replace(policy, freezes=(Freeze("later", begins, begins + timedelta(hours=1)),))
+    environment_update(key="default", policy=later, actor=DANA)
+
+    freeze()
+
+    assert told() == []
 
 
 @pytest.mark.parametrize(("days", "words"), [(13.5, "14 days"), (2.5, "3 days"), (0.5, "a day")])
