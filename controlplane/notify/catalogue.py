@@ -320,15 +320,17 @@ _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
 def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:
     nacked, sent = int(said.get("nacked") or 0), int(said.get("sent") or 0)
     resource = _resource(said)
-    became = {
+    title = {
         "incident.opened": f"{resource} is refused in '{environment}'",
         "incident.regressed": f"{resource} is refused again in '{environment}'",
         "incident.escalating": f"More and more clients refuse {resource} in '{environment}'",
         "incident.resolved": f"{resource} is not refused any more in '{environment}'",
-    }
+    }[kind.name]
     cause = f" Suspect: change {said['change']} by {said.get('author') or 'somebody'}." if said.get("change") else ""
     impact = f"{nacked} of {sent} {said.get('family', '')} clients refuse it since {_moment(said.get('since', ''))}."
-    if kind.name == "incident.resolved":
+    if said.get("by"):
+        title, text = _closed(f"of {resource}", environment, said), f"{impact} That is as it was."
+    elif kind.name == "incident.resolved":
         text = f"It was refused since {_moment(said.get('since', ''))}; nothing is left to do."
     else:
         now = f" Since then: {said['now']}." if said.get("now") else ""
@@ -336,7 +338,13 @@ def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url:
         text = f"{impact}{now}{cause} {says} Next: look at the incident, mend or quarantine."
     loud = kind.severity is not Severity.QUIET and sent > 0 and nacked > PAGE_SHARE * sent
     severity = Severity.PAGE if loud else kind.severity
-    return Wording(severity, became[kind.name], text, f"{public_url}/incidents/{said.get('incident', '')}")
+    return Wording(severity, title, text, f"{public_url}/incidents/{said.get('incident', '')}")
+
+
+def _closed(about: str, environment: str, said: Mapping[str, str]) -> str:
+    """The title of a notification that somebody has closed an incident."""
+    became = "is ignored" if said.get("state") == "ignored" else "was resolved"
+    return f"The incident {about} in '{environment}' {became} by {said['by']}"
 
 
 def _loss(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:
@@ -347,6 +355,8 @@ def _loss(kind: Kind, environment: str, said: Mapping[str, str], public_url: str
     counted = f"{said.get('nacked', '?')} of {said.get('sent', '?')} connected clients"
     if kind.name == "incident.resolved":
         title = f"What {counted} lost in '{environment}' is no open incident any more"
+        if said.get("by"):
+            title = _closed(f"of what {counted} lost", environment, said)
         text = (
             f"They lost {said.get('lost', '?')} by change {change[:8]} of {said.get('author', '')} on "
             f"{_moment(said.get('since', ''))}. The incident says what ended it; nothing is left to do."

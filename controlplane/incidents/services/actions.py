@@ -11,8 +11,12 @@ from controlplane.common.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident
 from controlplane.incidents.selectors import public_key
 from controlplane.incidents.services.answering import refused_by
+from controlplane.incidents.services.telling import incident_told
 from controlplane.incidents.values import TRANSITIONS, IncidentCause, IncidentState
 from controlplane.journal.services import audit_record
+
+# Nobody has to look at an incident in such a state.
+_OVER = frozenset({IncidentState.RESOLVED, IncidentState.IGNORED})
 
 
 def incident_quarantine(
@@ -83,6 +87,8 @@ def incident_set_state(*, public_id: str, state: IncidentState, actor: Principal
     incident.assignee = assignee
     incident.resolved_epoch = incident.environment.epoch if state is IncidentState.RESOLVED else None
     incident.save(update_fields=["state", "assignee", "resolved_epoch"])
+    if state in _OVER and current not in _OVER:
+        incident_told("incident.resolved", incident, by=actor.name)
     audit_record(
         actor=actor,
         verb=f"incident.{state.value}",

@@ -14,12 +14,13 @@ _MESSAGE_CHARS = 300
 _MOST_ACCOUNTABLE = 20
 
 
-def incident_told(kind: str, incident: Incident, *, again: bool = False) -> None:
+def incident_told(kind: str, incident: Incident, *, again: bool = False, by: str = "") -> None:
     """Append an event about an incident, of which notifications are made. The client's words in it are cut, and
     harmless in any channel.
 
     `again`: whether the incident was told before and others now refuse the same; people hear of it only if they did not
         then.
+    `by`: who resolved it, or ignores it; empty where nobody did.
     """
     event_append(
         kind=kind,
@@ -30,6 +31,8 @@ def incident_told(kind: str, incident: Incident, *, again: bool = False) -> None
             "cause": incident.cause,
             "caused_by": _caused_by(incident),
             "again": again,
+            "by": one_line(by, max_chars=_MESSAGE_CHARS),
+            "state": incident.state,
             "type": incident.type,
             "name": one_line(incident.name, max_chars=_MESSAGE_CHARS),
             "confidence": incident.confidence,

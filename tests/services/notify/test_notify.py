@@ -18,7 +18,9 @@ from controlplane.clients.clock import database_now
 from controlplane.common.errors import InputInvalid
 from controlplane.config.values import Mail, MailSecurity, WebhookAllow
 from controlplane.database.aliases import READER
-from controlplane.incidents.services import digest
+from controlplane.incidents.models import Incident
+from controlplane.incidents.services import digest, incident_set_state
+from controlplane.incidents.values import IncidentState
 from controlplane.journal.models import DomainEvent
 from controlplane.journal.services import event_append
 from controlplane.notify.channel_kinds import ChannelKind
@@ -27,7 +29,7 @@ from controlplane.notify.models import Channel, Delivery, Notification
 from controlplane.notify.selectors import channel_get, delivery_list
 from controlplane.notify.services import channel_create, channel_resume, channel_test, notify
 from controlplane.notify.services.delivering import BACK_OFF, PAUSE_AFTER
-from tests.services.incidents.fleet import Fleet, held, publish
+from tests.services.incidents.fleet import DANA, Fleet, held, publish
 from tests.support.manifests import cluster
 from tests.support.webhook import Receiver, receiver
 from xdscore.limits import Limits
@@ -82,6 +84,27 @@ def test_notify__incident_opens__is_told_once_with_cause_and_impact(hook: Receiv
     assert "by dana" in body["text"]
     assert "/incidents/" in body["link"]
     assert body["severity"] == "page"
+
+
+@pytest.mark.parametrize(
+    ("state", "became"), [(IncidentState.RESOLVED, "was resolved"), (IncidentState.IGNORED, "is ignored")]
+)
+def test_notify__somebody_closes_an_incident__is_told_once_with_who(state: IncidentState, became: str) -> None:
+    refused_by(Fleet(3), "Error adding/updating cluster(s) pay: no")
+    incident = Incident.objects.get()
+
+    def become(wanted: IncidentState) -> None:
+        incident_set_state(public_id=str(incident.public_id), state=wanted, actor=DANA, request_id="")
+
+    become(IncidentState.ACKNOWLEDGED)
+    become(state)
+    become(IncidentState.IGNORED)  # which says nothing new
+    notify()
+
+    closed = Notification.objects.get(kind="incident.resolved")
+    assert closed.title == f"The incident of Cluster 'pay' in 'default' {became} by dana"
+    assert closed.text.startswith("3 of 3 envoy clients refuse it")
+    assert closed.subject == Notification.objects.get(kind="incident.opened").subject
 
 
 def test_webhook__is_signed_over_time_and_body(hook: Receiver) -> None:
