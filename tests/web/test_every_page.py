@@ -70,6 +70,8 @@ def test_chosen_pages__full_of_hostile_content__are_accessible_and_run_nothing(
     write_canaries()
     asked = f"type=cluster&name={quote(NAME, safe='')}"
     chosen = ["/", "/e/default", f"/x?e=default&t=cluster&n={quote(NAME, safe='')}&c={parts['client_id']}"]
+    channel = f"/channels/{parts['channel_id']}"
+    chosen += ["/channels", channel, f"{channel}/edit", "/channels/new", "/channels/new?kind=digest"]
     chosen += [
         f"/e/default/{page}" for page in (f"resource/edit?{asked}", "resources", "access", "incidents?state=all")
     ]
