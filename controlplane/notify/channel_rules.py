@@ -5,7 +5,7 @@ A host name passes here; its addresses are judged each time something is sent.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from django.core.exceptions import ValidationError
@@ -98,8 +98,12 @@ def _target(target: str, kind: ChannelKind, allow: WebhookAllow, reader: Reader)
         if kind.facts.addressed is Addressed.API:
             target = api_base(target)
         parts = target_of(target)
-        if _is_address(parts.host):
+        address = _address_of(parts.host)
+        if address is not None:
             allowed_address(parts, [parts.host], allow)
+        listed = parts.host in allow.hosts or (address is not None and any(address in each for each in allow.networks))
+        if kind.facts.key is Key.GIVEN and parts.scheme != "https" and not listed:
+            reader.wrong("/target", "The URL must start with https://: whoever is on the way could read the key.")
     except TargetRefusedError as error:
         reader.wrong("/target", str(error))
     return target
@@ -115,9 +119,9 @@ def _check_key(secret: str, title: str, has_key: bool, reader: Reader) -> None:
         reader.wrong("/secret", f"The {title} is missing.", hint)
 
 
-def _is_address(host: str) -> bool:
+def _address_of(host: str) -> IPv4Address | IPv6Address | None:
+    """The IP address that the host of a URL is; None for a name."""
     try:
-        ip_address(host)
+        return ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None

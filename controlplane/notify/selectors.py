@@ -12,6 +12,7 @@ from controlplane.notify.catalogue import KINDS
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.models import Channel, Delivery, DeliveryState, DigestEntry, Notification, ToldCount
 from controlplane.notify.schedules import Schedule, schedule_stored
+from controlplane.notify.turns import in_turn
 from controlplane.outside.targets import shown_target
 
 _LOGGED = 100
@@ -165,9 +166,9 @@ def notification_list(
 
 def oldest_delivery_due() -> datetime | None:
     """The time at which the delivery that is overdue longest should have been tried; None when none is due. Deliveries
-    to paused channels do not count: they wait for a person.
+    to paused channels do not count: they wait for a person; nor do those that wait for their turn.
     """
-    due = Delivery.objects.filter(state=DeliveryState.PENDING.value, channel__paused_at=None)
+    due = Delivery.objects.filter(in_turn(), state=DeliveryState.PENDING.value, channel__paused_at=None)
     return due.order_by("next_at").values_list("next_at", flat=True).first()
 
 

@@ -5,8 +5,7 @@ thread of its own for it: however slow one is, and however much is due there, no
 for the other side and touch no database. A try is written down before it is made, so that a crash in the middle of one
 leads to a later try with the same delivery id and not to two at once.
 
-Where a channel makes alerts, what is told of one thing goes out in its order, also over failures: were the end of
-something taken before its beginning, its alert would stay open.
+Where a channel makes alerts, what is told of one thing goes out in its order, also over failures (`turns`).
 """
 
 import threading
@@ -16,7 +15,7 @@ from queue import Empty, SimpleQueue
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, QuerySet, Value, When
 
 from controlplane.builder.claims import claim
 from controlplane.builder.sweeper import fork_waits
@@ -24,10 +23,10 @@ from controlplane.clients.clock import database_now
 from controlplane.journal.services import event_append
 from controlplane.notify.bodies import Digest
 from controlplane.notify.catalogue import KINDS, Severity, Stage
-from controlplane.notify.channel_kinds import ALERTING
 from controlplane.notify.models import Channel, Delivery, DeliveryState, Notification
 from controlplane.notify.schedules import schedule_stored
 from controlplane.notify.services.sending import Parcel, Sent, send
+from controlplane.notify.turns import in_turn
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +86,7 @@ class _Round:
         """Start that delivery of the channel which has been due longest. Returns False where none is due. Each channel
         has its turn, so that one with many deliveries keeps no other waiting.
         """
-        ordered = _due().filter(_in_turn(), channel_id=channel_id).order_by("next_at", "id")
+        ordered = _due().filter(in_turn(), channel_id=channel_id).order_by("next_at", "id")
         delivery = ordered.select_related("channel", "notification").first()
         if delivery is None:
             return False
@@ -123,18 +122,6 @@ def _due() -> QuerySet[Delivery]:
     return Delivery.objects.filter(
         state=DeliveryState.PENDING.value, next_at__lte=database_now(), channel__paused_at=None
     )
-
-
-def _in_turn() -> Q:
-    """The deliveries to channels that make alerts before which nothing waits about the same thing, and all others."""
-    before = Delivery.objects.filter(
-        channel=OuterRef("channel"),
-        state=DeliveryState.PENDING.value,
-        notification__environment=OuterRef("notification__environment"),
-        notification__subject=OuterRef("notification__subject"),
-        pk__lt=OuterRef("pk"),
-    )
-    return ~Q(channel__kind__in=ALERTING) | Q(~Exists(before))
 
 
 def _parcel(delivery: Delivery, now: datetime) -> Parcel:

@@ -17,7 +17,7 @@ from controlplane.journal.services import event_append
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel, Delivery, Notification, Sending
-from controlplane.notify.selectors import delivery_list
+from controlplane.notify.selectors import delivery_list, oldest_delivery_due
 from controlplane.notify.services import channel_create, channel_test, notify
 from tests.support.webhook import Received, Receiver, receiver
 from xdscore.limits import Limits
@@ -129,6 +129,9 @@ def test_end__of_what_could_not_be_told_yet__goes_out_behind_its_beginning(servi
 
     notify()  # the first one is not due yet
 
+    late = oldest_delivery_due()
+    assert late is not None
+    assert late > database_now()  # nobody is called because the end waits for its beginning
     assert done(service, hook) == ["open", "open"]
     assert len({service.read(each)[1] for each in hook.received}) == 2
     due_now()

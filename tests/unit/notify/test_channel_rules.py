@@ -62,10 +62,20 @@ def test_api__where_nothing_can_be_sent__is_refused(kind: ChannelKind, target: s
     assert wrong(judged(kind, target, secret="k")).keys() == {"/target"}
 
 
-def test_api__that_is_allowed__is_taken() -> None:
-    wanted = NewChannel("ops", ChannelKind.PAGERDUTY, "http://127.0.0.1:1", secret="k")
+@pytest.mark.parametrize(
+    ("target", "taken"),
+    [
+        ("http://127.0.0.1:1", True),
+        ("http://proxy.inside", True),
+        ("http://events.example", False),
+        ("https://events.example", True),
+    ],
+)
+def test_api__not_over_https__is_taken_only_where_it_is_listed(target: str, taken: bool) -> None:
+    wanted = NewChannel("ops", ChannelKind.PAGERDUTY, target, secret="k")
+    allow = WebhookAllow(networks=(ip_network("127.0.0.0/8"),), hosts=("proxy.inside",))
 
-    assert channel_judge(wanted, allow=WebhookAllow(networks=(ip_network("127.0.0.0/8"),))).findings == ()
+    assert (channel_judge(wanted, allow=allow).findings == ()) is taken
 
 
 @pytest.mark.parametrize("kind", GIVEN)
