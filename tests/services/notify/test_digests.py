@@ -190,6 +190,23 @@ def test_digest__written_to_while_it_falls_due__is_sent_with_what_is_being_writt
     assert message["Subject"].startswith("[parley] 2 messages of")
 
 
+def test_message__of_a_worker_that_is_late__is_in_the_digest_after_the_one_that_was_tried(post: Mailbox) -> None:
+    channel()
+    happen(1)
+    notifications_expand()
+    with later(hours=1):
+        notify()
+
+    happen(2)
+    notifications_expand()  # as one whose clock has read the time before the hour ended
+    with later(hours=2):
+        notify()
+
+    first, second = (each.get_content() for each in post.received)
+    assert ("c-1" in first, "c-2" in first) == (True, False)
+    assert ("c-1" in second, "c-2" in second) == (False, True)
+
+
 def test_digest__refused_by_the_mail_server__is_tried_again_and_says_why(post: Mailbox) -> None:
     made = channel()
     happen(1)
