@@ -21,8 +21,6 @@ from controlplane.changesets.values import SetState
 from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.history.values import What
 from controlplane.incidents.values import IncidentCause, IncidentState
-from controlplane.notify.catalogue import KINDS
-from controlplane.notify.models import DeliveryState
 from controlplane.rollouts.values import ClientState, RolloutState
 from controlplane.status.values import Status
 from controlplane.tail.values import Kind
@@ -70,10 +68,6 @@ _LIMIT = _query(
     "limit", {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS, "default": DEFAULT_ITEMS}, "How many at most."
 )
 PAGE: Final = [_LIMIT, _query("offset", {"type": "integer", "minimum": 0, "default": 0}, "How many to leave out.")]
-DELIVERY_FILTERS: Final = [
-    _query("state", OpenApiTypes.STR, "Only deliveries that stand so.", enum=[each.value for each in DeliveryState]),
-    _query("kind", OpenApiTypes.STR, "Only deliveries of notifications of this kind.", enum=list(KINDS)),
-]
 CURSOR: Final = [_LIMIT, _query("after", OpenApiTypes.STR, "Where the page begins; taken from `next`.")]
 MESSAGE: Final = _query("message", OpenApiTypes.STR, "Why; also as the header X-Parley-Message.")
 ACCEPT_LOSS: Final = _query(

@@ -5,7 +5,8 @@ The shapes describe; `notify.channel_rules` finds everything that is wrong with 
 
 from typing import Any, Final
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.fields import StrictSerializer, Text
@@ -24,6 +25,15 @@ _KINDS_HELP: Final = f"Empty: all of {', '.join(KINDS)}."
 _SECRET_HELP: Final = (
     f"The key that the service gave, of {_GIVEN}. It is never read back; with another target it has to be sent again."
 )
+
+
+DELIVERY_FILTERS: Final = [
+    OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.QUERY, description=text, enum=choices)
+    for name, text, choices in (
+        ("state", "Only deliveries that stand so.", [each.value for each in DeliveryState]),
+        ("kind", "Only deliveries of notifications of this kind.", list(KINDS)),
+    )
+]
 
 
 class ScheduleOut(serializers.Serializer[Any]):

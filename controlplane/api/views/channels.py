@@ -16,8 +16,9 @@ from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, 
 from controlplane.api.paths import path_to
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import CURSOR, DELIVERY_FILTERS, body_of_shape, described, page_of
+from controlplane.api.schema import CURSOR, body_of_shape, described, page_of
 from controlplane.api.shapes.channels import (
+    DELIVERY_FILTERS,
     ChannelIn,
     ChannelMadeOut,
     ChannelOut,
