@@ -86,6 +86,15 @@ def token_owner(plaintext: str) -> int | None:
     return found.values_list("owner_id", flat=True).first()
 
 
+def person_behind(principal: PrincipalId) -> int | None:
+    """The id of the person who acts as this principal: the user, or whose the API token is; None for nobody's."""
+    if principal.kind is PrincipalKind.USER:
+        return principal.number
+    if principal.kind is PrincipalKind.TOKEN:
+        return ApiToken.objects.filter(pk=principal.number).values_list("owner_id", flat=True).first()
+    return None
+
+
 def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
     """The principal of a signed-in user: a superuser may do everything, others what was granted to them or their
     groups; somebody for whom the identity provider does not vouch, nothing. None for somebody who is not signed in or

@@ -20,10 +20,11 @@ from django.utils import timezone
 from controlplane.accounts.logins import Caller, login_record
 from controlplane.accounts.models import Identity, ProviderSignIn
 from controlplane.accounts.principal import SYSTEM
-from controlplane.accounts.selectors import token_owner
+from controlplane.accounts.selectors import person_behind, token_owner
 from controlplane.accounts.vouching import outage, provider, sign_in_lasts
 from controlplane.catalog.sealing import SealError
 from controlplane.common.errors import Busy, Forbidden
+from controlplane.common.principal_ids import PrincipalId
 from controlplane.config.oidc import Oidc
 from controlplane.journal.services import audit_record
 from controlplane.oidc.claims import roles_of, user_name
@@ -87,6 +88,14 @@ def person_recheck(user_id: int, *, request_id: str = "") -> None:
     for row in rows.order_by("-verified_at")[:_MAX_OF_ONE_PERSON]:
         if _stands(row, request_id):
             return
+
+
+def principal_recheck(principal: PrincipalId) -> None:
+    """Do what `person_recheck` does for the person who acts as this principal, for what is done without them. Nothing,
+    and no query, where there is no identity provider.
+    """
+    if provider() is not None and (person := person_behind(principal)) is not None:
+        person_recheck(person)
 
 
 def token_recheck(plaintext: str, *, request_id: str = "") -> None:

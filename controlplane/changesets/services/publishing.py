@@ -40,6 +40,7 @@ from controlplane.clients.clock import database_now
 from controlplane.common.errors import Conflict, InputInvalid, OperatorError
 from controlplane.common.principal_ids import Actor, Named, principal_id_of
 from controlplane.database.failpoints import failpoint
+from controlplane.oidc.sign_ins import principal_recheck
 
 log = structlog.get_logger(__name__)
 
@@ -148,6 +149,8 @@ def _tick(public_id: str) -> None:
     row = row_of(public_id)
     if not standing_of(row).is_over and _waits_as_before(row):
         return
+    if (scheduler := principal_id_of(row.scheduler)) is not None:
+        principal_recheck(scheduler)
     ready: _Ready | OperatorError
     try:
         ready = _ready(row)
@@ -159,21 +162,23 @@ def _tick(public_id: str) -> None:
         row = locked.row
         if locked.standing.is_over:
             _expire(locked)
-            return
-        if row.state != SetState.SCHEDULED.value or row.not_before is None or row.not_before > database_now():
-            return  # somebody else was here
-        if row.lineage != locked.environment.lineage:
-            _stop(
-                locked, "the database was restored since it was scheduled, which may have been before it was published"
-            )
-        elif locked.standing.state is SetState.STALE:
-            _stop(locked, "resources of it were written since it was made")
-        elif wait := _wait_of(row):
-            _wait(locked, wait)
-        elif isinstance(ready, OperatorError):
-            _stop(locked, ready.detail)
-        elif row.version == ready.version:
-            _publish_due(locked, ready)
+        elif row.state == SetState.SCHEDULED.value and row.not_before and row.not_before <= database_now():
+            _do_due(locked, ready)  # nobody else was here
+
+
+def _do_due(locked: Locked, ready: _Ready | OperatorError) -> None:
+    """Publish what is scheduled and due, let it wait, or drop its schedule."""
+    row = locked.row
+    if row.lineage != locked.environment.lineage:
+        _stop(locked, "the database was restored since it was scheduled, which may have been before it was published")
+    elif locked.standing.state is SetState.STALE:
+        _stop(locked, "resources of it were written since it was made")
+    elif wait := _wait_of(row):
+        _wait(locked, wait)
+    elif isinstance(ready, OperatorError):
+        _stop(locked, ready.detail)
+    elif row.version == ready.version:
+        _publish_due(locked, ready)
 
 
 def _publish_due(locked: Locked, ready: _Ready) -> None:
