@@ -182,8 +182,9 @@ class FieldOut(serializers.Serializer[Any]):
     """A field of a manifest that differs, with its value before and after; null where it had none."""
 
     pointer = serializers.CharField(allow_blank=True, help_text="RFC 6901 pointer into the manifest.")
-    before = serializers.JSONField(allow_null=True)
-    after = serializers.JSONField(allow_null=True)
+    # Any value of JSON, null among them: with `allow_null` the schema would ask for exactly one of "any" and "null".
+    before = serializers.JSONField()
+    after = serializers.JSONField()
 
 
 class DifferentResourceOut(serializers.Serializer[Any]):
