@@ -9,15 +9,18 @@ from xdscore.schema import ParsedResource, Tree, to_json
 
 def manifest_of(content: ResourceContent) -> dict[str, Tree]:
     """The manifest that stores this content again when it is applied; secrets are left out."""
-    return _manifest(content.kind, content.name, content.any_bytes, content.ttl_ms)
+    return manifest_of_bytes(content.kind, content.name, content.any_bytes, content.ttl_ms)
 
 
 def manifest_of_parsed(parsed: ParsedResource) -> dict[str, Tree]:
     """The manifest that a parsed resource would be read back as, were it stored; secrets are left out."""
-    return _manifest(parsed.type, parsed.name, parsed.any_bytes, parsed.ttl_ms)
+    return manifest_of_bytes(parsed.type, parsed.name, parsed.any_bytes, parsed.ttl_ms)
 
 
-def _manifest(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> dict[str, Tree]:
+def manifest_of_bytes(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> dict[str, Tree]:
+    """The manifest that a resource with this serialised Any would be read back as; secrets are left out. `ttl_ms`: its
+    time to live in milliseconds, 0 without one.
+    """
     keyed_hash = lasting_keys().keyed_hash
     bare = to_json(any_bytes, keyed_hash, ttl_ms=ttl_ms)
     inner = bare.get("resource") if ttl_ms else bare

@@ -70,15 +70,18 @@ def moved_of(row: ChangeSet) -> tuple[Moved, ...]:
 
 
 def _moved(rows: Sequence[ChangeSet]) -> QuerySet[ChangeSetEntry]:
-    """The entries of these change sets whose resource is at another revision than they were made from; none of a set
-    that was published, which moved them itself.
+    return entries_moved(ChangeSetEntry.objects.filter(change_set__in=rows))
+
+
+def entries_moved(entries: QuerySet[ChangeSetEntry]) -> QuerySet[ChangeSetEntry]:
+    """The entries among `entries` whose resource is at another revision than they were made from; none of a set that
+    was published, which moved them itself.
     """
     stored = Resource.objects.filter(
         environment=OuterRef("change_set__environment"), type=OuterRef("type"), name=OuterRef("name")
     )
     return (
-        ChangeSetEntry.objects.filter(change_set__in=rows)
-        .exclude(change_set__state=SetState.PUBLISHED.value)
+        entries.exclude(change_set__state=SetState.PUBLISHED.value)
         .annotate(
             now=Coalesce(Subquery(stored.filter(deleted=False).values("counter")[:1]), Value(0)),
             by=Subquery(stored.values("head__change__author")[:1]),
@@ -91,12 +94,15 @@ def _moved(rows: Sequence[ChangeSet]) -> QuerySet[ChangeSetEntry]:
 @dataclass(frozen=True, slots=True)
 class EntriesRead:
     """What the entries of a change set say by the rules of today: their edits, the resources among them, and findings
-    about contents that are not valid any more.
+    about contents that are not valid any more. `environment`: the key; `bases`: the revision that each was made from,
+    by type and name, 0 for none.
     """
 
     edits: tuple[Edit, ...]
     parsed: tuple[ParsedResource, ...]
     refused: tuple[Finding, ...]
+    environment: str
+    bases: Mapping[Key, int]
 
 
 def entries_read(row: ChangeSet) -> EntriesRead:
@@ -104,7 +110,9 @@ def entries_read(row: ChangeSet) -> EntriesRead:
     edits: list[Edit] = []
     parsed: list[ParsedResource] = []
     refused: list[Finding] = []
+    bases: dict[Key, int] = {}
     for entry in _entries(row):
+        bases[entry.type, entry.name] = entry.base
         if entry.blob is None:
             edits.append(Delete(by_word[entry.type], entry.name, missing_ok=True))
             continue
@@ -114,7 +122,7 @@ def entries_read(row: ChangeSet) -> EntriesRead:
         else:
             parsed.append(result)
             edits.append(Put(result))
-    return EntriesRead(tuple(edits), tuple(parsed), tuple(refused))
+    return EntriesRead(tuple(edits), tuple(parsed), tuple(refused), row.environment.key, bases)
 
 
 def kept_of(row: ChangeSet, keys: Collection[Key]) -> Mapping[Key, bytes]:

@@ -8,21 +8,44 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count
+from django.db.models import Count, Exists, OuterRef, Q, Subquery
+from django.db.models.functions import Now
 
 from controlplane.catalog.contents import contents_of_pairs
 from controlplane.catalog.differences import ResourceDifference
-from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
+from controlplane.catalog.manifests import manifest_of, manifest_of_bytes, manifest_of_parsed
+from controlplane.catalog.models import Change
 from controlplane.catalog.review import WriteUnreviewed
+from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services import Terms, change_plan
 from controlplane.catalog.values import ChangePlanned
 from controlplane.changesets.machine import Act, Standing, check
 from controlplane.changesets.models import ChangeSet, ChangeSetAuthor, ChangeSetChange, ChangeSetEntry
-from controlplane.changesets.reading import EntriesRead, Key, entries_read, kept_of, moved_of, row_of, standings_of
-from controlplane.changesets.values import Moved, Remark, SetEntry, SetState, SetView, Verdict
+from controlplane.changesets.reading import (
+    EntriesRead,
+    Key,
+    entries_moved,
+    entries_read,
+    kept_of,
+    moved_of,
+    row_of,
+    standings_of,
+)
+from controlplane.changesets.values import (
+    OPEN_STATES,
+    Moved,
+    Remark,
+    SetBrief,
+    SetEntry,
+    SetPublished,
+    SetState,
+    SetView,
+    Verdict,
+)
 from controlplane.clients.clock import database_now
-from controlplane.common.errors import Conflict, ControlPlaneError, InputInvalid
+from controlplane.common.errors import Conflict, ControlPlaneError, InputInvalid, NotFound
 from xdscore.findings import Finding, Severity
+from xdscore.resource_types import by_word
 from xdscore.schema import Tree
 
 _OVER_HOLD = Terms(overrides_hold=True)
@@ -81,17 +104,14 @@ def change_set_get(*, public_id: str) -> SetDetail:
 
 def change_set_contents(*, public_id: str) -> SetContents:
     """What a change set writes, as everybody may read it. Raises NotFound."""
-    row = row_of(public_id)
-    read = entries_read(row)
+    read = entries_read(row_of(public_id))
     manifests = {(each.type.word, each.name): manifest_of_parsed(each) for each in read.parsed}
-    entries = list(row.entries.order_by("type", "name"))
     before = contents_of_pairs(
-        environment_key=row.environment.key,
-        revisions={(each.type, each.name): (each.base or None, None) for each in entries},
+        environment_key=read.environment,
+        revisions={key: (base or None, None) for key, base in read.bases.items()},
     )
     diff = []
-    for entry in entries:
-        key = (entry.type, entry.name)
+    for key in read.bases:
         stored, _ = before[key]
         old, new = manifest_of(stored) if stored is not None else None, manifests.get(key)
         if old is not None or new is not None:
@@ -99,15 +119,14 @@ def change_set_contents(*, public_id: str) -> SetContents:
     return SetContents(manifests, tuple(diff), read)
 
 
-def change_set_plan(*, public_id: str, read: EntriesRead) -> tuple[ChangePlanned | None, tuple[Finding, ...]]:
+def change_set_plan(*, read: EntriesRead) -> tuple[ChangePlanned | None, tuple[Finding, ...]]:
     """What publishing a change set would do now, and findings; None where it could not be published at all, which the
-    findings tell. `read`: its entries. Raises NotFound.
+    findings tell. `read`: its entries.
     """
     if read.refused:
         return None, read.refused
-    row = row_of(public_id)
     try:
-        planned = change_plan(environment_key=row.environment.key, edits=read.edits, terms=_OVER_HOLD)
+        planned = change_plan(environment_key=read.environment, edits=read.edits, terms=_OVER_HOLD)
     except InputInvalid as error:
         return None, error.findings or (_finding(error),)
     except ControlPlaneError as error:
@@ -128,28 +147,84 @@ def change_sets_of(
 ) -> SetPage:
     """One page of the change sets of an environment, newest first. `states`: only those that stand so."""
     rows = ChangeSet.objects.select_related("environment").filter(environment__key=environment_key).order_by("-pk")
+    if states:
+        rows = rows.filter(state__in=_stored_for(states))
     last = int(after) if after.isdecimal() else None
+    size = _LOOKED_AT_ONCE if states else limit + 1
     found: list[SetView] = []
     now = database_now()
     # A state may follow from facts, so it is asked of rows that were read.
-    while batch := list((rows.filter(pk__lt=last) if last is not None else rows)[:_LOOKED_AT_ONCE]):
+    while batch := list((rows.filter(pk__lt=last) if last is not None else rows)[:size]):
         standings = standings_of(batch, now)
         wanted = [row for row in batch if not states or standings[row.pk].state in states]
         room = limit - len(found)
-        found += _views(wanted[:room], standings)
+        found += _views(wanted[:room], standings) if wanted and room else ()
         if len(wanted) > room:
             return SetPage(tuple(found), str(wanted[room - 1].pk if room else last))
         last = batch[-1].pk
     return SetPage(tuple(found), "")
 
 
-def change_set_of_change(*, change: str) -> SetView | None:
-    """The change set as which a change was proposed, given by the change's public id; None where there was none."""
-    made = ChangeSetChange.objects.filter(change__public_id=change).select_related("change_set__environment").first()
-    if made is None:
-        return None
-    row = made.change_set
-    return _views([row], standings_of([row], database_now()))[0]
+def change_set_manifest(*, public_id: str, key: Key) -> tuple[SetEntry, dict[str, Tree] | None]:
+    """What a change set does with one resource, and its manifest without secrets; None where it deletes it. A
+    manifest may not be valid any more. Raises NotFound, also where the set does nothing with the resource.
+    """
+    word, name = key
+    row = row_of(public_id)
+    entry = row.entries.select_related("blob").filter(type=word, name=name).first()
+    if entry is None:
+        raise NotFound(f"{str(row).capitalize()} does nothing with the {word} '{name}'.")
+    view = SetEntry(word, name, entry.blob is None, entry.base)
+    if entry.blob is None:
+        return view, None
+    return view, manifest_of_bytes(by_word[word], name, blob_plaintext(entry.blob), entry.ttl_ms)
+
+
+def change_sets_writing(*, environment_key: str, key: Key) -> tuple[SetBrief, ...]:
+    """The change sets that write or delete a resource and may still be published, newest first. One query."""
+    rows = ChangeSetEntry.objects.filter(
+        change_set__environment__key=environment_key,
+        change_set__state__in=[each.value for each in OPEN_STATES],
+        type=key[0],
+        name=key[1],
+    ).order_by("-change_set")
+    found = rows.values_list("change_set__public_id", "change_set__title", "blob")
+    return tuple(SetBrief(str(public_id), title, blob is None) for public_id, title, blob in found)
+
+
+def review_counts(*, environment_keys: Sequence[str]) -> Mapping[str, int]:
+    """How many change sets of each of these environments wait for review: those that are stale or expired do not. One
+    query.
+    """
+    moved = entries_moved(ChangeSetEntry.objects.filter(change_set=OuterRef("pk")))
+    waiting = ChangeSet.objects.filter(
+        Q(expires=None) | Q(expires__gt=Now()),
+        ~Exists(moved),
+        environment__key__in=environment_keys,
+        state=SetState.REVIEW.value,
+    )
+    counts = waiting.order_by().values_list("environment__key").annotate(n=Count("pk"))
+    return dict.fromkeys(environment_keys, 0) | dict(counts)
+
+
+def change_and_set(*, public_id: str) -> tuple[Change, SetPublished | None]:
+    """The row of a change, as `catalog.selectors.change_get` has it, and the change set as which it was proposed; None
+    where there was none. One query. Raises NotFound.
+    """
+    made = ChangeSetChange.objects.filter(change=OuterRef("pk"))
+    columns = ("public_id", "title", "published_by")
+    found = {f"set_{each}": Subquery(made.values(f"change_set__{each}")[:1]) for each in columns}
+    row = Change.objects.select_related("environment").filter(public_id=public_id).annotate(**found).first()
+    if row is None:
+        raise NotFound(f"There is no change '{public_id}'.")
+    made_id, title, published_by = (getattr(row, f"set_{each}") for each in columns)
+    return row, SetPublished(str(made_id), title, published_by) if made_id is not None else None
+
+
+def _stored_for(states: Sequence[SetState]) -> list[str]:
+    """The states in the database that a change set may have which stands in one of these states."""
+    derived = {SetState.STALE, SetState.EXPIRED} & set(states)
+    return [each.value for each in {*states, *(OPEN_STATES if derived else ())} - {SetState.STALE, SetState.EXPIRED}]
 
 
 def _is_possible(act: Act, standing: Standing) -> bool:

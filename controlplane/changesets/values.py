@@ -93,6 +93,24 @@ class SetEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class SetBrief:
+    """A change set that writes a resource or, where `deletes`, deletes it."""
+
+    id: str
+    title: str
+    deletes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetPublished:
+    """A change set that is a change now, and who published it."""
+
+    id: str
+    title: str
+    published_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Moved:
     """A resource of a change set that was written since the set was made: from which revision to which (0: there is
     none), by whom and by which change.

@@ -248,7 +248,7 @@ def _prospect_json(detail: SetDetail, read: EntriesRead, diff: list[dict[str, ob
     view = detail.view
     if view.state is SetState.PUBLISHED:
         return {"findings": [], "impact": None, "loss": None}
-    planned, findings = change_set_plan(public_id=view.id, read=read)
+    planned, findings = change_set_plan(read=read)
     shown_findings = [finding_json(each) for each in findings]
     if planned is None:
         return {"findings": shown_findings, "impact": None, "loss": None}

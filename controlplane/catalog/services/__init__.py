@@ -33,7 +33,7 @@ from controlplane.catalog.services.rehearsing import (
     rehearsal_open,
     rehearsals_prune,
 )
-from controlplane.catalog.services.restoring import parsed_again, resource_restore
+from controlplane.catalog.services.restoring import parsed_again, resource_restore, revision_parsed
 from controlplane.catalog.services.rotation import Resealed, secrets_foreign, secrets_reseal
 from controlplane.catalog.services.secrets import secrets_read_record
 from controlplane.catalog.services.staging import names_promote, names_take_back, side_close, side_open, side_step
@@ -89,6 +89,7 @@ __all__ = [
     "resource_restore",
     "resources_undo",
     "resources_undo_way",
+    "revision_parsed",
     "secrets_foreign",
     "secrets_read_record",
     "secrets_reseal",

@@ -31,7 +31,7 @@ def resource_restore(  # noqa: PLR0913 - what one request may say of it
     Makes no change when that content is current already. Raises NotFound, InputInvalid with every finding (the revision
     is a deletion, or not allowed today), and what `change_apply` raises.
     """
-    parsed = _parsed(environment_key, kind, name, revision)
+    parsed = revision_parsed(environment_key=environment_key, kind=kind, name=name, revision=revision)
     return change_apply(
         environment_key=environment_key,
         edits=[Put(parsed, expect)],
@@ -50,28 +50,31 @@ def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedReso
     return parse(Manifest(tree), Expected(word, name), now=timezone.now())
 
 
-def _parsed(environment_key: str, kind: ResourceType, name: str, number: int) -> ParsedResource:
+def revision_parsed(*, environment_key: str, kind: ResourceType, name: str, revision: int) -> ParsedResource:
+    """The content of an earlier revision, secrets included, by the rules of today. Raises NotFound, and InputInvalid
+    with every finding (the revision is a deletion, or not allowed today).
+    """
     row = (
         Revision.objects.select_related("blob")
         .filter(
             resource__environment__key=environment_key,
             resource__type=kind.word,
             resource__name=name,
-            number=number,
+            number=revision,
         )
         .first()
     )
     if row is None:
-        raise NotFound(f"There is no revision r{number} of the {kind.word} '{name}' in '{environment_key}'.")
+        raise NotFound(f"There is no revision r{revision} of the {kind.word} '{name}' in '{environment_key}'.")
     if row.blob is None:
         raise InputInvalid(
-            f"r{number} of the {kind.word} '{name}' is its deletion. Restore an earlier one, or delete it. "
+            f"r{revision} of the {kind.word} '{name}' is its deletion. Restore an earlier one, or delete it. "
             "Nothing was changed."
         )
     result = parsed_again(row.blob, kind.word, name, ttl_ms=row.ttl_ms)
     if isinstance(result, Refused):
         raise InputInvalid(
-            f"r{number} of the {kind.word} '{name}' is not valid any more. Nothing was changed.",
+            f"r{revision} of the {kind.word} '{name}' is not valid any more. Nothing was changed.",
             findings=result.findings,
         )
     return result

@@ -1,6 +1,6 @@
 """Makes, edits and deletes change sets: what they would write, until somebody publishes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -21,7 +21,7 @@ from controlplane.catalog.services import (
     environments_publish_lock,
     prepare,
 )
-from controlplane.catalog.values import Edit
+from controlplane.catalog.values import Edit, Existing
 from controlplane.changesets.machine import Act, check
 from controlplane.changesets.models import ChangeSet, ChangeSetAuthor, ChangeSetEntry
 from controlplane.changesets.reading import Key, row_of
@@ -53,12 +53,16 @@ class Stays(Enum):
 class SetChanges:
     """What an edit makes of a change set. A title, message or edits that are None stay.
 
-    `edits`: everything that the set does from now on. `merges`: what it does about names that moved.
+    `edits`: everything that the set does from now on; or else `adds`: what it does about these names, beside what it
+    does about others, and `removes`: the names about which it does nothing any more. `merges`: what it does about names
+    that moved.
     """
 
     title: str | None = None
     message: str | None = None
     edits: Sequence[Edit] | None = None
+    adds: Sequence[Edit] = ()
+    removes: Collection[Key] = ()
     merges: Sequence[Merge] = ()
     not_before: datetime | Stays | None = Stays.AS_IT_IS
     expires: datetime | Stays | None = Stays.AS_IT_IS
@@ -99,7 +103,7 @@ def change_set_create(
             expires=times.expires,
         )
         _author_add(row, actor)
-        _entries_add(row, prepared, _revisions_now(environment, [each.key for each in prepared]))
+        _entries_add(row, prepared, _bases_of(environment, prepared))
         note(Locked(environment, row, standing_of(row)), "created", actor=actor, request_id=request_id)
     return str(row.public_id)
 
@@ -113,7 +117,7 @@ def change_set_edit(
     Raises NotFound, InputInvalid, and Conflict where it is published or was edited since.
     """
     environment_key = row_of(public_id).environment.key
-    prepared = prepare(changes.edits, environment_key, _NO_TERMS) if changes.edits is not None else None
+    prepared = prepare(changes.adds if changes.edits is None else changes.edits, environment_key, _NO_TERMS)
     with transaction.atomic(durable=True):
         environments_publish_lock()  # a content may lose its last user
         locked = lock(public_id)
@@ -127,8 +131,7 @@ def change_set_edit(
         row.message = row.message if changes.message is None else changes.message
         row.not_before, row.expires = times.not_before, times.expires
         is_changed = _columns(row) != before
-        if prepared is not None:
-            is_changed |= _entries_replace(locked, prepared)
+        is_changed |= _entries_change(locked, prepared, changes)
         if changes.merges:
             is_changed |= _merge(locked, changes.merges)
         if not is_changed:
@@ -143,11 +146,16 @@ def change_set_edit(
     return True
 
 
-def change_set_delete(*, public_id: str, actor: Principal, reason: str = "", request_id: str = "") -> None:
-    """Delete a change set that was not published, with what others said of it. Raises NotFound and Conflict."""
+def change_set_delete(
+    *, public_id: str, actor: Principal, reason: str = "", version: int | None = None, request_id: str = ""
+) -> None:
+    """Delete a change set that was not published, with what others said of it. `version`: the version that the caller
+    looked at; None: any. Raises NotFound, and Conflict where it is published or was edited since.
+    """
     with transaction.atomic(durable=True):
         environments_publish_lock()
         locked = lock(public_id)
+        check_version(locked, version)
         check(Act.DELETE, locked.standing, locked.name)
         note(locked, PAST[Act.DELETE], actor=actor, reason=reason, request_id=request_id)
         addresses = _addresses(locked.row)
@@ -183,19 +191,24 @@ def _author_add(row: ChangeSet, actor: Actor) -> None:
     ChangeSetAuthor.objects.get_or_create(change_set=row, principal=str(actor.id or ""), defaults={"name": actor.name})
 
 
-def _entries_replace(locked: Locked, prepared: Sequence[Prepared]) -> bool:
-    """Make these edits everything that the set does; returns whether that changed anything. A name that the set has
-    already keeps the revision that it was made from, whatever it becomes: what others wrote since is decided by
-    `merge` alone.
+def _entries_change(locked: Locked, prepared: Sequence[Prepared], changes: SetChanges) -> bool:
+    """Make what the set does what `changes` says, of which `prepared` has the edits; returns whether that changed
+    anything. A name that the set has already keeps the revision that it was made from, whatever it becomes: what others
+    wrote since is decided by `merge` alone.
     """
     row = locked.row
     before = {(entry.type, entry.name): entry for entry in row.entries.all()}
     wanted = {each.key: each for each in prepared}
-    gone = [entry.pk for key, entry in before.items() if key not in wanted or not _is_as(entry, wanted[key])]
+    left = before.keys() if changes.edits is not None else before.keys() & changes.removes
+    gone = [
+        entry.pk
+        for key, entry in before.items()
+        if (key in left and key not in wanted) or (key in wanted and not _is_as(entry, wanted[key]))
+    ]
     new = [each for key, each in wanted.items() if key not in before or not _is_as(before[key], each)]
     if not gone and not new:
         return False
-    bases = _revisions_now(locked.environment, [each.key for each in new])
+    bases = _bases_of(locked.environment, new)
     addresses = _addresses(row)
     row.entries.filter(pk__in=gone).delete()
     _entries_add(row, new, bases | {key: entry.base for key, entry in before.items()})
@@ -260,6 +273,25 @@ def _entries_add(row: ChangeSet, prepared: Sequence[Prepared], bases: Mapping[Ke
         ),
         batch_size=_BATCH,
     )
+
+
+def _bases_of(environment: Environment, prepared: Sequence[Prepared]) -> dict[Key, int]:
+    """The revision that each of these edits was made from."""
+    now = _revisions_now(environment, [each.key for each in prepared])
+    return {each.key: _base_of(each.edit, now[each.key]) for each in prepared}
+
+
+def _base_of(edit: Edit, now: int) -> int:
+    """The revision that an edit was made from: the one that it expects, or the present one (`now`) where it expects
+    none. Where the two differ, the set is stale from the beginning, and tells by which change.
+    """
+    match edit.expect:
+        case Existing.ABSENT:
+            return 0
+        case Existing.ANY | Existing.PRESENT:
+            return now
+        case revisions:
+            return min(revisions, default=now)
 
 
 def _revisions_now(environment: Environment, keys: Sequence[Key]) -> dict[Key, int]:

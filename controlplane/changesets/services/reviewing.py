@@ -103,11 +103,13 @@ def change_set_comment(
     public_id: str,
     reason: str,
     place: Place = WHOLE,
+    version: int | None = None,
     actor: Principal,
     request_id: str = "",
 ) -> bool:
-    """Say something about a change set. Raises NotFound, InputInvalid (no text; a resource that it does not have) and
-    Conflict (too many were said).
+    """Say something about a change set. `version`: the version that was looked at; None: the present one. Raises
+    NotFound, InputInvalid (no text; a resource that it does not have) and Conflict (too many were said; it was edited
+    since).
     """
     if not reason:
         raise InputInvalid("A comment needs a text. Nothing was changed.")
@@ -118,7 +120,7 @@ def change_set_comment(
         _remark(locked, Verdict.COMMENT, actor, reason, place)
         return True
 
-    return act_upon(public_id, Act.COMMENT, comment, actor=actor, reason=reason, request_id=request_id)
+    return act_upon(public_id, Act.COMMENT, comment, actor=actor, reason=reason, request_id=request_id, version=version)
 
 
 def _remark(locked: Locked, verdict: Verdict, actor: Principal, text: str, place: Place = WHOLE) -> None:
