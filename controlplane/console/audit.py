@@ -89,6 +89,8 @@ class AuditPage(Page):
         return (*keys, "") if self.principal.may(Role.ADMIN, None) else keys
 
 
+# By the noun of the verb: the page about what it was done to.
+_ROUTES: Final = {"change": "change", "change_set": "change-set", "incident": "incident"}
 _FILTERS: Final = ("environment", "actor", "actor_id", "verb", "request_id")
 
 
@@ -111,14 +113,14 @@ def _line(event: AuditEvent) -> Line:
 
 
 def _page_of(event: AuditEvent) -> str:
-    """The URL of the page about what an audit entry tells of; empty where there is none. A page for a change or
-    incident is linked without looking whether it still exists.
+    """The URL of the page about what an audit entry tells of; empty where there is none. A page for a change, change
+    set or incident is linked without looking whether it still exists.
     """
-    noun = event.verb.partition(".")[0]
-    if noun not in ("change", "incident"):
+    route = _ROUTES.get(event.verb.partition(".")[0], "")
+    if not route:
         return ""
     try:
-        return reverse(noun, args=[str(UUID(event.subject))])
+        return reverse(route, args=[str(UUID(event.subject.removeprefix("change_set/")))])
     except ValueError:
         return ""
 

@@ -23,9 +23,11 @@ from controlplane.catalog.guarding import loss_from_json
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by, undone_of
-from controlplane.catalog.selectors import change_edits, change_findings, change_get
+from controlplane.catalog.selectors import change_edits, change_findings
 from controlplane.catalog.staging import StagedChangeView, staged_changes
 from controlplane.catalog.undoing import Way
+from controlplane.changesets.selectors import change_and_set
+from controlplane.changesets.values import SetPublished
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.in_use import NotInUse, Unused
 from controlplane.common.errors import Conflict, ControlPlaneError, NotFound
@@ -239,7 +241,7 @@ class ChangePage(Page):
 
     def get(self, request: HttpRequest, change_id: UUID) -> HttpResponse:
         """The page of the change; with `?part=progress`, only the part that is refreshed while the page is open."""
-        change = _visible(self, change_id)
+        change, change_set = _read(self, change_id)
         if request.GET.get("part") == "progress":
             live = shared(f"change/{change_id}", lambda: _live(_reading(change)))
             return self.part("changes/progress.html", {**live, "change": change, "environment": self.here})
@@ -266,6 +268,7 @@ class ChangePage(Page):
                 **live,
                 "chart": convergence_chart(spread) if spread is not None and spread.of else None,
                 "change": change,
+                "change_set": change_set,
                 "edits": [
                     (edit, difference, resource_url(key, edit.type, edit.name))
                     for edit, difference in zip(edits, differences, strict=True)
@@ -339,14 +342,19 @@ class ChangeUndoPage(Page):
 
 
 def _visible(page: Page, change_id: UUID) -> Change:
-    """The change with this id; sets the page's environment to the change's. Raises NotFound, with one text, where there
-    is none and where the user may not see it.
+    """The change that `_read` finds."""
+    return _read(page, change_id)[0]
+
+
+def _read(page: Page, change_id: UUID) -> tuple[Change, SetPublished | None]:
+    """The change with this id, and the change set as which it was proposed; sets the page's environment to the
+    change's. Raises NotFound, with one text, where there is no such change and where the user may not see it.
     """
-    change = change_get(public_id=str(change_id))
+    change, change_set = change_and_set(public_id=str(change_id))
     if not page.principal.may(Role.VIEWER, change.environment.key):
         raise NotFound(f"There is no change '{change_id}'.")
     page.enter(change.environment.key)
-    return change
+    return change, change_set
 
 
 def _access_edits(change: Change) -> list[AccessLine]:

@@ -12,12 +12,13 @@ _KINDS: Final = {"+": "added", "-": "removed", "@": "place", " ": "same"}
 @dataclass(frozen=True, slots=True)
 class DiffLine:
     """A line of a unified difference. `kind`: added, removed, same or place; `sign`: the character at its beginning, by
-    which it can be read without colours.
+    which it can be read without colours; `number`: of the line in the newer text, from 1; 0 where it is not in it.
     """
 
     kind: str
     sign: str
     text: str
+    number: int
 
 
 def lines_of(text: str) -> list[DiffLine]:
@@ -31,20 +32,29 @@ def first_changed(text: str) -> int:
     """The line of the newer text at which a unified difference (`text`) first differs: one that is added, or that
     stands where one was removed. Counted from 1; 0 where nothing differs.
     """
-    number = 0
+    last = 0
     for line in lines_of(text):
         if line.kind == "place" and (place := _PLACE.match(line.text)):
-            number = int(place[1])
+            last = int(place[1]) - 1
         elif line.kind == "same":
-            number += 1
+            last = line.number
         elif line.kind in ("added", "removed"):
-            return max(number, 1)
+            return max(last + 1, 1)
     return 0
 
 
 def _lines(text: str) -> Iterator[DiffLine]:
+    newer = 0  # the number of the line of the newer text that comes next
     for number, line in enumerate(text.split("\n")):
         if not line or (number < 2 and line.startswith(("--- ", "+++ "))):
             continue
         kind = _KINDS.get(line[0], "same")
-        yield DiffLine(kind, "" if kind == "place" else line[0].strip(), line if kind == "place" else line[1:])
+        if kind == "place":
+            place = _PLACE.match(line)
+            newer = int(place[1]) if place else newer
+            yield DiffLine(kind, "", line, 0)
+        elif kind == "removed":
+            yield DiffLine(kind, line[0].strip(), line[1:], 0)
+        else:
+            yield DiffLine(kind, line[0].strip(), line[1:], newer)
+            newer += 1

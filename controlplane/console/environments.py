@@ -22,6 +22,7 @@ from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.catalog.services import environment_create, environment_update, quarantine_default
 from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
+from controlplane.changesets.selectors import review_counts
 from controlplane.clients.selectors import connected_counts
 from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.access_words import matcher_line, matchers_of
@@ -114,6 +115,7 @@ class EnvironmentPage(Page):
             "state": self.here,
             "status": (status := environment_statuses(environments=[self.here])[environment_key]),
             "look": look_of_environment(status.status),
+            "waiting": review_counts(environment_keys=[environment_key])[environment_key],
             "counts": [(each.value, count) for each, count in status.counts.items()],
             "effects": DEFAULT_EFFECTS,
             "quarantines": [each.value for each in QuarantinePolicy],

@@ -1,4 +1,4 @@
-"""Freezes: when an environment takes no changes, and who may write nevertheless."""
+"""Freezes: when an environment takes no changes. Who may write nevertheless is on the page of its review."""
 
 import json
 from dataclasses import dataclass, replace
@@ -17,7 +17,6 @@ from controlplane.catalog.freezes import (
     Weekday,
     freezes_from_json,
 )
-from controlplane.catalog.review import BREAKERS, review_from_json
 from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.services import environment_update
 from controlplane.catalog.values import EnvironmentPolicy
@@ -60,7 +59,6 @@ class FreezesPage(Page):
             "lines": lines,
             "days": [each.value for each in Weekday],
             "chosen_days": request.POST.getlist("days"),
-            "roles": [each.value for each in BREAKERS],
             "role": self.here.policy.review.break_glass_role.value,
             "max_reason": MAX_REASON_CHARS,
             "now": f"{now:%Y-%m-%d %H:%M} UTC",
@@ -70,9 +68,9 @@ class FreezesPage(Page):
         return self.page(context, status=error.status if error is not None else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Add a freeze, end one, or choose who may write nevertheless."""
+        """Add a freeze, or end one."""
         action = request.POST.get("action", "")
-        require(self.principal, POLICY_ROLES["review" if action == "role" else "freezes"], environment_key)
+        require(self.principal, POLICY_ROLES["freezes"], environment_key)
         before = self.here.policy
         try:
             policy, said = _changed(before, action, request.POST)
@@ -108,9 +106,6 @@ def _changed(before: EnvironmentPolicy, action: str, given: QueryDict) -> tuple[
             if len(left) == len(before.freezes):
                 raise Conflict("This freeze is not there any more. Nothing was changed.")
             return replace(before, freezes=tuple(left)), "The freeze is gone."
-        case "role":
-            review = review_from_json({**before.review.as_json(), "break_glass_role": given.get("role", "")})
-            return replace(before, review=review), f"Whoever has the role {review.break_glass_role.value} may."
         case _:
             raise InputInvalid(f"There is nothing called '{action[:20]}' to do here. Nothing was changed.")
     return replace(before, freezes=freezes_from_json([*freezes, made])), "The freeze is set."

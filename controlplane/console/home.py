@@ -12,6 +12,7 @@ from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.condition import BUILDS, builder_state
 from controlplane.catalog.searching import changes_latest
 from controlplane.catalog.selectors import EnvironmentState
+from controlplane.changesets.selectors import review_counts
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.selectors import ReplicaView, replica_list
 from controlplane.console.charts import fleet_chart, nacks_chart, recent
@@ -33,7 +34,8 @@ _CHANGES: Final = 10
 @dataclass(frozen=True, slots=True)
 class EnvironmentCard:
     """An environment on the front page. `incidents`: how many are unresolved; `standing`: how many clients stand in
-    each way; `rollout`: the id of the open rollout, empty where none is.
+    each way; `rollout`: the id of the open rollout, empty where none is; `reviews`: how many change sets wait for
+    review.
     """
 
     environment: EnvironmentState
@@ -41,6 +43,7 @@ class EnvironmentCard:
     incidents: int
     standing: Mapping[Standing, int]
     rollout: str = ""
+    reviews: int = 0
 
     @property
     def look(self) -> str:
@@ -100,7 +103,7 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
     statuses, open_incidents = environment_statuses(environments=seen), incident_open_counts()
     standing = standing_counts(environment_keys=keys)
     urgent, unresolved = incident_page(environment_keys=keys, limit=_INCIDENTS)
-    rollouts = rollouts_open(environment_keys=keys)
+    rollouts, reviews = rollouts_open(environment_keys=keys), review_counts(environment_keys=keys)
     cards = [
         EnvironmentCard(
             each,
@@ -108,6 +111,7 @@ def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
             open_incidents.get(each.key, 0),
             standing[each.key],
             rollouts.get(each.key, ""),
+            reviews[each.key],
         )
         for each in seen
     ]

@@ -38,3 +38,13 @@ def whole_of(given: QueryDict, field: str, *, minimum: int, maximum: int) -> int
         return int(text)
     words = field.replace("_", " ")
     raise InputInvalid(f"'{shown(text, 20)}' cannot be {words}: from {minimum} to {maximum:,}. Nothing was changed.")
+
+
+def one_line(text: str, wanted: str, most: int) -> str:
+    """A text that somebody typed, on one line and without blanks at its ends: not empty, at most `most` characters.
+    Raises InputInvalid; `wanted` begins its sentence, such as "A title".
+    """
+    line = " ".join(text.split())
+    if not line or len(line) > most or not line.isprintable():
+        raise InputInvalid(f"{wanted} has 1 to {most:,} characters, all of them printable. Nothing was changed.")
+    return line

@@ -6,6 +6,7 @@ Colour is never the only sign: each state has an icon and a word.
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.changesets.values import SetState
 from controlplane.rollouts.values import ClientState, RolloutState
 from controlplane.status.changes import Outcome, Progress
 from controlplane.status.environments import Headline
@@ -53,6 +54,15 @@ LOOKS: Final[dict[str, Look]] = {
     "promoted": Look("good", "circle-check", "everywhere"),
     "reverted": Look("bad", "arrow-back-up", "taken back"),
     "returned": Look("quiet", "clock", "waits for the next rollout"),
+    # A change set
+    "set_draft": Look("quiet", "edit", "draft"),
+    "set_review": Look("busy", "user", "in review"),
+    "set_approved": Look("good", "circle-check", "approved"),
+    "set_scheduled": Look("busy", "clock", "scheduled"),
+    "set_published": Look("good", "rocket", "published"),
+    "set_rejected": Look("bad", "circle-x", "turned down"),
+    "set_expired": Look("warn", "clock", "expired"),
+    "set_stale": Look("warn", "alert-triangle", "stale"),
     # A client of a rollout
     "taken": Look("good", "circle-check", "took it"),
     "awaited": Look("busy", "circle-dot", "has not answered yet"),
@@ -197,6 +207,11 @@ def look_of_change(status: Outcome | Progress) -> str:
 def look_of_rollout(state: RolloutState, *, reverted: int) -> str:
     """The key in `LOOKS` of the badge for a rollout. `reverted`: how many of its resources were taken back."""
     return "rollout_partly" if state is RolloutState.DONE and reverted else f"rollout_{state.value}"
+
+
+def look_of_set(state: SetState) -> str:
+    """The key in `LOOKS` of the badge for a change set that stands so."""
+    return f"set_{state.value}"
 
 
 def look_of_rollout_client(state: ClientState) -> str:
