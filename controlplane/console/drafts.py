@@ -1,6 +1,6 @@
 """What somebody writes in the editor, before it is stored: what is wrong with it, and what storing it would change."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.access.selectors import secret_findings
@@ -9,10 +9,18 @@ from controlplane.catalog.guarding import Consent
 from controlplane.catalog.link_trees import needs_of
 from controlplane.catalog.links import LinkedName, used_by
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
-from controlplane.catalog.reading import manifest_limits, manifests_in, parsed_all, placed, puts_of
+from controlplane.catalog.reading import (
+    Kept,
+    ManifestsRead,
+    manifest_limits,
+    manifests_in,
+    parsed_all,
+    placed,
+    puts_of,
+)
 from controlplane.catalog.selectors import resource_list, resource_row, resources_named
 from controlplane.catalog.services import Terms, change_apply, change_plan
-from controlplane.catalog.values import ChangeMade, Expectation
+from controlplane.catalog.values import ChangeMade, Expectation, Put
 from controlplane.common.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
 from controlplane.explain.impact import Edited, Impact
 from controlplane.explain.reach import Reach, impact_read, reach_of
@@ -30,13 +38,15 @@ from xdscore.snapshot import content_version
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A text to store as a resource. `kind` and `name`: the stored resource that it is to replace; None and empty for a
-    new one, whose type and name stand in the text.
+    new one, whose type and name stand in the text. `kept`: contents from which secrets that it keeps are filled in
+    before those that are stored.
     """
 
     environment: str
     text: str
     kind: ResourceType | None = None
     name: str = ""
+    kept: Kept = field(default_factory=dict)
 
     @property
     def expected(self) -> Expected:
@@ -116,7 +126,7 @@ def draft_check(draft: Draft) -> Checked:
     Conflict, and NameTaken for a new resource.
     """
     manifest = _one(draft)
-    read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
+    read = _read(draft, manifest)
     edits = puts_of(read)
     parsed = read.parsed[0]
     _refuse_taken(draft, manifest, parsed)
@@ -161,7 +171,7 @@ def draft_save(
     lines of the text, and NameTaken for a new resource.
     """
     manifest = _one(draft)
-    read = parsed_all([manifest], environment_key=draft.environment, expected=draft.expected)
+    read = _read(draft, manifest)
     edits = puts_of(read, expect=expect)
     try:
         with placed([manifest], read):
@@ -177,6 +187,21 @@ def draft_save(
     except PreconditionFailed:
         _refuse_taken(draft, manifest, read.parsed[0])
         raise
+
+
+def draft_edits(draft: Draft, *, expect: Expectation) -> tuple[Put, ...]:
+    """The edit for which the draft stands, for a change set. Raises InputUnreadable and InputInvalid with every
+    finding, and NameTaken for a new resource.
+    """
+    manifest = _one(draft)
+    read = _read(draft, manifest)
+    edits = puts_of(read, expect=expect)
+    _refuse_taken(draft, manifest, read.parsed[0])
+    return edits
+
+
+def _read(draft: Draft, manifest: Manifest) -> ManifestsRead:
+    return parsed_all([manifest], environment_key=draft.environment, expected=draft.expected, kept=draft.kept)
 
 
 def _refuse_taken(draft: Draft, manifest: Manifest, parsed: ParsedResource) -> None:

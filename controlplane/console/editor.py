@@ -5,22 +5,28 @@ hold secrets is never sent back.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
+from controlplane.catalog.freezes import WriteFrozen
 from controlplane.catalog.manifests import manifest_of
+from controlplane.catalog.reading import NOTHING_KEPT, Kept
+from controlplane.catalog.review import WriteUnreviewed
 from controlplane.catalog.selectors import resource_get, resource_list
 from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
 from controlplane.common.errors import ControlPlaneError, InputTooLarge
-from controlplane.console.drafts import Draft, NameTaken, draft_check, draft_save
+from controlplane.console.drafts import Checked, Draft, NameTaken, draft_check, draft_edits, draft_save
 from controlplane.console.pages import PART, Page
+from controlplane.console.proposing import PROPOSE, PROPOSED, proposal_of, propose
 from controlplane.console.resources import kind_of, line_of, resource_url, subject_of
 from controlplane.console.starters import STARTERS
 from xdscore.limits import Limits
@@ -50,6 +56,9 @@ class EditorPage(Page, ABC):
     kind: ResourceType | None = None
     name: str = ""
 
+    # Not the text: a hidden field must not hold secrets.
+    _asked: ClassVar[str] = "resources/edit_source.html"
+
     @abstractmethod
     def stored(self) -> Form:
         """The values with which the form is shown at first."""
@@ -57,36 +66,81 @@ class EditorPage(Page, ABC):
     def subject_checked(self) -> None:
         """Raise NotFound where the URL names no resource that can be edited. Does nothing for a new resource."""
 
-    def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Check the text of the form, save it, or suggest how it may go on, whichever the form asks for."""
+    def post(self, request: HttpRequest, **_path: object) -> HttpResponse:
+        """Check the text of the form, save or propose it, or suggest how it may go on, whichever the form asks for."""
         self.subject_checked()
-        if request.POST.get("action") == "complete":
+        action = request.POST.get("action", "")
+        if action == "complete":
             return self._completed(request.POST.get("before", ""))
         given = _form_of(request)
-        draft = Draft(environment_key, given.text, self.kind, self.name)
-        saving = request.POST.get("action") == "save"
+        draft = Draft(self.here.key, given.text, self.kind, self.name, self.kept())
         part = PART in request.headers
         try:
             _within_limit(given.text)
-            if request.POST.get("action") == "instead":  # the text was to be a new resource of this name
+            if action == "instead":  # the text was to be a new resource of this name
                 given = replace(given, revision=self.stored().revision)
-            if not saving:
-                return self._answer(given, {"checked": draft_check(draft)}, part=part)
-            made = draft_save(
-                draft,
-                expect=_expected(given, self.kind),
-                message=given.message,
-                owner=given.owner or None,
-                actor=self.principal,
-                request_id=self.request_id,
-                consent=self.consent,
-            )
+            if action == "save":
+                return _led(self.save(draft, given), part=part)
+            if action == PROPOSE:
+                return _led(self._propose(draft, given), part=part)
+            return self._answer(given, {"checked": self.checked(draft)}, part=part)
         except ControlPlaneError as error:
             return self._answer(given, {"error": error, **self._instead(error, given)}, part=part, status=error.status)
-        if not made.changed:
-            messages.info(request, "Nothing had to change: what is stored is the same.")
-            return _led(self._back(environment_key), part=part)
-        return _led(reverse("change", args=[made.change_id]), part=part)
+
+    def kept(self) -> Kept:
+        """The contents from which secrets that the text keeps are filled in before those that are stored."""
+        return NOTHING_KEPT
+
+    def checked(self, draft: Draft) -> Checked:
+        """What storing the draft would do."""
+        return draft_check(draft)
+
+    def save(self, draft: Draft, given: Form) -> str:
+        """Store the draft as the form says; returns the URL of what came of it. Raises ControlPlaneError."""
+        made = draft_save(
+            draft,
+            expect=expected(given, self.kind),
+            message=given.message,
+            owner=given.owner or None,
+            actor=self.principal,
+            request_id=self.request_id,
+            consent=self.consent,
+        )
+        if made.changed:
+            return reverse("change", args=[made.change_id])
+        messages.info(self.request, "Nothing had to change: what is stored is the same.")
+        return self.back()
+
+    def _propose(self, draft: Draft, given: Form) -> str:
+        """Put the draft into the change set that the form names; returns the URL of its page."""
+        public_id = propose(
+            self.request.POST,
+            draft_edits(draft, expect=expected(given, self.kind)),
+            environment_key=self.here.key,
+            message=given.message,
+            actor=self.principal,
+            request_id=self.request_id,
+        )
+        messages.success(self.request, PROPOSED)
+        return reverse("change-set", args=[public_id])
+
+    @property
+    def asks_again(self) -> str:
+        """The template of the field that asks for the manifest once more, where it may hold secrets, so that a question
+        cannot repeat it in a hidden field; empty where it can.
+        """
+        return self._asked if self._is_secret(self.request.POST.get("text", "")) else ""
+
+    @property
+    def repeated(self) -> QueryDict:
+        """The fields of the form as it was sent, to be repeated by a question; without a text that may hold secrets."""
+        given = self.request.POST.copy()
+        if self.asks_again:
+            del given["text"]
+        return given
+
+    def _is_secret(self, text: str) -> bool:
+        return may_hold_secrets(text) or (self.kind is not None and self.kind.secret)
 
     def _instead(self, error: ControlPlaneError, given: Form) -> dict[str, object]:
         """The template values of a link to the stored resource whose name a new one would take, and of a button that
@@ -113,17 +167,22 @@ class EditorPage(Page, ABC):
         options = [{"label": each.label, "kind": each.kind, "detail": each.detail} for each in suggestions]
         return JsonResponse({"word": found.word if found is not None else "", "options": options})
 
-    def _back(self, environment_key: str) -> str:
+    def back(self) -> str:
+        """The URL of the page from which somebody came who edits this."""
         if self.kind is None:
-            return reverse("resources", args=[environment_key])
-        return resource_url(environment_key, self.kind.word, self.name)
+            return reverse("resources", args=[self.here.key])
+        return resource_url(self.here.key, self.kind.word, self.name)
 
     def _answer(self, given: Form, found: dict[str, object], *, part: bool, status: int = 200) -> HttpResponse:
         if part:
-            answer = self.part("resources/verdict.html", {**found, "lines": True, "environment": self.environment})
+            # The text stays in the open page, so whatever is asked is asked there.
+            asks = isinstance(error := found.get("error"), WriteFrozen | WriteUnreviewed) and self.may(error.role)
+            around = {"lines": True, "environment": self.environment, "asks_why": asks}
+            shown = {**found, **around, **self.told(error)}
+            answer = self.part("resources/verdict.html", shown)
             answer.status_code = status
             return answer
-        not_shown = may_hold_secrets(given.text) or (self.kind is not None and self.kind.secret)
+        not_shown = self._is_secret(given.text)
         text = self.stored().text if not_shown else given.text
         form = Form(text, given.revision, given.message, given.owner)
         return self.form_page(form, {**found, "not_shown": not_shown, "lines": not not_shown}, status)
@@ -131,12 +190,22 @@ class EditorPage(Page, ABC):
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
         """The editor's page, its form filled with the values of `form`."""
         shared: dict[str, object] = {
+            **self.side(context.get("error")),
             "form": form,
             "kind": self.kind,
             "name": self.name,
-            "back_url": self._back(self.here.key),
+            "back_url": self.back(),
         }
         return self.page({**shared, **context}, status=status)
+
+    def told(self, error: object) -> Mapping[str, object]:  # noqa: ARG002 - for pages that say more
+        """The template values of what the verdict says beside what is wrong (`error`; None for nothing)."""
+        return {}
+
+    def side(self, error: object) -> Mapping[str, object]:  # noqa: ARG002 - for pages that say more
+        """The template values of where the text can go beside its own place: into a change set."""
+        chosen = self.request.GET.get("set", "")[:64]
+        return {"proposal": proposal_of(self.here.key, self.request.POST, chosen=chosen), "chosen_set": chosen}
 
 
 class NewResourcePage(EditorPage):
@@ -163,13 +232,21 @@ class NewResourcePage(EditorPage):
         return {"starters": [by_word[word] for word in STARTERS], "chosen": chosen}
 
 
-class ResourceEditPage(EditorPage):
-    """The page to edit a stored resource."""
+class StoredEditor(EditorPage, ABC):
+    """The base class of the pages that edit a resource whose type and name the URL has."""
 
     def setup(self, request: HttpRequest, *args: object, **kwargs: object) -> None:
         """Read the resource's type and name from the URL."""
         super().setup(request, *args, **kwargs)
         self.kind, self.name = kind_of(request), request.GET.get("name", "")
+
+    def subject_checked(self) -> None:
+        """Raise NotFound unless the URL has a type and a name that a resource can have."""
+        subject_of(self.request)
+
+
+class ResourceEditPage(StoredEditor):
+    """The page to edit a stored resource."""
 
     def stored(self) -> Form:
         """The manifest, owner and revision of the stored resource, for the form. Raises NotFound."""
@@ -180,10 +257,6 @@ class ResourceEditPage(EditorPage):
                 environment_key=self.here.key, names=[self.name], actor=self.principal, request_id=self.request_id
             )
         return Form(yaml_of(manifest_of(content)), content.revision, "", content.owner)
-
-    def subject_checked(self) -> None:
-        """Raise NotFound unless the URL has a type and a name that a resource can have."""
-        subject_of(self.request)
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
         """The editor's page with the manifest of the stored resource."""
@@ -205,7 +278,10 @@ def _form_of(request: HttpRequest) -> Form:
     )
 
 
-def _expected(given: Form, kind: ResourceType | None) -> Expectation:
+def expected(given: Form, kind: ResourceType | None) -> Expectation:
+    """The condition under which the form stores its text: what it was made from is still there. `kind`: None for a new
+    resource.
+    """
     return Existing.ABSENT if kind is None else frozenset({given.revision})
 
 

@@ -20,11 +20,12 @@ from controlplane.catalog.models import Resource
 from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, puts_of
 from controlplane.catalog.selectors import resource_content, resource_list, resources_named
 from controlplane.catalog.services import Terms, change_apply, change_plan, secrets_read_record
-from controlplane.catalog.values import ChangeMade, EditedResource
+from controlplane.catalog.values import ChangeMade, Delete, Edit, EditedResource
 from controlplane.common.errors import ControlPlaneError, InputTooLarge, InputUnreadable
 from controlplane.console.drafts import manifests_of_text
 from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
+from controlplane.console.proposing import PROPOSE, PROPOSED, proposal_of, propose
 from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.resource_types import SECRET, by_word
@@ -80,7 +81,7 @@ class ImportPage(Page):
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:  # noqa: ARG002 - Django's
         """The page with an empty form."""
-        return self.page({"text": ""})
+        return self.page({"text": "", **self._proposal_fields()})
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """Check the manifests and show what the import would do, or store them."""
@@ -89,6 +90,10 @@ class ImportPage(Page):
         text = ""
         try:
             text = self._text = _text_of(request)
+            if request.POST.get("action") == PROPOSE:
+                public_id = self._proposed(environment_key, text, given, prune=prune)
+                messages.success(request, PROPOSED)
+                return redirect("change-set", public_id)
             if request.POST.get("action") != "save":
                 planned = _planned(environment_key, text, owner=given["owner"], prune=prune)
                 shown = loss_shown(planned.loss, self.principal)
@@ -103,7 +108,8 @@ class ImportPage(Page):
 
     def _answer(self, text: str, context: Mapping[str, object], status: int = 200) -> HttpResponse:
         not_shown = may_hold_secrets(text)
-        return self.page({**context, "text": "" if not_shown else text, "not_shown": not_shown}, status=status)
+        shown = {"text": "" if not_shown else text, "not_shown": not_shown, **self._proposal_fields()}
+        return self.page({**context, **shown}, status=status)
 
     def _applied(self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool) -> ChangeMade:
         manifests, _notes = manifests_of_text(text)
@@ -119,6 +125,27 @@ class ImportPage(Page):
                 request_id=self.request_id,
                 consent=self.consent,
             )
+
+    def _proposed(self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool) -> str:
+        """Put what the import would write and delete into the change set that the form names; returns its id."""
+        manifests, _notes = manifests_of_text(text)
+        edits: tuple[Edit, ...] = puts_of(parsed_all(manifests, environment_key=environment_key))
+        if prune:
+            planned = change_plan(environment_key=environment_key, edits=edits, terms=Terms(given["owner"], prune))
+            gone = [each for each in planned.edits if each.action == "deleted"]
+            edits = (*edits, *(Delete(by_word[each.type], each.name) for each in gone))
+        return propose(
+            self.request.POST,
+            edits,
+            environment_key=environment_key,
+            message=given["message"],
+            actor=self.principal,
+            request_id=self.request_id,
+        )
+
+    def _proposal_fields(self) -> dict[str, object]:
+        chosen = self.request.GET.get("set", "")[:64]
+        return {"proposal": proposal_of(self.here.key, self.request.POST, chosen=chosen), "chosen_set": chosen}
 
     @property
     def asks_again(self) -> str:

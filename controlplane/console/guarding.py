@@ -3,7 +3,7 @@
 A loss may be of clients of several environments: who looks reads of those alone that they may see.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,6 @@ from controlplane.catalog.guarding import MAX_BREAK_REASON_CHARS, Consent, Loser
 ACCEPTS: Final = "accept_loss"
 ASKED: Final = "asked_loss"
 BREAKS: Final = "break_glass"
-_OWN: Final = (ACCEPTS, ASKED, "csrfmiddlewaretoken")
 _SHOWN: Final = 5  # names and clients; the rest is behind a click
 _MAX_DIGITS: Final = 9
 
@@ -96,7 +95,7 @@ class FreezeQuestion:
 
 def freeze_question_of(frozen: Frozen, given: QueryDict) -> FreezeQuestion:
     """The question whether the writer breaks this freeze. `given`: the form that they sent."""
-    return FreezeQuestion(frozen, tuple(_repeated(given.lists(), without=(BREAKS, "csrfmiddlewaretoken"))))
+    return FreezeQuestion(frozen, repeated(given, without=(BREAKS,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +120,19 @@ def question_of(loss: Loss, principal: Principal, given: QueryDict, *, why: str)
     """
     return Question(
         loss_shown(loss, principal),
-        tuple(_repeated(given.lists(), without=(*_OWN, why))),
+        repeated(given, without=(ACCEPTS, ASKED, why)),
         _problem(loss, given),
         why,
         given.get(why, "") if why else "",
     )
 
 
-def _repeated(fields: Iterable[tuple[str, list[str]]], *, without: Iterable[str]) -> Iterable[tuple[str, str]]:
-    return ((name, value) for name, values in fields if name not in without for value in values)
+def repeated(given: QueryDict, *, without: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """The fields of a form, to be sent again with the answer to a question, but not those named in `without`, which the
+    question asks for.
+    """
+    left = (*without, "csrfmiddlewaretoken")
+    return tuple((name, value) for name, values in given.lists() if name not in left for value in values)
 
 
 def _problem(loss: Loss, given: Mapping[str, str]) -> str:

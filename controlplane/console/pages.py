@@ -19,11 +19,13 @@ from controlplane.accounts.principal import Principal, Role
 from controlplane.accounts.selectors import user_principal
 from controlplane.catalog.freezes import Frozen, WriteFrozen, frozen_at
 from controlplane.catalog.guarding import Consent, Loss, LossRefused
+from controlplane.catalog.review import WriteUnreviewed
 from controlplane.catalog.rights import environment_among, require
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.common.errors import ControlPlaneError
 from controlplane.console.guarding import consent_of, freeze_question_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
+from controlplane.console.proposing import proposal_question
 
 PART: Final = "X-Parley-Part"
 """A request header: only the part of the page that changes is wanted."""
@@ -131,7 +133,8 @@ class Page(View):
         self, context: Mapping[str, object] | None = None, *, template: str = "", status: int = 200
     ) -> HttpResponse:
         """The page with these template values or, where their `error` is a LossRefused, the question whether the loss
-        is accepted; where it is a WriteFrozen and the user may, whether the freeze is to be broken.
+        is accepted; where it is a WriteFrozen and the user may, whether the freeze is to be broken; where it is a
+        WriteUnreviewed, into which change set it goes.
         """
         error = (context or {}).get("error")
         if isinstance(error, LossRefused):
@@ -142,6 +145,8 @@ class Page(View):
             asked = freeze_question_of(error.frozen, self.repeated)
             context = {"question": asked, "leave": self.leave, "asks_again": self.asks_again}
             template = "console/frozen.html"
+        elif isinstance(error, WriteUnreviewed):
+            context, template = self._proposal(error), "console/propose.html"
         around = surroundings(self.request, self.principal, self.environments, self.environment)
         shared = {
             "principal": self.principal,
@@ -157,6 +162,26 @@ class Page(View):
         # What a page shows depends on who looks and on what was written a moment ago.
         answer.headers.setdefault("Cache-Control", "private, no-cache")
         return answer
+
+    def proposal_page(self, error: ControlPlaneError | None = None) -> HttpResponse:
+        """The question into which change set goes what the form would write; with `error`, what was wrong with an
+        earlier answer.
+        """
+        status = error.status if error is not None else 200
+        return self.page(self._proposal(error), template="console/propose.html", status=status)
+
+    def _proposal(self, error: ControlPlaneError | None) -> dict[str, object]:
+        refused = isinstance(error, WriteUnreviewed)
+        may_break = isinstance(error, WriteUnreviewed) and self.may(error.role)
+        question = proposal_question(self.here.key, self.repeated, may_break=may_break)
+        return {
+            "question": question,
+            "proposal": question.proposal,
+            "refused": refused,
+            "problem": None if refused else error,
+            "leave": self.leave,
+            "asks_again": self.asks_again,
+        }
 
     def part(self, template: str, context: Mapping[str, object]) -> HttpResponse:
         """A part of a page, for a script that puts it into an open page."""

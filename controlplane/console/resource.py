@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path
 
@@ -17,14 +17,22 @@ from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.rights import require
 from controlplane.catalog.selectors import resource_content, resource_get, resource_named, resource_row, revision_list
-from controlplane.catalog.services import change_apply, change_plan, resource_restore, secrets_read_record
-from controlplane.catalog.values import ChangeMade, Delete, finding_from_json
+from controlplane.catalog.services import (
+    change_apply,
+    change_plan,
+    resource_restore,
+    revision_parsed,
+    secrets_read_record,
+)
+from controlplane.catalog.values import ChangeMade, Delete, Edit, Put, finding_from_json
+from controlplane.changesets.selectors import change_sets_writing
 from controlplane.clients.nack_times import nack_times_of_name
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import DAY, kept_nacks_chart, recent
 from controlplane.console.holders import holders_shown
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
+from controlplane.console.proposing import INTO, PROPOSE, PROPOSED, propose
 from controlplane.console.resources import lines_of, resource_url, subject_of
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
@@ -43,6 +51,7 @@ TABS: Final = (
     ("access", "Access"),
     ("incidents", "Incidents"),
 )
+_TELLS_PROPOSALS: Final = ("current", "history")
 _HISTORY_SIZE: Final = 10
 
 
@@ -121,6 +130,9 @@ class ResourcePage(Page):
             "content": content,
             "line": next(iter(lines_of(environment_key, [resource_row(row)])), None) if row is not None else None,
             "incidents": incidents,
+            "proposed": change_sets_writing(environment_key=environment_key, key=(kind.word, name))
+            if tab in _TELLS_PROPOSALS
+            else (),
             "tab": tab,
             "tabs": TABS if content is not None else TABS[1:2],
             "url": resource_url(environment_key, kind.word, name),
@@ -131,8 +143,10 @@ class ResourcePage(Page):
         return self.page({**context, **show(kind, name)}, status=error.status if error else 200)
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """Restore a revision, or delete the resource, whichever the form names."""
+        """Restore a revision, or delete the resource, whichever the form names; or propose to do so."""
         kind, name = subject_of(request)
+        if request.POST.get("action") == PROPOSE:
+            return self._proposed(kind, name)
         try:
             made = self._written(request, kind, name)
         except ControlPlaneError as error:
@@ -142,9 +156,37 @@ class ResourcePage(Page):
             return redirect(resource_url(environment_key, kind.word, name))
         return redirect("change", made.change_id)
 
+    def _proposed(self, kind: ResourceType, name: str) -> HttpResponse:
+        """Ask into which change set the deletion or the restored content goes or, once that was answered, put it
+        there.
+        """
+        given = self.request.POST
+        if INTO not in given:
+            return self.proposal_page()
+        try:
+            message = given.get("message", "").strip()[:1_000]
+            public_id = propose(
+                given,
+                self._edits(kind, name),
+                environment_key=self.here.key,
+                message=message,
+                actor=self.principal,
+                request_id=self.request_id,
+            )
+        except ControlPlaneError as error:
+            return self.proposal_page(error)
+        messages.success(self.request, PROPOSED)
+        return redirect("change-set", public_id)
+
+    def _edits(self, kind: ResourceType, name: str) -> tuple[Edit, ...]:
+        """What the form would write. Raises ControlPlaneError."""
+        if self.request.POST.get("delete"):
+            return (Delete(kind, name),)
+        number = _restored(self.request.POST)
+        return (Put(revision_parsed(environment_key=self.here.key, kind=kind, name=name, revision=number)),)
+
     def _written(self, request: HttpRequest, kind: ResourceType, name: str) -> ChangeMade:
         message = request.POST.get("message", "").strip()[:1_000]
-        number = request.POST.get("restore", "")
         if request.POST.get("delete"):
             return change_apply(
                 environment_key=self.here.key,
@@ -154,13 +196,11 @@ class ResourcePage(Page):
                 request_id=self.request_id,
                 consent=self.consent,
             )
-        if _number(number) is None:
-            raise InputInvalid("The form names nothing to do. Nothing was changed.")
         return resource_restore(
             environment_key=self.here.key,
             kind=kind,
             name=name,
-            revision=int(number),
+            revision=_restored(request.POST),
             actor=self.principal,
             message=message,
             request_id=self.request_id,
@@ -228,6 +268,14 @@ def _row(environment_key: str, kind: ResourceType, name: str) -> Resource | None
     except NotFound:
         revision_list(environment_key=environment_key, kind=kind, name=name)
         return None
+
+
+def _restored(given: QueryDict) -> int:
+    """The number of the revision that the form restores. Raises InputInvalid where it names none."""
+    number = _number(given.get("restore", ""))
+    if number is None:
+        raise InputInvalid("The form names nothing to do. Nothing was changed.")
+    return number
 
 
 def _number(text: str) -> int | None:
