@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from django.db.models import Max
 
-from bench.filled import put
+from bench.filled import edits_of, put
 from bench.resources import cluster, cluster_name, fleet, route_name
 from controlplane.access.cases import case_create
 from controlplane.access.services import group_create, rule_create
@@ -25,6 +25,7 @@ from controlplane.catalog.guarding import OF_ITSELF
 from controlplane.catalog.rollout_settings import ROLLOUT_OFF, settings_from_json
 from controlplane.catalog.selectors import environment_get, resource_list
 from controlplane.catalog.services import environment_update
+from controlplane.changesets.services import Place, change_set_comment, change_set_create, change_set_submit
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import (
     HASH_CHARS,
@@ -190,6 +191,19 @@ def channels_tell(*, channels: int, messages: int, first: int = 0) -> None:
             )
             for number, notification in enumerate(told if place == 0 else told[:_TOLD_OTHERS])
         )
+
+
+def change_sets_make(*, count: int, resources: int) -> None:
+    """Make `count` change sets that others commented, the last one of `resources` clusters, and submit them."""
+    for number in range(count):
+        names = range(resources if number == count - 1 else 1)
+        edits = edits_of([cluster(each, timeout_s=90 + number % 50) for each in names])
+        made = change_set_create(
+            environment_key=ENVIRONMENT, title=f"more patience {number}", edits=edits, actor=SYSTEM
+        )
+        place = Place(CLUSTER.word, cluster_name(0), 1)
+        change_set_comment(public_id=made, reason="is that enough?", place=place, actor=SYSTEM)
+        change_set_submit(public_id=made, actor=SYSTEM)
 
 
 def rollout_begin(*, resources: int) -> None:

@@ -16,6 +16,7 @@ from controlplane.catalog.change_log import change_list
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.staging import changes_of_rollout
+from controlplane.changesets.selectors import change_sets_of
 from controlplane.console.urls import urlpatterns
 from controlplane.incidents.models import Incident
 from controlplane.notify.models import Channel
@@ -25,7 +26,8 @@ from controlplane.rollouts.selectors import rollouts_of
 @dataclass(frozen=True, slots=True)
 class Subject:
     """The names and ids with which the addresses of pages are filled in. `change`: it wrote resources and everybody has
-    it; `deciding`: it wrote who may read what; `staged`: the open `rollout` has it.
+    it; `deciding`: it wrote who may read what; `staged`: the open `rollout` has it; `change_set`: the newest,
+    which waits for review.
     """
 
     env: str
@@ -34,6 +36,7 @@ class Subject:
     deciding: str
     staged: str
     rollout: str
+    change_set: str
     incident: str
     client: str
     name: str
@@ -88,6 +91,9 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "export": ("/e/{env}/export?type=cluster&name={name}",),
     "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),
     "change": ("/changes/{change}", "/changes/{change}?part=progress", "/changes/{deciding}", "/changes/{staged}"),
+    "change-sets": ("/e/{env}/change-sets", "/e/{env}/change-sets?state=review"),
+    "change-set": ("/change-sets/{change_set}", "/change-sets/{change_set}?page=2"),
+    "change-set-resource": (f"/change-sets/{{change_set}}/resource?{_OF_NAME}",),
     "rollout": ("/rollouts/{rollout}", "/rollouts/{rollout}?part=now", "/rollouts/{rollout}?part=clients&side=stable"),
     "compare": ("/e/{env}/compare?from=1&to=live", "/e/{env}/compare?from=1&to={epoch}"),
     "rollback": ("/e/{env}/rollback?to=1",),
@@ -95,6 +101,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 _PARTS: Final = {
+    "<uuid:change_set_id>": "{change_set}",
     "<uuid:rollout_id>": "{rollout}",
     "<str:environment_key>": "{env}",
     "<uuid:change_id>": "{change}",
@@ -131,10 +138,12 @@ def subject_now() -> Subject:
     deciding = change_list(environment_key=ENVIRONMENT, kind=ChangeKind.ACCESS)[0]
     rollout = rollouts_of(environment_key=ENVIRONMENT, limit=1).rows[0].id
     changes = (str(written.public_id), str(deciding.public_id), changes_of_rollout(rollout)[0].change)
+    proposed = change_sets_of(environment_key=ENVIRONMENT, limit=1).rows[0].id
     user = User.objects.order_by("pk").values_list("pk", flat=True)[0]
     epoch = environment_get(key=ENVIRONMENT).epoch
     channel = str(Channel.objects.order_by("pk").values_list("public_id", flat=True)[0])
-    return Subject(ENVIRONMENT, epoch, *changes, rollout, str(incident), client_of(1), cluster_name(0), user, channel)
+    subjects = (*changes, rollout, proposed, str(incident), client_of(1), cluster_name(0))
+    return Subject(ENVIRONMENT, epoch, *subjects, user, channel)
 
 
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,13 @@ import multiprocessing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bench.installation import installation, start_django
 from bench.resources import fleet
+
+if TYPE_CHECKING:
+    from controlplane.catalog.values import Put
 
 _BATCH = 10_000
 _Argument = TypeVar("_Argument")
@@ -60,6 +63,12 @@ def put(manifests: list[dict[str, object]], *, environment: str = "default", sta
     """
     from controlplane.accounts.principal import SYSTEM  # noqa: PLC0415
     from controlplane.catalog.services import Terms, change_apply  # noqa: PLC0415
+
+    change_apply(environment_key=environment, edits=edits_of(manifests), actor=SYSTEM, terms=Terms(staged=staged))
+
+
+def edits_of(manifests: list[dict[str, object]]) -> "list[Put]":
+    """The edits that store these manifests. Raises RuntimeError where one is refused."""
     from controlplane.catalog.values import Put  # noqa: PLC0415
     from xdscore.schema import Media, ParsedResource, parse, read_manifests  # noqa: PLC0415
 
@@ -69,4 +78,4 @@ def put(manifests: list[dict[str, object]], *, environment: str = "default", sta
     refused = [*findings, *(each.findings for each in parsed if not isinstance(each, ParsedResource))]
     if refused:
         raise RuntimeError(f"a manifest of the benchmark is refused: {refused[0]}")
-    change_apply(environment_key=environment, edits=edits, actor=SYSTEM, terms=Terms(staged=staged))
+    return edits

@@ -14,6 +14,7 @@ _PEOPLE = 60
 _CHANNELS = 100  # as many as there may be
 _MESSAGES = 86_400  # at one of them: as many as budgets let an environment send while they are kept
 _ROLLED_OUT = 20  # resources of the open rollout
+_PROPOSED = 400  # change sets; the newest is of as many resources as there are in the rollout
 
 
 @scenario(
@@ -75,3 +76,4 @@ def _fleet(parameters: Parameters) -> None:
     console_fleet.people_act(count=_PEOPLE)
     console_fleet.channels_tell(channels=_CHANNELS, messages=_MESSAGES)
     console_fleet.rollout_begin(resources=_ROLLED_OUT)
+    console_fleet.change_sets_make(count=_PROPOSED, resources=_ROLLED_OUT)
