@@ -279,6 +279,7 @@ NOTHING_LOST: Final = {
 CONSOLE_LOSING: Final = {
     "access",
     "access-rule",
+    "change-set",
     "change-undo",
     "environment",
     "import",
@@ -290,6 +291,8 @@ CONSOLE_LOSING: Final = {
 CONSOLE_NOTHING_LOST: Final = {
     "rollout": f"{_WRITTEN}, or {_GOES_BACK}",
     "rollout-settings": "it is about the next rollout; what waits was accepted when it was written",
+    "review": "it is about who writes, and not about what clients get",
+    "change-set-resource": "it is about what is proposed; publishing it asks",
     "freezes": "it is about when somebody writes, and not about what clients get",
     "account": _NOT_SERVED,
     "channel": _NOT_SERVED,

@@ -114,6 +114,15 @@ def written(environments: None) -> str:
     return made.change_id
 
 
+@pytest.fixture
+def two_editors(sign_in: SignIn) -> tuple[Client, Client]:
+    """Two people who may write resources of `default`, and approve what the other proposes."""
+    other, second = USERS.objects.create_user("other"), Client()
+    RoleGrant.objects.create(user=other, environment="default", role=Role.EDITOR.value)
+    second.force_login(other)
+    return sign_in(Role.EDITOR, "default"), second
+
+
 def page(client: Client, path: str, status: int = 200) -> str:
     """A page, which must be answered so."""
     answer = client.get(path)

@@ -48,7 +48,18 @@ CANARIES = (f"{NAME} {TEMPLATE}", f"javascript:alert(1)//{LONG}", f"{RIGHT_TO_LE
 NOT_OURS = ("/api/", "/admin/")
 WIDE, NARROW = 1440, 390
 # What says something else where there is nothing to show.
-EMPTY = ("resources", "access", "changes", "snapshots", "builds", "incidents", "clients", "setup", "import")
+EMPTY = (
+    "resources",
+    "access",
+    "changes",
+    "change-sets",
+    "snapshots",
+    "builds",
+    "incidents",
+    "clients",
+    "setup",
+    "import",
+)
 
 
 @pytest.mark.nightly
@@ -149,6 +160,8 @@ def addresses(parts: dict[str, str]) -> list[str]:
         f"{here}/setup?family=grpc",
         *(f"/channels/new?kind={kind}" for kind in ("webhook", "pagerduty", "digest")),
         f"/channels/{parts['channel_id']}?state=failed",
+        f"/change-sets/{parts['change_set_id']}/resource?{asked}",
+        f"{here}/change-sets?state=review",
     ]
     empty = [f"/e/prod/{name}" for name in EMPTY]
     every = [*paths(parts), *empty, *questions]

@@ -86,7 +86,6 @@ def test_page__once_and_each_week__are_set_shown_and_taken_away(admin: Client) -
             {"action": "weekly", "from": "9", "until": "10:00", "zone": "UTC", "reason": "kept words"},
             "at least one day",
         ),
-        ({"action": "role", "role": "viewer"}, "must be one of"),
         ({"action": "melt"}, "nothing called"),
     ],
 )
@@ -109,7 +108,7 @@ def test_page__of_who_may_not__shows_freezes_and_no_form(sign_in: SignIn) -> Non
 
     assert "the year&#x27;s end" in shown
     assert "Freeze each week" not in shown
-    assert viewer.post(PATH, {"action": "role", "role": "editor"}).status_code == 403
+    assert viewer.post(PATH, {"action": "end", "freeze": "any"}).status_code == 403
 
 
 def test_every_page_of_a_frozen_environment__says_so(admin: Client) -> None:
@@ -130,6 +129,7 @@ def test_every_page_of_a_frozen_environment__says_so(admin: Client) -> None:
         losing.group_changed,
         losing.resource_deleted,
         losing.pruned,
+        losing.set_published,
     ],
     ids=lambda each: each.__name__,
 )
@@ -153,6 +153,22 @@ def test_write__frozen__asks_why_it_cannot_wait_and_then_what_it_takes(
     assert Change.objects.count() == before
     assert admin.post(write.path, {**losses, "accept_loss": "3"}).status_code == 302
     assert Change.objects.latest("pk").message.endswith("broke the freeze: the shop is down")
+
+
+def test_editor__frozen__asks_beside_the_text_where_scripts_run_and_repeats_no_secret(admin: Client) -> None:
+    freeze_now()
+    form = {"action": "save", "text": CLUSTER, "revision": "0"}
+
+    part = admin.post(f"{HERE}/resources/new", form, headers=losing.PART)
+    whole = admin.post(f"{HERE}/resources/new", {**form, "text": losing.SECRET})
+
+    assert (part.status_code, whole.status_code) == (409, 409)
+    assert 'name="break_glass"' in part.content.decode()
+    assert "hunter2" not in whole.content.decode()
+    assert 'name="text"' in whole.content.decode()  # it is asked for again
+    done = admin.post(f"{HERE}/resources/new", {**form, "break_glass": "the shop is down"}, headers=losing.PART)
+    assert done.status_code == 201
+    assert Resource.objects.get().name == "other"
 
 
 def test_write__frozen_and_not_for_who_writes_to_break__says_until_when_and_who_may(sign_in: SignIn) -> None:

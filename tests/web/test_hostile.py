@@ -30,6 +30,7 @@ from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change, Resource
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
+from controlplane.changesets.services import Place, change_set_comment, change_set_create, change_set_submit
 from controlplane.clients.models import Client as ClientRow
 from controlplane.clients.models import Nack, SaidDifference, Stream
 from controlplane.clients.selectors import client_get
@@ -108,8 +109,14 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     channel_create(wanted=NewChannel("ops", ChannelKind.MAIL, "ops@example.org"), actor=SYSTEM)
     notifications_expand()
     rollout = rollout_begun(cluster(NAME, connect_timeout="7s"), actor=MALLORY, message=NAME)
+    proposed = change_set_create(
+        environment_key="default", title=NAME, message=NAME, edits=[Put(parsed(cluster(NAME)))], actor=MALLORY
+    )
+    change_set_comment(public_id=proposed, reason=NAME, place=Place("cluster", NAME, 1), actor=MALLORY)
+    change_set_submit(public_id=proposed, reason=NAME, actor=MALLORY)
     return {
         "environment_key": "default",
+        "change_set_id": proposed,
         "rollout_id": rollout,
         "type": "cluster",
         "word": "cluster",

@@ -25,7 +25,8 @@ from controlplane.catalog.guarding import LossThreshold
 from controlplane.catalog.models import Change, Resource
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import Terms, change_apply
-from controlplane.catalog.values import Put
+from controlplane.catalog.values import Delete, Put
+from controlplane.changesets.services import change_set_create
 from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
@@ -38,6 +39,7 @@ from tests.web.test_hostile import EVERYTHING, NAME
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.environment_choice import Selector
+from xdscore.resource_types import by_word
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -147,6 +149,13 @@ def pruned(fleet: Fleet) -> Write:
     return Write(f"{HERE}/import", form, "message")
 
 
+def set_published(fleet: Fleet) -> Write:
+    made = change_set_create(
+        environment_key="default", title="less", edits=[Delete(by_word["cluster"], "pay")], actor=DANA
+    )
+    return Write(f"/change-sets/{made}", {"action": "publish", "version": "1", "reason": "it is over"}, why="reason")
+
+
 def rolled_back(fleet: Fleet) -> Write:
     publish(cluster("late"))
     fleet.accept(held("late", 1))
@@ -181,6 +190,7 @@ WRITES = (
     pruned,
     rolled_back,
     quarantined,
+    set_published,
 )
 
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role
 from controlplane.accounts.services import api_token_create, client_token_create
+from controlplane.changesets.services import change_set_create
 from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.journal.services import event_append
@@ -49,7 +50,9 @@ def test_message__of_any_kind__leads_a_viewer_of_its_environment_to_a_page_about
     incident = str(Incident.objects.get().public_id)
     viewer = person(Role.VIEWER)
     rollout = rollout_begun(cluster("pay", connect_timeout="7s"), actor=SYSTEM)
-    paths = {kind: path_of(told(kind, incident=incident, rollout=rollout)) for kind in KINDS}
+    proposed = change_set_create(environment_key="default", title="more patience", actor=SYSTEM)
+    about = {"incident": incident, "rollout": rollout, "change_set": proposed}
+    paths = {kind: path_of(told(kind, **about)) for kind in KINDS}
     by_hand = path_of(told("quarantine.released", incident=""))
 
     for kind, path in paths.items():

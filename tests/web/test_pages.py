@@ -16,6 +16,7 @@ OPEN = {"login", "login-oidc", "login-oidc-callback", "logout", "theme"}  # who 
 _QUESTIONS = {
     "resource": "?type=cluster&name=pay",
     "resource-edit": "?type=cluster&name=pay",
+    "change-set-resource": "?type=cluster&name=pay",
     "compare": "?from=1&to=live",
     "rollback": "?to=1",
 }
@@ -58,6 +59,10 @@ NEEDS: dict[str, Role | None] = {
     "rollout": None,
     "rollout-settings": Role.VIEWER,
     "freezes": Role.VIEWER,
+    "review": Role.VIEWER,
+    "change-sets": Role.VIEWER,
+    "change-set": None,
+    "change-set-resource": None,
     "changes": Role.VIEWER,
     "change": None,
     "change-undo": None,
@@ -78,6 +83,7 @@ def _path(route: str, *, environment: str = "default", change: str = "") -> str:
     for part, value in (
         ("<str:environment_key>", environment),
         ("<uuid:change_id>", change or "00000000-0000-4000-8000-000000000000"),
+        ("<uuid:change_set_id>", "00000000-0000-4000-8000-000000000000"),
         ("<uuid:rollout_id>", "00000000-0000-4000-8000-000000000000"),
         ("<uuid:channel_id>", "00000000-0000-4000-8000-000000000000"),
         ("<int:epoch>", "1"),

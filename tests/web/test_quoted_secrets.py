@@ -30,6 +30,7 @@ from controlplane.builder.services import builds_sweep
 from controlplane.catalog.models import Change
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
+from controlplane.changesets.services import change_set_create
 from controlplane.clients.foreign_text import NOT_SHOWN
 from controlplane.clients.models import Client as ClientRow
 from controlplane.clients.models import Nack, SaidDifference
@@ -219,6 +220,8 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
     client = ClientRow.objects.get().pk
     _say(client, world)
     rollout = rollout_begun(*({**tree, **_NEW.get(word, {})} for word, tree in manifests().items()), actor=DANA)
+    edits = [Put(parsed(tree)) for tree in manifests().values()]
+    proposed = change_set_create(environment_key="default", title="the same", edits=edits, actor=DANA)
     notifications_expand()
 
     formatter = structlog.stdlib.ProcessorFormatter(
@@ -237,7 +240,7 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
             "client_id": client, "change_id": str(Change.objects.latest("id").public_id),
             "channel_id": str(Channel.objects.get().public_id), "token_id": "1", "user_id": "1", "epoch": "1",
             "revision": "1", "number": "1", "code": "XDS2101", "family": "grpc", "group_key": quote("x"),
-            "rule_id": "1", "case_id": "1", "rollout_id": rollout,
+            "rule_id": "1", "case_id": "1", "rollout_id": rollout, "change_set_id": proposed,
         }
         for word, incident in incidents.items()
     ]  # fmt: skip
