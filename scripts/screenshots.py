@@ -42,6 +42,8 @@ PAGES: Final = (
     ("resource-edit", "/e/default/resource/edit?type=route&name=demo-routes"),
     ("resource-new", "/e/default/resources/new?type=listener"),
     ("import", "/e/default/import"),
+    ("change-sets", "/e/default/change-sets"),
+    ("review", "/e/default/review"),
     ("changes", "/e/default/changes"),
     ("change", "/e/default/changes -> /changes/"),
     ("change-access", "/e/default/changes?kind=access -> /changes/"),
@@ -73,7 +75,7 @@ PAGES: Final = (
     ("not-found", "/e/absent/resources"),
     ("code", "/codes/XDS2103"),
 )
-EMPTY: Final = ("resources", "changes", "snapshots", "builds", "incidents", "clients")
+EMPTY: Final = ("resources", "change-sets", "changes", "snapshots", "builds", "incidents", "clients")
 
 
 def main(base: str, password: str, out: Path) -> int:
