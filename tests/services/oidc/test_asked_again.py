@@ -2,14 +2,12 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.http import HttpRequest
 from django.test import Client
-from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.models import ProviderSignIn, RoleGrant
@@ -18,15 +16,12 @@ from controlplane.accounts.selectors import id_of_user, principal_by_id, user_pr
 from controlplane.accounts.services import api_token_create
 from controlplane.api.authentication import principal_again
 from controlplane.catalog.services import environment_create
-from controlplane.catalog.values import EnvironmentPolicy, Put
-from controlplane.changesets.selectors import change_set_get
-from controlplane.changesets.services import change_set_create, change_set_schedule, change_sets_tick
+from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.config.oidc import Oidc, group_roles
 from controlplane.journal.models import AuditEvent
 from controlplane.oidc.sealing import tokens_open
 from tests.services.oidc.conftest import Later, begun, came_back, configured, rights, sign_in, with_provider
 from tests.services.oidc.test_signing_in import by_another_key, saying, whose
-from tests.support.manifests import cluster, parsed
 from tests.support.openid_provider import Person, Provider
 from tests.web.conftest import DANA, USERS
 
@@ -363,27 +358,6 @@ def test_what_was_scheduled__by_somebody_who_is_not_there_any_more__has_no_right
     assert soon is not None
     assert late is not None
     assert (soon.may(Role.ADMIN, None), late.scopes) == (True, ())
-
-
-@pytest.mark.parametrize("vouches", [True, False])
-def test_change_set__of_somebody_who_is_asleep__is_published_if_the_provider_vouches_for_them_then(
-    ana: Person, provider: Provider, later: Later, vouches: bool
-) -> None:
-    sign_in(provider, ana)
-    person = user_principal(USERS.objects.get(username="ana"))
-    assert person is not None
-    edits = [Put(parsed(cluster("pay")))]
-    made = change_set_create(environment_key="default", title="at night", edits=edits, actor=person)
-    change_set_schedule(public_id=made, not_before=timezone.now() + timedelta(hours=3), actor=person)
-    later(3 * 3_600 + 1)
-    if not vouches:
-        provider.end_sessions(ana)
-
-    change_sets_tick()
-
-    view = change_set_get(public_id=made).view
-    assert view.state.value == ("published" if vouches else "draft")
-    assert ("ana, who scheduled it" in view.waits_for) == (not vouches)
 
 
 def test_sign_in__longer_than_a_session__ends_however_often_the_provider_vouches(
