@@ -179,6 +179,9 @@ def test_propose__deletions_and_what_stands_in_the_way__ends_with_its_status(rev
     past_it = "/environments/default/resources/cluster/desk?break_glass=fire"
     assert reviewed.call("PUT", past_it, cluster("desk", connect_timeout="7s")).status == 202
     (folder / "desk.yaml").write_text(yaml.safe_dump(cluster("desk")) + "alt_stat_name: d\n")
+    overtaken = propose(reviewed, folder)
+    ours = {"merge": [{"type": "cluster", "name": "desk", "take": "ours"}]}
+    assert reviewed.call("PATCH", f"/change-sets/{newest(reviewed)['id']}", ours).status == 200
     again = propose(reviewed, folder)
     assert reviewed.call("PUT", past_it, cluster("desk", connect_timeout="8s")).status == 202
     stale = propose(reviewed, folder)
@@ -190,6 +193,8 @@ def test_propose__deletions_and_what_stands_in_the_way__ends_with_its_status(rev
     assert (without.returncode, fewer) == (0, 1), without.stderr
     assert rejected.returncode == 1
     assert "in seconds" in rejected.stderr
+    assert overtaken.returncode == 4
+    assert "moved       cluster/desk: none -> r1" in overtaken.stderr
     assert again.returncode == 0, again.stderr
     assert stale.returncode == 4
     assert "moved       cluster/desk: r1 -> r2" in stale.stderr

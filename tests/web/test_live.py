@@ -106,7 +106,7 @@ def test_part__many_look_at_it_in_one_interval__the_first_reads_and_the_others_o
 
     # Whether one may see a change or a client is read from it.
     subject = {
-        "change": {"catalog_change"},
+        "change": {"catalog_change", "changesets_changeset", "changesets_changesetchange"},
         "client": {"clients_client", "clients_stream", "clients_subscription", "clients_nameset"},
         "rollout": {"rollouts_rollout"},
     }

@@ -160,7 +160,10 @@ def test_settings__that_are_wrong__say_all_of_it_and_where(data: object, pointer
 def test_review__default_and_what_it_may_be() -> None:
     assert review_from_json({}) == DEFAULT_REVIEW
     assert review_from_json({"break_glass_role": "admin"}).break_glass_role is Role.ADMIN
-    wrongs: tuple[object, ...] = ({"break_glass_role": "viewer"}, {"break_glass_role": 3}, {"required": True}, [])
+    wrongs: tuple[object, ...] = (
+        *({"break_glass_role": "viewer"}, {"break_glass_role": 3}, {"required": "yes"}, {"self_approval": 1}, []),
+        *({"approvals": 0}, {"approvals": 11}, {"approvals": True}, {"colour": "red"}),
+    )
     for wrong in wrongs:
         with pytest.raises(InputInvalid):
             review_from_json(wrong)
