@@ -9,7 +9,7 @@ import structlog
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.views import RedirectURLMixin
-from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
 from django.utils.crypto import constant_time_compare
@@ -63,7 +63,7 @@ class ToProvider(RedirectURLMixin, View):
         """Redirect to the provider, and let the browser keep what it comes back with; or say why that is impossible."""
         oidc = provider()
         if oidc is None:
-            return HttpResponseNotFound()
+            raise Http404
         # Django takes a page of our own alone here.
         attempt = attempt_begin(leads_to=self.get_redirect_url())
         try:
@@ -93,7 +93,7 @@ class FromProvider(View):
         """Sign in whom the provider vouches for, under a new session key; or say why nobody is signed in."""
         oidc = provider()
         if oidc is None:
-            return HttpResponseNotFound()
+            raise Http404
         answer = self._answer(request, oidc)
         answer.delete_cookie(cookie_name(), samesite="Lax")
         answer.headers["Cache-Control"] = "no-store"
