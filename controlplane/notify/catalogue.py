@@ -94,9 +94,10 @@ KINDS: Mapping[str, Kind] = {
         Kind("freeze.broken", _AT_ONCE, Severity.NORMAL),
         Kind("freeze.ended", _AT_ONCE, Severity.QUIET),
         Kind("review.broken", _AT_ONCE, Severity.NORMAL),
-        Kind("change_set.submitted", _AT_ONCE, Severity.NORMAL, stage=Stage.BEGINS),
-        Kind("change_set.approved", _AT_ONCE, Severity.QUIET, stage=Stage.ENDS),
-        Kind("change_set.rejected", _AT_ONCE, Severity.NORMAL, stage=Stage.ENDS),
+        # Quiet, so that nobody is woken because somebody asks for a review.
+        Kind("change_set.submitted", _AT_ONCE, Severity.QUIET),
+        Kind("change_set.approved", _AT_ONCE, Severity.QUIET),
+        Kind("change_set.rejected", _AT_ONCE, Severity.QUIET, stage=Stage.ENDS),
         Kind("change_set.published", _AT_ONCE, Severity.QUIET, stage=Stage.ENDS),
         Kind("change_set.waiting", _AT_ONCE, Severity.NORMAL, stage=Stage.BEGINS),
         Kind("change_set.stopped", _AT_ONCE, Severity.NORMAL, stage=Stage.BEGINS),

@@ -187,6 +187,22 @@ def test_moment__quiet__is_no_alert_and_another_is_one(service: Service, hook: R
     assert Notification.objects.count() == 3
 
 
+def test_change_set__waits_for_review__calls_nobody_and_one_that_is_due_and_waits_does(
+    service: Service, hook: Receiver
+) -> None:
+    channel(service, hook)
+
+    told = []
+    for kind in ("submitted", "approved", "waiting", "published"):
+        event_append(
+            kind=f"change_set.{kind}", environment="default", subject="change_set/1", payload={"title": "more time"}
+        )
+        notify()
+        told.append(done(service, hook))
+
+    assert told == [[], [], ["open"], ["open", "close"]]
+
+
 def test_sample__opens_an_alert_of_the_lowest_urgency_and_closes_it(service: Service, hook: Receiver) -> None:
     made = channel(service, hook)
 
