@@ -117,9 +117,14 @@ def propose(
             actor=actor,
             request_id=request_id,
         )
-    detail = change_set_get(public_id=into)
+    # One text where there is none and where it is another environment's, which the writer may not see.
+    absent = NotFound(f"There is no change set '{shown(into, 64)}' in '{environment_key}'. Nothing was changed.")
+    try:
+        detail = change_set_get(public_id=into)
+    except NotFound:
+        raise absent from None
     if detail.view.environment != environment_key:
-        raise NotFound(f"There is no change set '{shown(into, 64)}' in '{environment_key}'. Nothing was changed.")
+        raise absent
     there = {(each.type, each.name) for each in detail.entries}
     for word, name in map(edit_key, edits):
         if (word, name) in there:

@@ -43,6 +43,9 @@ class Times:
     expires: datetime | None = None
 
 
+_NO_TIMES: Final = Times()
+
+
 class Stays(Enum):
     """Stands for a time that an edit leaves as it is, since None means that there is none."""
 
@@ -81,7 +84,7 @@ def change_set_create(
     title: str,
     message: str = "",
     edits: Sequence[Edit] = (),
-    times: Times = Times(),
+    times: Times = _NO_TIMES,
     actor: Principal,
     request_id: str = "",
 ) -> str:
