@@ -99,6 +99,11 @@ def test_two_people__propose_comment_approve_and_publish(kind: type[Pointer], si
             author.send(main.get_by_role("button", name="Submit for review"))
             expect(main.locator(".page-head").first.get_by_text("in review")).to_be_visible()
             other.page.reload()
+            seen.locator("#reason").press_sequentially("in seconds?")
+            seen.locator("#reason").press("Enter")  # which decides nothing: a reason is for any of the buttons
+            expect(seen.locator("#reason")).to_have_value("in seconds?")
+            other.page.reload()
+            expect(seen.locator(".page-head").first.get_by_text("in review")).to_be_visible()
             other.send(seen.get_by_role("button", name="Turn down"))
             expect(seen.get_by_role("heading", name="There is a problem")).to_be_visible()
             watch.taken()
