@@ -11,7 +11,7 @@ from django.db.models.functions import Cast, Coalesce
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
 from controlplane.builder.stages.fallback import REJECTED, Cause
 from controlplane.catalog.choices import StagedChangeState
-from controlplane.catalog.models import Change, Revision
+from controlplane.catalog.models import Change, Resource, Revision
 from controlplane.catalog.selectors import change_get
 from controlplane.catalog.staging import StagedChangeView, staged_changes
 from controlplane.catalog.values import finding_from_json
@@ -94,32 +94,42 @@ def change_progress(*, public_id: str) -> ChangeProgress:
 
 
 def progress_of_change(*, change: Change) -> ChangeProgress:
-    """How far the change has come. One of which something was staged is published by the build that covers its
-    promotion (rollouts.md R2).
+    """How far the change has come."""
+    return progress_of_changes(changes=[change])[change.pk]
+
+
+def progress_of_changes(*, changes: Sequence[Change]) -> Mapping[int, ChangeProgress]:
+    """How far each of these changes has come, by row id. One of which something was staged is published by the build
+    that covers its promotion (rollouts.md R2). The number of queries grows with that of builds, and of changes that
+    wait for one.
     """
-    staged = staged_changes(changes=[change.pk]).get(change.pk)
-    return replace(_progress(change, staged), staged=staged)
-
-
-def _progress(change: Change, staged: StagedChangeView | None) -> ChangeProgress:
-    generation = (staged.promoted_generation if staged is not None else None) or change.generation
-    covering = Build.objects.filter(environment=change.environment, to_generation__gte=generation)
-    ended = covering.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
-    build = ended.order_by("to_generation", "id").first()
-    if staged is not None and staged.state is not StagedChangeState.PROMOTED:
-        if staged.state is StagedChangeState.WAITING and build is None:
-            return _unbuilt(covering)
-        return ChangeProgress(_STAGED[staged.state], held=_held(change))
-    if build is None:
-        unbuilt = _unbuilt(covering)
-        rolled = staged is not None and staged.rollout and unbuilt.state is ChangeState.SAVED
-        return ChangeProgress(ChangeState.CANDIDATE) if rolled else unbuilt
-    if _superseded(change, build):
-        return ChangeProgress(ChangeState.SUPERSEDED, build.epoch)
-    if build.from_generation >= generation:
-        return ChangeProgress(ChangeState.PUBLISHED, held=_held(change))  # its own build is forgotten (`retention`)
-    state = ChangeState.PUBLISHED if build.outcome == BuildOutcome.PUBLISHED else ChangeState.UNCHANGED
-    return ChangeProgress(state, build.epoch, _held(change))
+    staged = staged_changes(changes=[each.pk for each in changes])
+    covered = _covered_by(changes)
+    superseded = _superseded(covered)
+    held = _held(changes)
+    found = {}
+    for change in changes:
+        view, build = staged.get(change.pk), covered.get(change.pk)
+        generation = (view.promoted_generation if view is not None else None) or change.generation
+        if view is not None and view.state is not StagedChangeState.PROMOTED:
+            if view.state is StagedChangeState.WAITING and build is None:
+                progress = _unbuilt(change, generation)
+            else:
+                progress = ChangeProgress(_STAGED[view.state], held=held.get(change.pk, ()))
+        elif build is None:
+            progress = _unbuilt(change, generation)
+            if view is not None and view.rollout and progress.state is ChangeState.SAVED:
+                progress = ChangeProgress(ChangeState.CANDIDATE)
+        elif change.pk in superseded:
+            progress = ChangeProgress(ChangeState.SUPERSEDED, build.epoch)
+        elif build.from_generation >= generation:
+            # Its own build is forgotten (`retention`).
+            progress = ChangeProgress(ChangeState.PUBLISHED, held=held.get(change.pk, ()))
+        else:
+            state = ChangeState.PUBLISHED if build.outcome == BuildOutcome.PUBLISHED else ChangeState.UNCHANGED
+            progress = ChangeProgress(state, build.epoch, held.get(change.pk, ()))
+        found[change.pk] = replace(progress, staged=view)
+    return found
 
 
 def changes_unfinished(*, public_ids: Sequence[str]) -> frozenset[str]:
@@ -270,7 +280,22 @@ def _ended() -> models.QuerySet[Build]:
     return Build.objects.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
 
 
-def _unbuilt(covering: models.QuerySet[Build]) -> ChangeProgress:
+def _covered_by(changes: Sequence[Change]) -> Mapping[int, Build]:
+    """The first build that covered each of these changes, or its promotion, by row id; those that wait for one are left
+    out.
+    """
+    first = _ended().filter(environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("due"))
+    rows = Change.objects.filter(pk__in=[each.pk for each in changes])
+    rows = rows.annotate(due=Coalesce("staged__promoted_generation", "generation"))
+    covered = rows.annotate(build=models.Subquery(first.order_by("to_generation", "id").values("pk")[:1]))
+    by_change = dict(covered.exclude(build=None).values_list("pk", "build"))
+    builds = Build.objects.in_bulk(set(by_change.values()))
+    return {change: builds[build] for change, build in by_change.items() if build in builds}
+
+
+def _unbuilt(change: Change, generation: int) -> ChangeProgress:
+    """How far a change has come that no build has covered since `generation`."""
+    covering = Build.objects.filter(environment=change.environment, to_generation__gte=generation)
     failed = covering.filter(outcome=BuildOutcome.FAILED)
     last = failed.order_by("-id").first()
     if last is not None and failed.count() >= _FAILURES_THAT_LAST:
@@ -278,31 +303,45 @@ def _unbuilt(covering: models.QuerySet[Build]) -> ChangeProgress:
     return ChangeProgress(ChangeState.SAVED)
 
 
-def _superseded(change: Change, build: Build) -> bool:
-    """Whether each revision that the change wrote already had a newer one when `build`, the first that covered the
-    change, was made.
+def _superseded(covered: Mapping[int, Build]) -> frozenset[int]:
+    """The changes among these of which each revision already had a newer one when the build that first covered the
+    change was made.
     """
-    written = Revision.objects.filter(change=change)
-    newer = Revision.objects.filter(
-        resource=models.OuterRef("resource"),
-        number__gt=models.OuterRef("number"),
-        change__generation__lte=build.to_generation,
-    )
-    both = models.Exists(written), models.Exists(written.exclude(models.Exists(newer)))
-    wrote, current = Change.objects.filter(pk=change.pk).values_list(*both)[0]
-    return wrote and not current
+    by_build: dict[int, list[int]] = {}
+    for change, build in covered.items():
+        by_build.setdefault(build.to_generation, []).append(change)
+    found: set[int] = set()
+    for generation, changes in by_build.items():
+        written = Revision.objects.filter(change=models.OuterRef("pk"))
+        newer = Revision.objects.filter(
+            resource=models.OuterRef("resource"),
+            number__gt=models.OuterRef("number"),
+            change__generation__lte=generation,
+        )
+        wrote, current = models.Exists(written), models.Exists(written.exclude(models.Exists(newer)))
+        found.update(Change.objects.filter(wrote, ~current, pk__in=changes).values_list("pk", flat=True))
+    return frozenset(found)
 
 
-def _held(change: Change) -> tuple[HeldBackName, ...]:
-    """The names that the change wrote and that are held back, as long as the revision it wrote is the newest."""
-    written = Revision.objects.filter(
-        change=change,
-        resource__head=models.F("pk"),
-        resource__type=models.OuterRef("type"),
-        resource__name=models.OuterRef("name"),
+def _held(changes: Sequence[Change]) -> Mapping[int, tuple[HeldBackName, ...]]:
+    """The names that each of these changes wrote and that are held back, as long as the revision it wrote is the
+    newest, by row id. One query.
+    """
+    resources = Resource.objects.filter(
+        environment=models.OuterRef("environment"), type=models.OuterRef("type"), name=models.OuterRef("name")
     )
-    rows = HeldResource.objects.filter(models.Exists(written), environment=change.environment_id)
-    return tuple(_held_name(row) for row in rows.order_by("type", "name")[:_MAX_HELD])
+    rows = (
+        HeldResource.objects.filter(environment__in={each.environment_id for each in changes})
+        .annotate(written_by=models.Subquery(resources.values("head__change")[:1]))
+        .filter(written_by__in=[each.pk for each in changes])
+        .order_by("type", "name")
+    )
+    found: dict[int, list[HeldBackName]] = {}
+    for row in rows[: _MAX_HELD * len(changes)]:
+        of_change = found.setdefault(row.written_by, [])
+        if len(of_change) < _MAX_HELD:
+            of_change.append(_held_name(row))
+    return {change: tuple(names) for change, names in found.items()}
 
 
 def _held_name(row: HeldResource) -> HeldBackName:

@@ -393,14 +393,34 @@ def revisions_of(
     return found
 
 
-def versions_after(*, change: Change) -> Mapping[tuple[str, str], frozenset[str]]:
-    """By (type word, name), the versions on the wire that were written of what a change wrote after it did."""
-    found: dict[tuple[str, str], set[str]] = {}
-    mine = change.revisions.filter(resource=models.OuterRef("resource"), number__lt=models.OuterRef("number"))
-    rows = Revision.objects.filter(resource__in=change.revisions.values("resource")).filter(models.Exists(mine))
-    for word, name, version in rows.exclude(version="").values_list("resource__type", "resource__name", "version"):
-        found.setdefault((word, name), set()).add(version)
-    return {key: frozenset(versions) for key, versions in found.items()}
+@dataclass(frozen=True, slots=True)
+class RevisionWritten:
+    """A revision that a change wrote: the word of its type, its name and number, and its version on the wire (empty: it
+    is a deletion). `later`: the versions on the wire that were written of the name since.
+    """
+
+    type: str
+    name: str
+    number: int
+    version: str
+    later: frozenset[str]
+
+
+def revisions_written(*, changes: Collection[int]) -> Mapping[int, tuple[RevisionWritten, ...]]:
+    """What each of these changes, given by row id, wrote; those that wrote nothing are left out. Two queries."""
+    mine = Revision.objects.filter(change__in=list(changes))
+    columns = ("change", "resource", "resource__type", "resource__name", "number", "version")
+    rows = tuple(mine.values_list(*columns).order_by("pk"))
+    before = mine.filter(resource=models.OuterRef("resource"), number__lt=models.OuterRef("number"))
+    after = Revision.objects.filter(models.Exists(before), resource__in=mine.values("resource")).exclude(version="")
+    since: dict[int, list[tuple[int, str]]] = {}
+    for resource, number, version in after.values_list("resource", "number", "version") if rows else ():
+        since.setdefault(resource, []).append((number, version))
+    found: dict[int, list[RevisionWritten]] = {}
+    for change, resource, word, name, number, version in rows:
+        later = frozenset(after for at, after in since.get(resource, ()) if at > number)
+        found.setdefault(change, []).append(RevisionWritten(word, name, number, version, later))
+    return {change: tuple(each) for change, each in found.items()}
 
 
 def written_at(*, environment_key: str, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], datetime]:

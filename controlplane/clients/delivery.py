@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, IntEnum, auto
+from itertools import chain, product
 from typing import Final, NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState
 from controlplane.clients.holding_sets import StoredSets
 from controlplane.clients.models import Subscription
@@ -77,6 +77,16 @@ class _Kind(NamedTuple):
     held: str | None
 
 
+class _There(NamedTuple):
+    """Whose a stream is, and when it ended."""
+
+    client: str
+    closed_at: datetime | None
+
+    def is_there(self, since: datetime) -> bool:
+        return self.closed_at is None or self.closed_at > since
+
+
 class _Row(NamedTuple):
     """What a stream was sent last of a type and made of it; `client`: whose it is."""
 
@@ -87,7 +97,9 @@ class _Row(NamedTuple):
     sent_at: datetime | None
 
 
-_STANDS: Final = ("type", "wildcard", "holding_set_id", "stream_id", "stream__client_id")
+_Streams = Mapping[str, _There]
+_WrittenByType = Mapping[str, Mapping[str, Written]]
+_STANDS: Final = ("wildcard", "holding_set_id", "stream_id", "stream__client_id", "stream__closed_at")
 _ROW: Final = ("stream__client_id", "stream_id", "stream__closed_at", "state", "sent_at")
 _AT_ANY_TIME: Final = {
     _Had.REFUSED: Reaction.NACKED,
@@ -100,44 +112,72 @@ _ANSWERED: Final = {SubscriptionState.ACKED: Reaction.ACKED, SubscriptionState.N
 _ALL: Final = 500  # of more streams than these, those of everybody are read
 
 
-def reactions(
-    *, environment_key: str, written: Mapping[str, Mapping[str, Written]], since: datetime
-) -> Mapping[str, Reaction]:
-    """How far each client has come with the contents that were published at `since`, by client id. `written`: by the
-    word of the type, then by name.
+class FleetRead:
+    """How the clients of an environment stand at `now`, the database's time: read once for whatever number of changes
+    is asked about.
     """
-    now = database_now()
-    there = Subscription.objects.filter(Q(stream__closed_at=None) | Q(stream__closed_at__gt=since))
-    of_types = there.filter(stream__client__environment__key=environment_key, type__in=list(written))
-    standing = _standing(of_types) if written else {}
-    sets = StoredSets({kind.held for kind in standing})
-    found: dict[str, set[Reaction | None]] = defaultdict(set)
-    timed: dict[str, dict[str, Collection[_Had]]] = defaultdict(dict)  # by type and stream
-    for kind, streams in standing.items():
-        had = _had(kind, written[kind.type], sets)
-        if had <= _AT_ANY_TIME.keys():
-            said = {_AT_ANY_TIME[one] for one in had}
-            for client in streams.values():
-                found[client] |= said
-        else:
-            timed[kind.type].update(dict.fromkeys(streams, had))
-    for word, of_streams in timed.items():
-        for row in _rows(of_types.filter(type=word), of_streams):
-            found[row.client] |= {_reaction(one, row, since, now) for one in of_streams.get(row.stream, ())}
-    for word in {kind.type for kind in standing if kind.held is None}:
-        unsaid = covering(there.filter(holding_set=None), environment_key, word, written[word])
-        for row in map(_Row._make, unsaid.values_list(*_ROW)):
-            found[row.client].add(_reaction_to_type(row, since, now))
-    told = ((client, {one for one in each if one is not None}) for client, each in found.items())
-    return {client: max(each) for client, each in told if each}
+
+    def __init__(self, environment_key: str, now: datetime) -> None:
+        self._environment = environment_key
+        self._now = now
+        self._since: datetime | None = None
+        self._standing: dict[str, Mapping[_Kind, _Streams]] = {}
+        self._sets = StoredSets()
+
+    def reactions(self, *, written: _WrittenByType, since: datetime) -> Mapping[str, Reaction]:
+        """How far each client has come with the contents that were published at `since`, by client id. `written`: by
+        the word of the type, then by name. Ask about older contents first: what left before is not read.
+        """
+        found: dict[str, set[Reaction]] = defaultdict(set)
+        for client, reaction in chain(self._of_names(written, since), self._of_types(written, since)):
+            if reaction is not None:
+                found[client].add(reaction)
+        return {client: max(each) for client, each in found.items()}
+
+    def _of_names(self, written: _WrittenByType, since: datetime) -> Iterator[tuple[str, Reaction | None]]:
+        """What each client made of each name, where it is known what it has."""
+        timed: dict[str, dict[str, Collection[_Had]]] = defaultdict(dict)  # by type and stream
+        for kind, streams in self._stand(written, since):
+            had = _had(kind, written[kind.type], self._sets)
+            still = {stream: each.client for stream, each in streams.items() if each.is_there(since)}
+            if had <= _AT_ANY_TIME.keys():
+                said = {_AT_ANY_TIME[one] for one in had}
+                yield from product(still.values(), said)
+            else:
+                timed[kind.type].update(dict.fromkeys(still, had))
+        for word, of_streams in timed.items():
+            for row in _rows(self._there(since).filter(type=word), of_streams):
+                for one in of_streams.get(row.stream, ()):
+                    yield row.client, _reaction(one, row, since, self._now)
+
+    def _of_types(self, written: _WrittenByType, since: datetime) -> Iterator[tuple[str, Reaction | None]]:
+        """What each of the other clients answered to the type."""
+        for word in {kind.type for kind, _ in self._stand(written, since) if kind.held is None}:
+            unsaid = covering(_there(since).filter(holding_set=None), self._environment, word, written[word])
+            for row in map(_Row._make, unsaid.values_list(*_ROW)):
+                yield row.client, _reaction_to_type(row, since, self._now)
+
+    def _stand(self, types: Collection[str], since: datetime) -> Iterator[tuple[_Kind, _Streams]]:
+        """The streams of these types by what they have in common, without those that ended before `since`."""
+        if self._since is None or since < self._since:
+            self._since, self._standing = since, {}
+        for word in types:
+            if word not in self._standing:
+                alike: dict[_Kind, dict[str, _There]] = defaultdict(dict)
+                rows = self._there(self._since).filter(type=word)
+                for wildcard, held, stream, client, closed_at in rows.values_list(*_STANDS):
+                    alike[_Kind(word, wildcard, held)][stream] = _There(client, closed_at)
+                self._standing[word] = alike
+                self._sets.read({kind.held for kind in alike})
+            yield from self._standing[word].items()
+
+    def _there(self, since: datetime) -> QuerySet[Subscription]:
+        return _there(since).filter(stream__client__environment__key=self._environment)
 
 
-def _standing(rows: QuerySet[Subscription]) -> Mapping[_Kind, Mapping[str, str]]:
-    """The clients of these subscriptions by stream, those together that stand alike."""
-    alike: dict[tuple[str, bool, str | None], dict[str, str]] = defaultdict(dict)
-    for *kind, stream, client in rows.values_list(*_STANDS):
-        alike[tuple(kind)][stream] = client
-    return {_Kind(*kind): streams for kind, streams in alike.items()}
+def _there(since: datetime) -> QuerySet[Subscription]:
+    """The subscriptions of streams that were open at `since`, or later."""
+    return Subscription.objects.filter(Q(stream__closed_at=None) | Q(stream__closed_at__gt=since))
 
 
 def _rows(rows: QuerySet[Subscription], streams: Collection[str]) -> Iterator[_Row]:

@@ -13,22 +13,17 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from django.db.models import Q
-
-from controlplane.builder.selectors import ChangeProgress, ChangeState, change_progress
+from controlplane.builder.selectors import ChangeProgress, ChangeState, progress_of_change
 from controlplane.catalog.models import Change
-from controlplane.catalog.selectors import change_get, versions_after
-from controlplane.clients.clock import database_now
-from controlplane.clients.delivery import EXPECTED_FOR, Reaction, Written, reactions
+from controlplane.catalog.selectors import RevisionWritten, change_get
+from controlplane.clients.delivery import EXPECTED_FOR, Reaction, Written
 from controlplane.clients.in_use import NotInUse
-from controlplane.clients.serving import Behind, replicas_behind
+from controlplane.clients.serving import Behind
 from controlplane.clients.spreading import spread
 from controlplane.clients.uses import Uses, not_in_use
 from controlplane.history.convergence import Convergence, convergence
-from controlplane.incidents.models import IncidentClient
-from controlplane.incidents.values import IncidentCause
+from controlplane.incidents.changes_read import ChangesRead
 from controlplane.snapshots.models import SnapshotRow
-from controlplane.snapshots.selectors import snapshot_list
 
 SETTLED_AFTER = timedelta(seconds=60)
 
@@ -67,12 +62,13 @@ _COUNTED = {Answer.ACKED: Reaction.ACKED, Answer.NACKED: Reaction.NACKED, Answer
 
 class ChangeReading:
     """What clients made of one change. Each thing is read once, however much is asked of it. `progress`: how far the
-    change has come.
+    change has come; `shared`: what was read of it and other changes of its environment together.
     """
 
-    def __init__(self, change: Change, progress: ChangeProgress) -> None:
+    def __init__(self, change: Change, progress: ChangeProgress, shared: ChangesRead | None = None) -> None:
         self.change = change
         self.progress = progress
+        self._shared = shared or ChangesRead(change.environment, (change,))
 
     @cached_property
     def delivery(self) -> Delivery:
@@ -83,7 +79,7 @@ class ChangeReading:
         if row is None:
             # Its snapshot is older than what is kept.
             return Delivery(settled=True)
-        behind = replicas_behind(environment_key=self._environment, lineage=str(row.lineage), epoch=row.epoch)
+        behind = self._shared.behind(row)
         count = Counter(self._reactions.values())
         clients = len(self._reactions) - count[Reaction.EXPECTED]
         return Delivery(
@@ -91,7 +87,7 @@ class ChangeReading:
             acked=count[Reaction.ACKED],
             nacked=count[Reaction.NACKED],
             silent=count[Reaction.SILENT],
-            settled=not behind and _settled(count, clients, database_now() - row.at),
+            settled=not behind and _settled(count, clients, self._shared.now - row.at),
             behind=behind,
         )
 
@@ -103,7 +99,7 @@ class ChangeReading:
         row = self._snapshot
         if row is None:
             return NotInUse()
-        versions = {(word, name): version for word, name, _, version in self._revisions}
+        versions = {(each.type, each.name): each.version for each in self._revisions}
         return not_in_use(uses=Uses(self._environment), versions=versions, since=row.at)
 
     def convergence(self) -> Convergence | None:
@@ -140,20 +136,19 @@ class ChangeReading:
         epoch = self.progress.epoch
         if self.progress.state is not ChangeState.PUBLISHED or epoch is None:
             return None
-        return snapshot_list(environment_key=self._environment).filter(epoch=epoch).first()
+        return self._shared.snapshot(epoch)
 
-    @cached_property
-    def _revisions(self) -> Sequence[tuple[str, str, int, str]]:
-        """What the change wrote: the word of each type, the name, the number of the revision, its version."""
-        return tuple(self.change.revisions.values_list("resource__type", "resource__name", "number", "version"))
+    @property
+    def _revisions(self) -> tuple[RevisionWritten, ...]:
+        """What the change wrote."""
+        return self._shared.revisions.get(self.change.pk, ())
 
     @cached_property
     def _written(self) -> Mapping[str, Mapping[str, Written]]:
         """What the change wrote, by the word of the type and then by name."""
         written: dict[str, dict[str, Written]] = {}
-        later = versions_after(change=self.change) if self._revisions else {}
-        for word, name, _, version in self._revisions:
-            written.setdefault(word, {})[name] = Written(version, later.get((word, name), frozenset()))
+        for each in self._revisions:
+            written.setdefault(each.type, {})[each.name] = Written(each.version, each.later)
         return written
 
     @cached_property
@@ -164,10 +159,9 @@ class ChangeReading:
         row = self._snapshot
         if row is None:
             return {}
-        found = dict(reactions(environment_key=self._environment, written=self._written, since=row.at))
+        found = dict(self._shared.fleet.reactions(written=self._written, since=row.at))
         # Who refused is told apart from its next answer, which may be the ACK of what stands in.
-        refusing = _refusing(self.change, [each[:3] for each in self._revisions])
-        found.update(dict.fromkeys(refusing, Reaction.NACKED))
+        found.update(dict.fromkeys(self._shared.refusing(self.change), Reaction.NACKED))
         return found
 
 
@@ -207,10 +201,11 @@ def changes_undecided(*, public_ids: Sequence[str]) -> frozenset[str]:
 
 
 def _delivered(public_id: str) -> Delivery:
-    progress = change_progress(public_id=public_id)
+    change = change_get(public_id=public_id)
+    progress = progress_of_change(change=change)
     if progress.state is not ChangeState.PUBLISHED:
         return Delivery(settled=progress.state.final)
-    return change_delivery(change=change_get(public_id=public_id), progress=progress)
+    return change_delivery(change=change, progress=progress)
 
 
 def _settled(count: Mapping[Reaction, int], clients: int, age: timedelta) -> bool:
@@ -219,17 +214,3 @@ def _settled(count: Mapping[Reaction, int], clients: int, age: timedelta) -> boo
     open_answers = count.get(Reaction.WAITING, 0) + count.get(Reaction.EXPECTED, 0)
     # With nobody there yet, somebody may be about to be seen.
     return open_answers == 0 and (clients > 0 or age >= EXPECTED_FOR)
-
-
-def _refusing(change: Change, written: Sequence[tuple[str, str, int]]) -> set[str]:
-    """The ids of the clients that refused a revision of this change, or a response in which such a revision was one of
-    several suspects.
-    """
-    named = {(word, name, number) for word, name, number in written}
-    ours = Q(incident__name="", incident__change=str(change.public_id))
-    rows = IncidentClient.objects.filter(
-        ours | Q(incident__name__in={name for _, name, _ in named}),
-        incident__environment=change.environment,
-        incident__cause=IncidentCause.NACK.value,
-    ).values_list("client", "incident__type", "incident__name", "revision")
-    return {client for client, word, name, number in rows if not name or (word, name, number) in named}

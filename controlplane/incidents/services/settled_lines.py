@@ -1,7 +1,7 @@
 """Says in the log how each change ended: how many clients were sent it, and what they answered (`settling`).
 
-The last line of a change's way, once for each. It is asked of a change every second at first, and later every few
-seconds; of so many of an environment at once, while the next ones wait.
+The last line of a change's way, once for each. It is asked of a change once what clients answered at once is stored,
+then every second, and later every few seconds; of so many of an environment at once, while the next ones wait.
 """
 
 import logging
@@ -11,20 +11,23 @@ from typing import Final
 import structlog
 from django.db.models import F, Q
 
-from controlplane.builder.selectors import ChangeState, change_progress
+from controlplane.builder.selectors import ChangeState, progress_of_changes
 from controlplane.catalog.change_names import ChangeName, named_fields
 from controlplane.catalog.models import Change, Environment
 from controlplane.clients.clock import database_now
+from controlplane.incidents.changes_read import ChangesRead
 from controlplane.incidents.models import SettledMark
-from controlplane.incidents.settling import change_delivery
+from controlplane.incidents.settling import ChangeReading
 
 log = structlog.get_logger(__name__)
 
 # How many changes of an environment are looked at, and how far back one looks that was never told of.
-_OPEN_MAX: Final = 50
+_OPEN_MAX: Final = 150
 # Nobody waits for these any more: they were written while no worker ran, or faster than they are told, or some ADS
 # process does not take them.
 _TOLD_WITHIN: Final = timedelta(minutes=5)
+# An answer is stored within a second, and the digest comes each second.
+_NOT_BEFORE: Final = timedelta(seconds=1.5)
 _AT_FIRST_S: Final = 4
 _LATER_EVERY_S: Final = 8
 
@@ -49,7 +52,10 @@ def _tell(environment: Environment) -> int:
     new = Q(generation__gt=mark.generation, generation__lte=environment.built_generation)
     waiting = Change.objects.filter(new | Q(generation__in=opened), environment=environment, at__gt=now - _TOLD_WITHIN)
     changes = tuple(waiting.select_related("environment").order_by("generation")[:_OPEN_MAX])
-    left = [each.generation for each in changes if not _ended(each, now - each.at, first=each.generation not in opened)]
+    due = [each for each in changes if _is_due(each, now - each.at, first=each.generation not in opened)]
+    progress, read = progress_of_changes(changes=due), ChangesRead(environment, due)
+    ended = {each.pk for each in due if _ended(now - each.at, ChangeReading(each, progress[each.pk], read))}
+    left = [each.generation for each in changes if each.pk not in ended]
     # Not every generation has a change.
     seen = environment.built_generation if len(changes) < _OPEN_MAX else changes[-1].generation
     mark.generation, mark.open = max(mark.generation, seen), " ".join(map(str, left))
@@ -58,15 +64,17 @@ def _tell(environment: Environment) -> int:
     return len(changes) - len(left)
 
 
-def _ended(change: Change, age: timedelta, *, first: bool) -> bool:
-    """Log how the change ended if no more answers to it are to come, and return whether that is so. For an old change
-    this is found out less often. `age`: since it was written; `first`: whether this is the first time it is looked at.
-    """
-    age_s = int(age.total_seconds())
-    if not first and age_s >= _AT_FIRST_S and (age_s + change.generation) % _LATER_EVERY_S:
+def _is_due(change: Change, age: timedelta, *, first: bool) -> bool:
+    """Whether a change, written `age` ago, is to be looked at in this run. `first`: it was never looked at."""
+    if age < _NOT_BEFORE:
         return False
-    progress = change_progress(public_id=str(change.public_id))
-    delivery = change_delivery(change=change, progress=progress)
+    age_s = int(age.total_seconds())
+    return first or age_s < _AT_FIRST_S or (age_s + change.generation) % _LATER_EVERY_S == 0
+
+
+def _ended(age: timedelta, reading: ChangeReading) -> bool:
+    """Log how a change, written `age` ago, ended where no more answers to it are to come; return whether that is so."""
+    change, progress, delivery = reading.change, reading.progress, reading.delivery
     if not (delivery.settled if progress.state is ChangeState.PUBLISHED else progress.state.final):
         return False
     bad = delivery.nacked or progress.state in {ChangeState.FAILED, ChangeState.STOPPED}

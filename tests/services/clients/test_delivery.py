@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.clients.clock import database_now
-from controlplane.clients.delivery import Reaction, Written, reactions
+from controlplane.clients.delivery import FleetRead, Reaction, Written
 from controlplane.clients.models import Subscription
 from controlplane.database.aliases import READER
 from tests.protocol.engine.world import World
@@ -40,7 +40,7 @@ def change(fleet: Fleet, **versions: str) -> None:
 def come(name: str, written: Written, *, ago_s: float = 10.0) -> Mapping[str, Reaction]:
     """How far each client has come with a name that was written so long ago."""
     since = database_now() - timedelta(seconds=ago_s)
-    return reactions(environment_key="default", written={"cluster": {name: written}}, since=since)
+    return FleetRead("default", database_now()).reactions(written={"cluster": {name: written}}, since=since)
 
 
 def joined(fleet: Fleet, count: int) -> list[Member]:

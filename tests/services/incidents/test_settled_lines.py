@@ -5,6 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from controlplane.accounts.principal import SYSTEM
 from controlplane.builder.services import build
@@ -34,9 +36,15 @@ def put(name: str, request_id: str) -> str:
     return made.change_id
 
 
+def look_after(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let whoever says how changes ended look so many seconds after now."""
+    monkeypatch.setattr(settled_lines, "database_now", lambda: database_now() + timedelta(seconds=seconds))
+
+
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> "Lines":
+def lines(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> "Lines":
     caplog.set_level(logging.INFO)
+    look_after(2, monkeypatch)
     digest()  # of what is there from the start
     return Lines(caplog)
 
@@ -113,10 +121,48 @@ def test_changes__one_is_open__the_others_are_told_and_it_is_later(lines: Lines)
 
 def test_changes__older_than_anybody_waits_for__are_passed_over(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     put("pay", "ci-1")
-    monkeypatch.setattr(settled_lines, "database_now", lambda: database_now() + timedelta(minutes=6))
+    look_after(360, monkeypatch)
     digest()
-    monkeypatch.undo()
+    look_after(2, monkeypatch)
     digest()
 
     assert Change.objects.exclude(request_id="").count() == 1
     assert lines() == []
+
+
+def test_change__answered_just_now__is_looked_at_once_answers_are_stored(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(1)
+    change = put("pay", "ci-1")
+    fleet.buffer.learnt(fleet.streams[0], acknowledged(fleet.send(held("pay", 1))))
+    fleet.write()
+
+    look_after(0, monkeypatch)
+    digest()
+    assert lines() == []
+
+    look_after(2, monkeypatch)
+    digest()
+    assert [line["changes"] for line in lines()] == [[change]]
+
+
+def test_changes__settle_together__cost_as_many_queries_as_one(lines: Lines) -> None:
+    fleet = Fleet(1)
+
+    def told(count: int) -> int:
+        """Let one build publish so many changes, and return how many queries it took to say how they ended."""
+        before = len(lines())
+        names = [f"pay-{count}-{number}" for number in range(count)]
+        for name in names:
+            edits = [Put(parsed(cluster(name)))]
+            change_apply(environment_key="default", edits=edits, actor=SYSTEM, request_id=f"ci-{name}")
+        build(environment_id=Environment.objects.get(key="default").pk)
+        fleet.buffer.learnt(fleet.streams[0], acknowledged(fleet.send(*(held(name, 1) for name in names))))
+        fleet.write()
+        with CaptureQueriesContext(connection) as queries:
+            settled_lines.settled_told()
+        assert len(lines()) == before + count
+        return len(queries)
+
+    assert told(12) <= told(1) + 1  # the sets of what clients have are stored in parts

@@ -7,11 +7,10 @@ import pytest
 from controlplane.builder.selectors import change_progress
 from controlplane.catalog.models import Environment
 from controlplane.catalog.selectors import change_get
-from controlplane.clients import delivery
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import Serving
 from controlplane.database.aliases import READER
-from controlplane.incidents import settling
+from controlplane.incidents import changes_read
 from controlplane.incidents.services import digest
 from controlplane.incidents.settling import Delivery, change_delivery, changes_undecided, changes_unsettled
 from tests.services.incidents.fleet import Fleet, held, publish
@@ -45,8 +44,7 @@ class Later:
         def moved() -> datetime:
             return database_now() + timedelta(seconds=seconds)
 
-        for module in (delivery, settling):
-            self._monkeypatch.setattr(module, "database_now", moved)
+        self._monkeypatch.setattr(changes_read, "database_now", moved)
 
 
 def test_change__not_built__counts_nobody() -> None:

@@ -1,0 +1,96 @@
+"""Reads at once what is asked of each of several changes of an environment, or of one (`settling`)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+
+from django.db.models import Q, QuerySet
+
+from controlplane.catalog.models import Change, Environment
+from controlplane.catalog.selectors import RevisionWritten, revisions_written
+from controlplane.clients.clock import database_now
+from controlplane.clients.delivery import FleetRead
+from controlplane.clients.serving import Behind, replicas_behind
+from controlplane.incidents.models import IncidentClient
+from controlplane.incidents.values import IncidentCause
+from controlplane.snapshots.models import SnapshotRow
+from controlplane.snapshots.selectors import snapshot_list
+
+_Revision = tuple[str, str, int]
+"""The word of a type, a name, and the number of a revision of it."""
+
+
+class ChangesRead:
+    """What these changes of an environment wrote, who refused it, the snapshots that have it, and how the clients of
+    the environment stand. Each is read when it is first asked for, for all of them; it is of that time.
+    """
+
+    def __init__(self, environment: Environment, changes: Sequence[Change]) -> None:
+        self._environment = environment
+        self._changes = changes
+        self._snapshots: dict[int, SnapshotRow | None] = {}
+        self._behind: dict[int, tuple[Behind, ...]] = {}
+
+    @cached_property
+    def now(self) -> datetime:
+        """The time, by the clock of the database, at which clients are asked about."""
+        return database_now()
+
+    @cached_property
+    def fleet(self) -> FleetRead:
+        """How clients stand."""
+        return FleetRead(self._environment.key, self.now)
+
+    @cached_property
+    def revisions(self) -> Mapping[int, tuple[RevisionWritten, ...]]:
+        """What each of the changes wrote, by row id."""
+        return revisions_written(changes=[each.pk for each in self._changes])
+
+    def snapshot(self, epoch: int) -> SnapshotRow | None:
+        """The snapshot of this epoch; None where it is not stored any more."""
+        if epoch not in self._snapshots:
+            kept = snapshot_list(environment_key=self._environment.key)
+            self._snapshots[epoch] = kept.filter(epoch=epoch).first()
+        return self._snapshots[epoch]
+
+    def behind(self, row: SnapshotRow) -> tuple[Behind, ...]:
+        """The ADS processes that do not serve this snapshot yet."""
+        if row.epoch not in self._behind:
+            self._behind[row.epoch] = replicas_behind(
+                environment_key=self._environment.key, lineage=str(row.lineage), epoch=row.epoch
+            )
+        return self._behind[row.epoch]
+
+    def refusing(self, change: Change) -> frozenset[str]:
+        """The ids of the clients that refused a revision of this change, or a response in which such a revision was one
+        of several suspects.
+        """
+        found = set(self._refused_together.get(str(change.public_id), ()))
+        for each in self.revisions.get(change.pk, ()):
+            found |= self._refused.get((each.type, each.name, each.number), set())
+        return frozenset(found)
+
+    @cached_property
+    def _refused(self) -> Mapping[_Revision, set[str]]:
+        """Who refused each revision of these changes' names."""
+        names = {each.name for written in self.revisions.values() for each in written}
+        found: defaultdict[_Revision, set[str]] = defaultdict(set)
+        rows = self._refusals().filter(incident__name__in=names).exclude(incident__name="")
+        for client, word, name, number in rows.values_list("client", "incident__type", "incident__name", "revision"):
+            found[word, name, number].add(client)
+        return found
+
+    @cached_property
+    def _refused_together(self) -> Mapping[str, set[str]]:
+        """Who refused a response with several suspects, by the public id of the change that sent it."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        ours = Q(incident__name="", incident__change__in=[str(each.public_id) for each in self._changes])
+        for client, change in self._refusals().filter(ours).values_list("client", "incident__change"):
+            found[change].add(client)
+        return found
+
+    def _refusals(self) -> QuerySet[IncidentClient]:
+        return IncidentClient.objects.filter(
+            incident__environment=self._environment, incident__cause=IncidentCause.NACK.value
+        )
