@@ -14,7 +14,8 @@ _PEOPLE = 60
 _CHANNELS = 100  # as many as there may be
 _MESSAGES = 86_400  # at one of them: as many as budgets let an environment send while they are kept
 _ROLLED_OUT = 20  # resources of the open rollout
-_PROPOSED = 400  # change sets; the newest is of as many resources as there are in the rollout
+_PROPOSED = 400  # change sets; the newest is of so many resources:
+_PROPOSED_AT_ONCE = 500
 
 
 @scenario(
@@ -76,4 +77,4 @@ def _fleet(parameters: Parameters) -> None:
     console_fleet.people_act(count=_PEOPLE)
     console_fleet.channels_tell(channels=_CHANNELS, messages=_MESSAGES)
     console_fleet.rollout_begin(resources=_ROLLED_OUT)
-    console_fleet.change_sets_make(count=_PROPOSED, resources=_ROLLED_OUT)
+    console_fleet.change_sets_make(count=_PROPOSED, resources=_PROPOSED_AT_ONCE)

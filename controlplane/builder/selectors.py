@@ -104,13 +104,13 @@ def progress_of_changes(*, changes: Sequence[Change]) -> Mapping[int, ChangeProg
     wait for one.
     """
     staged = staged_changes(changes=[each.pk for each in changes])
-    covered = _covered_by(changes)
+    due = {each: _due(each, staged.get(each.pk)) for each in changes}
+    covered = _covered_by(due)
     superseded = _superseded(covered)
     held = _held(changes)
     found = {}
-    for change in changes:
-        view, build = staged.get(change.pk), covered.get(change.pk)
-        generation = (view.promoted_generation if view is not None else None) or change.generation
+    for change, generation in due.items():
+        view, build = staged.get(change.pk), covered.get(change)
         if view is not None and view.state is not StagedChangeState.PROMOTED:
             if view.state is StagedChangeState.WAITING and build is None:
                 progress = _unbuilt(change, generation)
@@ -280,17 +280,27 @@ def _ended() -> models.QuerySet[Build]:
     return Build.objects.filter(outcome__in=(BuildOutcome.PUBLISHED, BuildOutcome.UNCHANGED))
 
 
-def _covered_by(changes: Sequence[Change]) -> Mapping[int, Build]:
-    """The first build that covered each of these changes, or its promotion, by row id; those that wait for one are left
-    out.
+def _due(change: Change, view: StagedChangeView | None) -> int:
+    """The generation whose build publishes the change."""
+    return (view.promoted_generation if view is not None else None) or change.generation
+
+
+def _covered_by(due: Mapping[Change, int]) -> Mapping[Change, Build]:
+    """For each change, given with the generation that is to be built, the first build that covered that; changes that
+    wait for one are left out. One query.
     """
     first = _ended().filter(environment=models.OuterRef("environment"), to_generation__gte=models.OuterRef("due"))
-    rows = Change.objects.filter(pk__in=[each.pk for each in changes])
+    rows = Change.objects.filter(pk__in=[each.pk for each in due])
     rows = rows.annotate(due=Coalesce("staged__promoted_generation", "generation"))
-    covered = rows.annotate(build=models.Subquery(first.order_by("to_generation", "id").values("pk")[:1]))
-    by_change = dict(covered.exclude(build=None).values_list("pk", "build"))
-    builds = Build.objects.in_bulk(set(by_change.values()))
-    return {change: builds[build] for change, build in by_change.items() if build in builds}
+    covering = rows.values_list(models.Subquery(first.order_by("to_generation", "id").values("pk")[:1]))
+    builds = tuple(Build.objects.filter(pk__in=covering).order_by("to_generation", "id"))
+    found = {}
+    for change, generation in due.items():
+        of_change = (each for each in builds if each.environment_id == change.environment_id)
+        build = next((each for each in of_change if each.to_generation >= generation), None)
+        if build is not None:
+            found[change] = build
+    return found
 
 
 def _unbuilt(change: Change, generation: int) -> ChangeProgress:
@@ -303,13 +313,14 @@ def _unbuilt(change: Change, generation: int) -> ChangeProgress:
     return ChangeProgress(ChangeState.SAVED)
 
 
-def _superseded(covered: Mapping[int, Build]) -> frozenset[int]:
+def _superseded(covered: Mapping[Change, Build]) -> frozenset[int]:
     """The changes among these of which each revision already had a newer one when the build that first covered the
     change was made.
     """
     by_build: dict[int, list[int]] = {}
     for change, build in covered.items():
-        by_build.setdefault(build.to_generation, []).append(change)
+        if change.generation < build.to_generation:  # else the build has nothing newer
+            by_build.setdefault(build.to_generation, []).append(change.pk)
     found: set[int] = set()
     for generation, changes in by_build.items():
         written = Revision.objects.filter(change=models.OuterRef("pk"))

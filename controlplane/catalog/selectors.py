@@ -306,7 +306,7 @@ def change_get(*, public_id: str) -> Change:
 
 
 def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, ...], int]:
-    """The first `limit` edits of a change, by type and name, and how many edits it has in all."""
+    """The first `limit` edits of a change with their findings, by type and name, and how many edits it has in all."""
     rows = Revision.objects.filter(change=change).order_by("resource__type", "resource__name")
     gone_before = Revision.objects.filter(
         resource=models.OuterRef("resource"), number=models.OuterRef("number") - 1, blob=None
@@ -316,8 +316,11 @@ def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, .
         models.When(models.Q(number=1) | models.Exists(gone_before), then=models.Value("created")),
         default=models.Value("updated"),
     )
-    values = rows.annotate(action=new).values_list("resource__type", "resource__name", "action", "number")
-    edits = tuple(EditedResource(*row) for row in values[:limit])
+    columns = ("resource__type", "resource__name", "action", "number", "findings")
+    edits = tuple(
+        EditedResource(word, name, action, number, tuple(map(finding_from_json, findings)))
+        for word, name, action, number, findings in rows.annotate(action=new).values_list(*columns)[:limit]
+    )
     return edits, len(edits) if len(edits) < limit else rows.count()
 
 
@@ -407,17 +410,18 @@ class RevisionWritten:
 
 
 def revisions_written(*, changes: Collection[int]) -> Mapping[int, tuple[RevisionWritten, ...]]:
-    """What each of these changes, given by row id, wrote; those that wrote nothing are left out. Two queries."""
+    """What each of these changes, given by row id, wrote; without those that wrote nothing. Two queries at most."""
     mine = Revision.objects.filter(change__in=list(changes))
-    columns = ("change", "resource", "resource__type", "resource__name", "number", "version")
+    columns = ("resource__counter", "change", "resource", "resource__type", "resource__name", "number", "version")
     rows = tuple(mine.values_list(*columns).order_by("pk"))
     before = mine.filter(resource=models.OuterRef("resource"), number__lt=models.OuterRef("number"))
     after = Revision.objects.filter(models.Exists(before), resource__in=mine.values("resource")).exclude(version="")
     since: dict[int, list[tuple[int, str]]] = {}
-    for resource, number, version in after.values_list("resource", "number", "version") if rows else ():
-        since.setdefault(resource, []).append((number, version))
+    if any(counter > number for counter, *_, number, _ in rows):
+        for resource, number, version in after.values_list("resource", "number", "version"):
+            since.setdefault(resource, []).append((number, version))
     found: dict[int, list[RevisionWritten]] = {}
-    for change, resource, word, name, number, version in rows:
+    for _, change, resource, word, name, number, version in rows:
         later = frozenset(after for at, after in since.get(resource, ()) if at > number)
         found.setdefault(change, []).append(RevisionWritten(word, name, number, version, later))
     return {change: tuple(each) for change, each in found.items()}

@@ -74,13 +74,14 @@ def edit_key(edit: Edit) -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class EditedResource:
     """What became of one edited resource: created, updated or deleted (`action`), and the number of the new
-    revision.
+    revision. `findings`: the warnings and notes that are stored with it, where they were asked for.
     """
 
     type: str
     name: str
     action: str  # created, updated, deleted
     revision: int
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ For the REST API (interfaces.md section 8): `GET /environments/{env}/change-sets
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count, Exists, OuterRef, Q, Subquery
@@ -102,16 +102,20 @@ def change_set_get(*, public_id: str) -> SetDetail:
     )
 
 
-def change_set_contents(*, public_id: str) -> SetContents:
-    """What a change set writes, as everybody may read it. Raises NotFound."""
+def change_set_contents(*, public_id: str, shown: Collection[Key] | None = None) -> SetContents:
+    """What a change set writes, as everybody may read it. `shown`: the types and names to which manifests and
+    differences are wanted, where not all are. Raises NotFound.
+    """
     read = entries_read(row_of(public_id))
-    manifests = {(each.type.word, each.name): manifest_of_parsed(each) for each in read.parsed}
+    bases = {key: base for key, base in read.bases.items() if shown is None or key in shown}
+    parsed = ((each.type.word, each.name, each) for each in read.parsed)
+    manifests = {(word, name): manifest_of_parsed(each) for word, name, each in parsed if (word, name) in bases}
     before = contents_of_pairs(
         environment_key=read.environment,
-        revisions={key: (base or None, None) for key, base in read.bases.items()},
+        revisions={key: (base or None, None) for key, base in bases.items()},
     )
     diff = []
-    for key in read.bases:
+    for key in bases:
         stored, _ = before[key]
         old, new = manifest_of(stored) if stored is not None else None, manifests.get(key)
         if old is not None or new is not None:

@@ -38,13 +38,14 @@ def spread(
     moves = HoldingMove.objects.filter(environment__key=environment_key, type__in=written, at__gte=since)
     limits = settings.PARLEY.limits
     kept_since = database_now() - timedelta(hours=limits.holding_history_h)
-    count = moves.count()
+    first = tuple(moves.order_by("at", "pk").values_list(*_MOVE)[: _MAX_MOVES + 1])
+    count = len(first) if len(first) <= _MAX_MOVES else moves.count()
     if since < kept_since or count >= limits.holding_moves_per_environment:
         return None
     expected, clients = _there(environment_key, since, reactions)
     took: dict[str, float] = {}
     done: dict[bytes, float] = {}
-    first = tuple(moves.order_by("at", "pk").values_list(*_MOVE)[:_MAX_MOVES]) if count else ()
+    first = first[:_MAX_MOVES]
     sets = StoredSets({each for move in first for each in (move[1], move[2])})
     for word, names in written.items():
         for mark, second in _first_whole([each for each in first if each[0] == word], sets, names, since).items():

@@ -45,7 +45,7 @@ from xdscore.snapshot import EntryKey
 Differences = Mapping[EntryKey, ResourceDifference]
 Urls = Mapping[EntryKey, str]
 
-_DIFFS: Final = 50
+_DIFFS: Final = 25
 _MAX_MOVED: Final = 50
 _MAX_FINDINGS: Final = 200
 _MAX_REMARKS: Final = 200
@@ -102,7 +102,10 @@ class ChangeSetPage(Page):
     def get(self, request: HttpRequest, change_set_id: UUID, error: ControlPlaneError | None = None) -> HttpResponse:
         """The change set as it stands; with `error`, what went wrong when a form was sent."""
         detail = set_entered(self, change_set_id)
-        contents = change_set_contents(public_id=detail.view.id)
+        page = self._page_of(detail)
+        shown = {(each.type, each.name) for each in page.items}
+        shown |= {(each.type, each.name) for each in detail.remarks[-_MAX_REMARKS:]}
+        contents = change_set_contents(public_id=detail.view.id, shown=shown)
         prospect = self._prospect(detail, contents)
         differences = {each.key: each for each in contents.diff}
         urls = _urls(detail)
@@ -110,7 +113,7 @@ class ChangeSetPage(Page):
         context = {
             "line": SetLine(detail.view),
             "view": detail.view,
-            "entries": self._entries(detail, differences, urls, said),
+            "entries": _entry_lines(page, detail, differences, urls, said),
             "moved": detail.moved[:_MAX_MOVED],
             "moved_count": len(detail.moved),
             "findings": prospect.findings[:_MAX_FINDINGS],
@@ -171,28 +174,31 @@ class ChangeSetPage(Page):
             loss_shown(planned.loss, self.principal),
         )
 
-    def _entries(
-        self, detail: SetDetail, differences: Differences, urls: Urls, said: Sequence[RemarkLine]
-    ) -> Paged[EntryLine]:
+    def _page_of(self, detail: SetDetail) -> Paged[SetEntry]:
         """The page of the set's resources that the URL asks for."""
         count = len(detail.entries)
         number = min(page_number(self.request), max(1, -(-count // _DIFFS)))
-        lines = []
-        for entry in detail.entries[(number - 1) * _DIFFS : number * _DIFFS]:
-            key = (entry.type, entry.name)
-            edit = (
-                f"{reverse('change-set-resource', args=[detail.view.id])}?{urlencode({'type': key[0], 'name': key[1]})}"
+        return Paged(detail.entries[(number - 1) * _DIFFS : number * _DIFFS], number, count, _DIFFS)
+
+
+def _entry_lines(
+    page: Paged[SetEntry], detail: SetDetail, differences: Differences, urls: Urls, said: Sequence[RemarkLine]
+) -> Paged[EntryLine]:
+    """The lines of a page of the set's resources."""
+    lines = []
+    for entry in page.items:
+        key = (entry.type, entry.name)
+        edit = f"{reverse('change-set-resource', args=[detail.view.id])}?{urlencode({'type': key[0], 'name': key[1]})}"
+        lines.append(
+            EntryLine(
+                entry,
+                differences.get(key),
+                urls.get(key, ""),
+                "" if entry.deletes else edit,
+                tuple(each for each in said if (each.remark.type, each.remark.name) == key),
             )
-            lines.append(
-                EntryLine(
-                    entry,
-                    differences.get(key),
-                    urls.get(key, ""),
-                    "" if entry.deletes else edit,
-                    tuple(each for each in said if (each.remark.type, each.remark.name) == key),
-                )
-            )
-        return Paged(lines, number, count, _DIFFS)
+        )
+    return page.showing(lines)
 
 
 def _urls(detail: SetDetail) -> Urls:

@@ -1,7 +1,7 @@
 """Changes: who wrote what, and what became of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 from uuid import UUID
@@ -26,6 +26,7 @@ from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings
 from controlplane.catalog.staging import StagedChangeView, staged_changes
 from controlplane.catalog.undoing import Way
+from controlplane.catalog.values import EditedResource
 from controlplane.changesets.selectors import change_and_set
 from controlplane.changesets.values import SetPublished
 from controlplane.clients.browsing import Standing, standing_counts
@@ -50,6 +51,7 @@ from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of, statuses_named
 from controlplane.undo.rights import may_undo, undo_require
 from controlplane.undo.services import change_undo, undo_way
+from xdscore.findings import Finding
 from xdscore.schema import Tree
 from xdscore.schema.differences import unified_text
 
@@ -276,7 +278,7 @@ class ChangePage(Page):
                 "edit_count": count,
                 "access_edits": _access_edits(change),
                 "findings": (
-                    *(change_findings(change=change, limit=_MAX_FINDINGS) if edits else ()),
+                    *_findings(change, edits, count),
                     *secret_findings(environment_key=key, edits=edits),
                 ),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
@@ -385,6 +387,13 @@ def _progress(change: Change, built: int, staged: StagedChangeView | None) -> Pr
     if staged is not None and staged.state in _ROLLING:
         return _ROLLING[staged.state]
     return Progress.BUILT if change.generation <= built else Progress.SAVED
+
+
+def _findings(change: Change, edits: Sequence[EditedResource], count: int) -> tuple[Finding, ...]:
+    """The first warnings and notes of a change that has `count` edits, of which `edits` are the first."""
+    if len(edits) < count:
+        return change_findings(change=change, limit=_MAX_FINDINGS)
+    return tuple(finding for edit in edits for finding in edit.findings)[:_MAX_FINDINGS]
 
 
 def _reading(change: Change) -> ChangeReading:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from controlplane.clients.asks import Asks, FleetAsks, names_covered
 from xdscore.access import AccessTable, Audience, Effect
-from xdscore.client_groups import ClientGroup
 from xdscore.environment_choice import ClientFacts
 from xdscore.names import canonical
 from xdscore.resource_types import by_word
@@ -80,7 +79,7 @@ def impact_of(edits: Sequence[Edited], *, environment: str, table: AccessTable, 
         connected=len(clients),
         receive=len(receiving),
         losing=tuple(Loss(client, clients[client], lost) for client, lost in sorted(losing.items())),
-        groups=_groups(table.groups, clients, receiving, losing.keys()),
+        groups=_groups(_members(table, clients, audiences), receiving, losing.keys()),
     )
 
 
@@ -114,16 +113,25 @@ class _Judge:
         return self._covered[key]
 
 
+def _members(
+    table: AccessTable, clients: Mapping[str, ClientFacts], audiences: Mapping[str, Audience]
+) -> Mapping[str, Sequence[str]]:
+    """The keys of the groups of each client; an empty key where it is in none. `audiences` say it of some groups."""
+    mentioned = {group.key for group in table.groups_mentioned}
+    others = [group for group in table.groups if group.key not in mentioned]
+    return {
+        client: [*audiences[client].groups, *(group.key for group in others if group.has(facts))] or [""]
+        for client, facts in clients.items()
+    }
+
+
 def _groups(
-    groups: Sequence[ClientGroup],
-    clients: Mapping[str, ClientFacts],
-    receiving: Iterable[str],
-    losing: Iterable[str],
+    members: Mapping[str, Sequence[str]], receiving: Iterable[str], losing: Iterable[str]
 ) -> tuple[GroupImpact, ...]:
-    members = {client: [group.key for group in groups if group.has(facts)] or [""] for client, facts in clients.items()}
+    """The counts of each group, given the groups of each client."""
 
     def count(chosen: Iterable[str]) -> Counter[str]:
         return Counter(key for client in chosen for key in members[client])
 
-    connected, receive, lose = count(clients), count(receiving), count(losing)
+    connected, receive, lose = count(members), count(receiving), count(losing)
     return tuple(GroupImpact(key, connected[key], receive[key], lose[key]) for key in sorted(receive))

@@ -1,11 +1,11 @@
 """Reads at once what is asked of each of several changes of an environment, or of one (`settling`)."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.selectors import RevisionWritten, revisions_written
@@ -17,8 +17,15 @@ from controlplane.incidents.values import IncidentCause
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_list
 
-_Revision = tuple[str, str, int]
-"""The word of a type, a name, and the number of a revision of it."""
+
+class _Refusal(NamedTuple):
+    """That a client refused a revision (the word of its type, its name and number) that `change` sent. Where there were
+    several suspects the name is empty.
+    """
+
+    client: str
+    change: str
+    revision: tuple[str, str, int]
 
 
 class ChangesRead:
@@ -66,31 +73,21 @@ class ChangesRead:
         """The ids of the clients that refused a revision of this change, or a response in which such a revision was one
         of several suspects.
         """
-        found = set(self._refused_together.get(str(change.public_id), ()))
-        for each in self.revisions.get(change.pk, ()):
-            found |= self._refused.get((each.type, each.name, each.number), set())
-        return frozenset(found)
-
-    @cached_property
-    def _refused(self) -> Mapping[_Revision, set[str]]:
-        """Who refused each revision of these changes' names."""
-        names = {each.name for written in self.revisions.values() for each in written}
-        found: defaultdict[_Revision, set[str]] = defaultdict(set)
-        rows = self._refusals().filter(incident__name__in=names).exclude(incident__name="")
-        for client, word, name, number in rows.values_list("client", "incident__type", "incident__name", "revision"):
-            found[word, name, number].add(client)
-        return found
-
-    @cached_property
-    def _refused_together(self) -> Mapping[str, set[str]]:
-        """Who refused a response with several suspects, by the public id of the change that sent it."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        ours = Q(incident__name="", incident__change__in=[str(each.public_id) for each in self._changes])
-        for client, change in self._refusals().filter(ours).values_list("client", "incident__change"):
-            found[change].add(client)
-        return found
-
-    def _refusals(self) -> QuerySet[IncidentClient]:
-        return IncidentClient.objects.filter(
-            incident__environment=self._environment, incident__cause=IncidentCause.NACK.value
+        written = {(each.type, each.name, each.number) for each in self.revisions.get(change.pk, ())}
+        return frozenset(
+            each.client
+            for each in self._refusals
+            if (each.revision in written if each.revision[1] else each.change == str(change.public_id))
         )
+
+    @cached_property
+    def _refusals(self) -> tuple[_Refusal, ...]:
+        """Who refused something that has the name of what one of the changes wrote, or that one of them sent."""
+        names = {each.name for written in self.revisions.values() for each in written}
+        sent = Q(incident__name="", incident__change__in=[str(each.public_id) for each in self._changes])
+        rows = IncidentClient.objects.filter(
+            sent | Q(incident__name__in=names),
+            incident__environment=self._environment,
+            incident__cause=IncidentCause.NACK.value,
+        ).values_list("client", "incident__change", "incident__type", "incident__name", "revision")
+        return tuple(_Refusal(client, change, (word, name, number)) for client, change, word, name, number in rows)
