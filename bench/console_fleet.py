@@ -17,6 +17,7 @@ from bench.resources import cluster, cluster_name, fleet, route_name
 from controlplane.access.cases import case_create
 from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import Case, GroupDraft, RuleDraft
+from controlplane.accounts.groups import people_group_create, people_group_role_give, person_join
 from controlplane.accounts.people import person_create, role_give
 from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.accounts.services import api_token_create, client_token_create
@@ -153,6 +154,11 @@ def people_act(*, count: int, first: int = 0) -> None:
         role_give(
             user_id=person.id, role=Role.VIEWER, environment="", actor=SYSTEM, by_superuser=True, reason="looks around"
         )
+        of_people = people_group_create(name=f"shift-{number}", actor=SYSTEM, reason="on call")
+        people_group_role_give(
+            group_id=of_people.id, role=Role.OPERATOR, environment="", actor=SYSTEM, reason="on call"
+        )
+        person_join(group_id=of_people.id, username=person.username, actor=SYSTEM, reason="on call")
     _build()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 
 from bench.console_fleet import ENVIRONMENT, client_of
 from bench.resources import cluster_name
@@ -41,6 +41,7 @@ class Subject:
     client: str
     name: str
     user: int
+    group: int
     channel: str
 
 
@@ -109,6 +110,7 @@ _PARTS: Final = {
     "<str:client_id>": "{client}",
     "<int:epoch>": "{epoch}",
     "<int:user_id>": "{user}",
+    "<int:group_id>": "{group}",
     "<uuid:channel_id>": "{channel}",
 }
 
@@ -140,10 +142,11 @@ def subject_now() -> Subject:
     changes = (str(written.public_id), str(deciding.public_id), changes_of_rollout(rollout)[0].change)
     proposed = change_sets_of(environment_key=ENVIRONMENT, limit=1).rows[0].id
     user = User.objects.order_by("pk").values_list("pk", flat=True)[0]
+    group = Group.objects.order_by("pk").values_list("pk", flat=True)[0]
     epoch = environment_get(key=ENVIRONMENT).epoch
     channel = str(Channel.objects.order_by("pk").values_list("public_id", flat=True)[0])
     subjects = (*changes, rollout, proposed, str(incident), client_of(1), cluster_name(0))
-    return Subject(ENVIRONMENT, epoch, *subjects, user, channel)
+    return Subject(ENVIRONMENT, epoch, *subjects, user, group, channel)
 
 
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,6 @@ from controlplane.settings_base import *  # noqa: F403  a settings module is a n
 from controlplane.settings_base import BASE_DIR, PARLEY, ROOMS_OF_ADS
 
 INSTALLED_APPS = [
-    "controlplane.console.admin_apps.ParleyAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -1,6 +1,5 @@
 """Which path belongs to which room, and who answers for what no room takes."""
 
-from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
 from controlplane.ops import health
@@ -9,7 +8,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("api/v1/", include("controlplane.api.urls")),
-    path("admin/", admin.site.urls),
     path("", include("controlplane.console.urls")),
 ]
 

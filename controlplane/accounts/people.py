@@ -6,6 +6,8 @@ can become them.
 """
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -79,11 +81,15 @@ def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ..
     """The names of the first `limit` people who may sign in and act in this role in this environment; superusers come
     last.
     """
+    people = _who_may(role, environment).order_by("is_superuser", "username")
+    return tuple(people.values_list("username", flat=True)[:limit])
+
+
+def _who_may(role: Role, environment: str) -> QuerySet[User]:
     roles = [held.value for held in roles_with(role)]
     grants = grants_in_force().filter(role__in=roles, environment__in=[environment, ""])
     wanted = Q(is_superuser=True) | Q(role_grants__in=grants) | Q(groups__role_grants__in=grants)
-    people = User.objects.filter(wanted, is_active=True).order_by("is_superuser", "username").distinct()
-    return tuple(people.values_list("username", flat=True)[:limit])
+    return User.objects.filter(wanted, is_active=True).distinct()
 
 
 def person_get(*, user_id: int) -> Person:
@@ -117,24 +123,16 @@ def person_of(user: User) -> Person:
 
 
 @transaction.atomic
-def person_create(*, username: str, actor: Principal, reason: str, request_id: str = "") -> tuple[Person, str]:
-    """Create an account without any role. Returns the person and a first password, which is stored only as a hash.
-    Raises InputInvalid or Conflict.
+def person_create(
+    *, username: str, actor: Principal, reason: str, password: str = "", request_id: str = ""
+) -> tuple[Person, str]:
+    """Create an account without any role. Returns the person and their password, which is stored only as a hash:
+    `password` or, where that is empty, a random one. Raises InputInvalid or Conflict.
     """
-    try:
-        User.username_validator(username)
-    except ValidationError:
-        username = ""
-    if not 0 < len(username) <= _MAX_NAME_CHARS:
-        raise InputInvalid(
-            f"A user name has 1 to {_MAX_NAME_CHARS} letters, digits and the characters @ . + - _. Nothing was changed."
-        )
-    password = secrets.token_urlsafe(_PASSWORD_BYTES)
-    try:
-        with transaction.atomic():
-            user = User.objects.create_user(username=username, password=password)
-    except IntegrityError:
-        raise Conflict(f"There is somebody called '{username}' already. Nothing was changed.") from None
+    _name_check(username)
+    password = password or secrets.token_urlsafe(_PASSWORD_BYTES)
+    with _name_is_free(username):
+        user = User.objects.create_user(username=username, password=password)
     _record("user.created", user, actor, reason, request_id)
     return person_of(user), password
 
@@ -148,7 +146,7 @@ def person_enable(
     Conflict.
     """
     user = _user(user_id)
-    _check(user, actor, by_superuser)
+    change_check(user, actor, by_superuser)
     if not enabled and id_of_user(user) == actor.id:
         raise Conflict("Nobody turns off themselves: somebody else has to. Nothing was changed.")
     if user.is_active != enabled:
@@ -161,6 +159,45 @@ def person_enable(
 
 
 @transaction.atomic
+def person_rename(
+    *, user_id: int, username: str, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
+) -> Person:
+    """Give an account another name; what they did before stands in the audit log under the old one, and under the same
+    id. `by_superuser`: the actor is a superuser. Raises NotFound, Forbidden, InputInvalid or Conflict.
+    """
+    user = _user(user_id)
+    change_check(user, actor, by_superuser)
+    _name_check(username)
+    before = user.get_username()
+    if username != before:
+        user.username = username
+        with _name_is_free(username):
+            user.save(update_fields=["username"])
+        _record("user.renamed", user, actor, reason, request_id, before=before)
+    return person_of(user)
+
+
+@transaction.atomic
+def person_superuser_set(
+    *, user_id: int, superuser: bool, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
+) -> Person:
+    """Make somebody a superuser or, with `superuser` False, one no longer. `by_superuser`: the actor is a superuser. A
+    second call changes nothing. Raises NotFound, Forbidden or Conflict.
+    """
+    user = _user(user_id)
+    change_check(user, actor, by_superuser)
+    if not by_superuser:
+        raise Forbidden(f"Only superusers say who is one; {actor.name} is none. Nothing was changed.")
+    if id_of_user(user) == actor.id:
+        raise Conflict("Nobody takes this from themselves: another superuser has to. Nothing was changed.")
+    if user.is_superuser != superuser:
+        user.is_superuser = superuser
+        user.save(update_fields=["is_superuser"])
+        _record("superuser.made" if superuser else "superuser.ended", user, actor, reason, request_id)
+    return person_of(user)
+
+
+@transaction.atomic
 def person_password_renew(
     *, user_id: int, actor: Principal, by_superuser: bool, reason: str, request_id: str = ""
 ) -> tuple[Person, str]:
@@ -169,7 +206,7 @@ def person_password_renew(
     identity provider.
     """
     user = _user(user_id)
-    _check(user, actor, by_superuser)
+    change_check(user, actor, by_superuser)
     if from_provider(user.pk):
         raise Conflict(
             f"{user.get_username()} signs in by the identity provider and has no password here. Nothing was changed."
@@ -193,12 +230,7 @@ def password_change(*, user_id: int, old: str, new: str, again: str, session: st
     problems = (
         [] if password_confirm(user, old, session=session, caller=caller) else ["The old password is another one."]
     )
-    if new != again:
-        problems.append("The two new passwords differ.")
-    try:
-        validate_password(new, user)
-    except ValidationError as error:
-        problems += error.messages
+    problems += password_problems(user, new, again)
     if problems:
         raise InputInvalid(f"{' '.join(problems)} Nothing was changed.")
     user.set_password(new)
@@ -226,7 +258,7 @@ def role_give(
     Forbidden.
     """
     user = _user(user_id)
-    _check(user, actor, by_superuser)
+    change_check(user, actor, by_superuser)
     made = RoleGrant.objects.get_or_create(
         user=user, group=None, environment=environment, role=role.value, provider_group=""
     )[1]
@@ -243,7 +275,7 @@ def role_take(
     superuser. A second call changes nothing. Raises NotFound, Forbidden or Conflict.
     """
     user = _user(user_id)
-    _check(user, actor, by_superuser)
+    change_check(user, actor, by_superuser)
     grant = RoleGrant.objects.filter(pk=grant_id, user=user).first() if grant_id < _MAX_ID else None
     if grant is not None:
         if grant.provider_group:
@@ -273,7 +305,45 @@ def _user(user_id: int) -> User:
     return user
 
 
-def _check(user: User, actor: Principal, by_superuser: bool) -> None:
+def name_problem(username: str) -> str:
+    """Why no account can have this name, as a sentence; empty where one can."""
+    try:
+        User.username_validator(username)
+    except ValidationError:
+        username = ""
+    if 0 < len(username) <= _MAX_NAME_CHARS:
+        return ""
+    return f"A user name has 1 to {_MAX_NAME_CHARS} letters, digits and the characters @ . + - _."
+
+
+def password_problems(user: User, new: str, again: str) -> list[str]:
+    """Everything that keeps this from being the user's password, each as a sentence. `again` must equal `new`."""
+    problems = [] if new == again else ["The two new passwords differ."]
+    try:
+        validate_password(new, user)
+    except ValidationError as error:
+        problems += error.messages
+    return problems
+
+
+def _name_check(username: str) -> None:
+    """Raise InputInvalid unless an account may have this name."""
+    if problem := name_problem(username):
+        raise InputInvalid(f"{problem} Nothing was changed.")
+
+
+@contextmanager
+def _name_is_free(username: str) -> Iterator[None]:
+    """Raise Conflict where what is stored in the block fails because somebody has this name."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError:
+        raise Conflict(f"There is somebody called '{username}' already. Nothing was changed.") from None
+
+
+def change_check(user: User, actor: Principal, by_superuser: bool) -> None:
+    """Raise Forbidden where this is the account of a superuser, and the actor is none."""
     if user.is_superuser and not by_superuser:
         raise Forbidden(
             f"{user.get_username()} is a superuser: only superusers change that account; {actor.name} is none."
@@ -288,14 +358,13 @@ def _record(
     request_id: str,
     *,
     environment: str = "",
-    role: str = "",
+    **more: str,
 ) -> None:
-    detail = {"reason": reason, **({"role": role} if role else {})}
     audit_record(
         actor=actor,
         verb=verb,
         subject=user.get_username(),
         environment=environment,
         request_id=request_id,
-        detail=detail,
+        detail={"reason": reason, **more},
     )

@@ -2,6 +2,7 @@
 
 from django.db import transaction
 
+from controlplane.accounts.groups import people_group_role_give
 from controlplane.accounts.people import Person, person_lock, role_give
 from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.services.environments import environments_stay
@@ -31,4 +32,17 @@ def role_grant(
         by_superuser=by_superuser,
         reason=reason,
         request_id=request_id,
+    )
+
+
+@transaction.atomic
+def people_group_role_grant(
+    *, group_id: int, role: Role, environment: str, actor: Principal, reason: str, request_id: str = ""
+) -> None:
+    """Give a group of people a role in an environment (empty: in all), which cannot be deleted meanwhile. Raises
+    InputInvalid for an environment that does not exist, and what `people_group_role_give` raises.
+    """
+    environments_stay(keys=[environment] if environment else [])
+    people_group_role_give(
+        group_id=group_id, role=role, environment=environment, actor=actor, reason=reason, request_id=request_id
     )

@@ -5,7 +5,7 @@ Denied by default: a page says in `needs` what each of its verbs needs, and a ve
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypedDict
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, QueryDict
@@ -32,6 +32,14 @@ PART: Final = "X-Parley-Part"
 
 THEME_COOKIE: Final = "theme"
 THEMES: Final = ("auto", "light", "dark")  # the first is that of the device
+
+
+class Act(TypedDict):
+    """What every service that writes asks for: who acts, why, and by which request."""
+
+    actor: Principal
+    reason: str
+    request_id: str
 
 
 class Page(View):
@@ -95,6 +103,10 @@ class Page(View):
     def request_id(self) -> str:
         """The id of this request in logs and the audit log."""
         return str(get_contextvars().get("request_id", ""))
+
+    def act(self, reason: str) -> Act:
+        """Whoever asks, with their reason, as services take it."""
+        return {"actor": self.principal, "reason": reason, "request_id": self.request_id}
 
     @property
     def consent(self) -> Consent:

@@ -5,7 +5,7 @@ from typing import Final
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path
 
@@ -18,6 +18,8 @@ from controlplane.accounts.people import (
     person_get,
     person_of,
     person_password_renew,
+    person_rename,
+    person_superuser_set,
     role_take,
 )
 from controlplane.accounts.principal import Role
@@ -90,8 +92,8 @@ class UserPage(Page):
         return user_page(self, person_get(user_id=user_id))
 
     def post(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Carry out the action that the form names: give a new password, turn the account on or off, give or take a
-        role.
+        """Carry out the action that the form names: give a new password or name, turn the account on or off, make or
+        end a superuser, give or take a role.
         """
         action = request.POST.get("action", "")
         try:
@@ -125,8 +127,28 @@ class UserPage(Page):
                 request_id=self.request_id,
             )
             return f"{person.username} may {'sign in' if person.active else 'not sign in any more'}."
+        if action == "rename":
+            person = person_rename(
+                user_id=user_id,
+                username=request.POST.get("username", "").strip(),
+                actor=self.principal,
+                by_superuser=self._by_superuser,
+                reason=reason,
+                request_id=self.request_id,
+            )
+            return f"Their name is {person.username} from now on."
+        if action in ("make-superuser", "end-superuser"):
+            person = person_superuser_set(
+                user_id=user_id,
+                superuser=action == "make-superuser",
+                actor=self.principal,
+                by_superuser=self._by_superuser,
+                reason=reason,
+                request_id=self.request_id,
+            )
+            return f"{person.username} is {'a superuser' if person.superuser else 'no superuser any more'}."
         if action == "give":
-            role, environment = _role_of(request)
+            role, environment = role_of(request)
             role_grant(
                 user_id=user_id,
                 role=role,
@@ -161,7 +183,7 @@ class AccountPage(Page):
         person = person_get(user_id=int(request.user.pk or 0))
         context = {
             "person": person,
-            "roles": _roles(),
+            "roles": role_words(),
             "has_tokens": api_tokens_of(self.principal).exists(),
             "error": error,
         }
@@ -202,9 +224,11 @@ def user_page(
     """The page of a person. `told`: a new password to show; `error`: what went wrong in the last action."""
     context = {
         "person": person,
+        "by_superuser": bool(getattr(page.request.user, "is_superuser", False)),
+        "given": page.request.POST if error is not None else QueryDict(),
         "own": page.principal.id == PrincipalId(PrincipalKind.USER, person.id),
         "told": told,
-        "roles": _roles(),
+        "roles": role_words(),
         "keys": [state.key for state in environment_list()],
         "error": error,
     }
@@ -214,11 +238,12 @@ def user_page(
     return answer
 
 
-def _roles() -> list[tuple[str, str]]:
+def role_words() -> list[tuple[str, str]]:
+    """The word of each role, and what it may."""
     return [(role.value, may) for role, may in ROLES]
 
 
-def _role_of(request: HttpRequest) -> tuple[Role, str]:
+def role_of(request: HttpRequest) -> tuple[Role, str]:
     """The role and the environment's key that the form names; "*" in the form stands for all environments, whose key is
     empty. Raises InputInvalid.
     """
@@ -244,7 +269,7 @@ PLACES = (
         "users",
         "users",
         of_environment=False,
-        also=("user",),
+        also=("user", "people-groups", "people-group"),
         administers=Reach.EVERYTHING,
     ),
 )

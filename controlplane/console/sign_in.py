@@ -1,4 +1,4 @@
-"""Signing in. The one page for people: Django's admin sends them here, too. `accounts.logins` checks the passwords."""
+"""Signing in: the one page for people. `accounts.logins` checks the passwords."""
 
 from typing import Any, Final
 
@@ -78,6 +78,7 @@ class SignOutView(LogoutView):
     """Signs out: here and, where the identity provider signed somebody in, at the provider."""
 
     http_method_names = ["post", "options"]
+    next_page = "login"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """End the session. Then the sign-in page or, where the provider has a session to end, a page that leads there:

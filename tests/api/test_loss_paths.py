@@ -303,6 +303,8 @@ CONSOLE_NOTHING_LOST: Final = {
     "resource-edit": _STAYS,
     "resource-new": _STAYS,
     "tokens": _NOT_SERVED,
+    "people-group": _NOT_SERVED,
+    "people-groups": _NOT_SERVED,
     "user": _NOT_SERVED,
     "users": _NOT_SERVED,
 }

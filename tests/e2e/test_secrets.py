@@ -264,7 +264,7 @@ class Browser(Console):
         """Every page that a page links to."""
         resource = "/e/default/resource{}?type=secret&name=console{}"
         asked = [resource.format(*each) for each in (("", ""), ("/edit", ""), ("", "&tab=history"))]
-        waiting, seen = [*asked, "/e/default/export", "/", "/x?e=default&t=secret&n=pay", "/admin/"], set[str]()
+        waiting, seen = [*asked, "/e/default/export", "/", "/x?e=default&t=secret&n=pay"], set[str]()
         while waiting and len(seen) < 120:
             path = waiting.pop(0)
             seen.add(path)
@@ -272,5 +272,5 @@ class Browser(Console):
             yield f"page {path}", page
             for link in page.split(b'href="')[1:]:
                 target = html.unescape(link.split(b'"')[0].decode()).partition("#")[0]
-                if target.startswith("/") and not target.startswith(("/static", "/logout", "/admin/logout", "/theme")):
+                if target.startswith("/") and not target.startswith(("/static", "/logout", "/theme")):
                     waiting += [target] if target not in seen | set(waiting) else []

@@ -42,6 +42,8 @@ NEEDS: dict[str, Role | None] = {
     "tokens": None,
     "users": None,
     "user": None,
+    "people-groups": None,
+    "people-group": None,
     "account": None,
     "setup": Role.VIEWER,
     "access": Role.VIEWER,
@@ -91,6 +93,7 @@ def _path(route: str, *, environment: str = "default", change: str = "") -> str:
         ("<str:client_id>", "absent"),
         ("<str:code>", "XDS2002"),
         ("<int:user_id>", "1"),
+        ("<int:group_id>", "1"),
     ):
         pattern = pattern.replace(part, value)
     assert "<" not in pattern, f"say in this test what stands for {pattern}"

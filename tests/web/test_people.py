@@ -70,22 +70,13 @@ def test_token__made_on_the_page__says_whose_it_is_and_ends_with_the_account(sig
 
     shown = page(browser, "/tokens")
     root = sign_in(None, "")
-    # As Django's admin sends the form of an account: an unticked box is not sent.
-    form = {"username": user.username, "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00"}
-    inline = {"role_grants-TOTAL_FORMS": "0", "role_grants-INITIAL_FORMS": "0"}
-    saved = root.post(f"/admin/auth/user/{user.pk}/change/", {**form, **inline})
+    off = root.post(f"/users/{user.pk}", {"action": "disable", "reason": "left"})
 
-    again = root.get(f"/admin/auth/user/{user.pk}/delete/").content.decode()
-    deleted = root.post(f"/admin/auth/user/{user.pk}/delete/", {"post": "yes"})
-
-    assert "Yes" in again
-    assert (deleted.status_code, USERS.objects.filter(pk=user.pk).exists()) == (302, False)
     assert "of admin-default" in shown
     assert "of a service" in shown
-    assert saved.status_code == 302
+    assert off.status_code == 302
     assert (token_principal(own), token_principal(service) is not None) == (None, True)
     assert AuditEvent.objects.filter(verb="token.revoked", actor="admin").count() == 1
-    assert [each.kind for each in ApiToken.objects.all()] == ["service"]
     assert "yours or a service" in root.post("/tokens", {**API_FORM, "kind": "installation"}).content.decode()
 
 
@@ -271,7 +262,7 @@ def test_user__password_renewed__the_old_one_and_its_sessions_end(sign_in: SignI
     assert last_event("user.password-renewed").detail == {"reason": "lost it"}
 
 
-@pytest.mark.parametrize("action", ["disable", "password", "give", "take"])
+@pytest.mark.parametrize("action", ["disable", "password", "give", "take", "rename", "end-superuser"])
 def test_superuser__changed_by_who_is_none__is_refused(action: str, sign_in: SignIn) -> None:
     root = USERS.objects.create_superuser("root", password="correct horse battery")
     admin = eve()
@@ -287,6 +278,54 @@ def test_superuser__changed_by_who_is_none__is_refused(action: str, sign_in: Sig
     assert "only superusers" in answer.content.decode()
     assert root.is_active
     assert root.check_password("correct horse battery")
+
+
+@pytest.mark.parametrize(
+    ("action", "verb"), [("make-superuser", "superuser.made"), ("end-superuser", "superuser.ended")]
+)
+def test_superuser__made_and_ended_by_another__may_everything_or_no_more(
+    action: str, verb: str, sign_in: SignIn
+) -> None:
+    user, other = eve(), Client()
+    USERS.objects.filter(pk=user.pk).update(is_superuser=action == "end-superuser")
+    other.force_login(user)
+
+    answer = sign_in(None, "").post(f"/users/{user.pk}", {"action": action, "reason": "on call"})
+
+    assert answer.status_code == 302
+    assert other.get("/users").status_code == (200 if action == "make-superuser" else 403)
+    assert (last_event(verb).subject, last_event(verb).detail) == ("eve", {"reason": "on call"})
+
+
+def test_superuser__ends_that_of_themselves_or_is_made_by_an_administrator__is_refused(sign_in: SignIn) -> None:
+    root, user = sign_in(None, ""), eve()
+    own = USERS.objects.get(username="admin")
+    RoleGrant.objects.create(user=user, role="admin", environment="")
+    browser = Client()
+    browser.force_login(user)
+    third = USERS.objects.create_user("third")
+
+    ended = root.post(f"/users/{own.pk}", {"action": "end-superuser", "reason": "tired"})
+    made = browser.post(f"/users/{third.pk}", {"action": "make-superuser", "reason": "mine"})
+
+    assert (ended.status_code, made.status_code) == (409, 403)
+    assert USERS.objects.get(pk=own.pk).is_superuser
+    assert not USERS.objects.get(pk=third.pk).is_superuser
+    assert "make-superuser" not in page(browser, f"/users/{third.pk}")
+
+
+def test_user__renamed__keeps_id_and_roles_and_the_log_says_both_names(sign_in: SignIn) -> None:
+    user, browser = eve(), sign_in(None, "")
+    USERS.objects.create_user("taken")
+
+    taken = browser.post(f"/users/{user.pk}", {"action": "rename", "username": "taken", "reason": "married"})
+    wrong = browser.post(f"/users/{user.pk}", {"action": "rename", "username": "two words", "reason": "married"})
+    done = browser.post(f"/users/{user.pk}", {"action": "rename", "username": "eve.new", "reason": "married"})
+
+    assert (taken.status_code, wrong.status_code, done.status_code) == (409, 422, 302)
+    assert 'value="two words"' in wrong.content.decode()
+    assert USERS.objects.get(pk=user.pk).username == "eve.new"
+    assert last_event("user.renamed").detail == {"reason": "married", "before": "eve"}
 
 
 def test_administrator__ends_their_own_rights__is_refused(sign_in: SignIn) -> None:

@@ -250,14 +250,3 @@ def test_account__old_password_guessed__429_after_as_many_as_at_the_sign_in_and_
     assert account(own, PASSWORD).status_code == 302
     verbs = [each.verb for each in AuditEvent.objects.filter(subject="eve").order_by("pk")]
     assert verbs[:6] == ["login.failed"] * 5 + ["login.throttled"]
-
-
-def test_django_admin__own_password__is_changed_on_the_account_page_alone() -> None:
-    admin = Client()
-    admin.force_login(USERS.objects.create_superuser("root", password=PASSWORD))
-    form = {"old_password": PASSWORD, "new_password1": "another staple 77", "new_password2": "another staple 77"}
-
-    answers = [admin.get("/admin/password_change/"), admin.post("/admin/password_change/", form)]
-
-    assert [(each.status_code, each["Location"]) for each in answers] == [(302, "/account")] * 2
-    assert USERS.objects.get(username="root").check_password(PASSWORD)

@@ -23,6 +23,9 @@ from controlplane.ops.transfer.rows import Digest, Table, table_of
 
 # What `migrate` fills by itself; the backup's rows take their place, because others refer to these by number.
 _FILLED_BY_MIGRATE: Final = tuple(table_of(model).name for model in (Permission, ContentType))
+# Applications that an older version had. Their tables stay where they are, for that version to run beside this one, and
+# hold nothing that is read: what Django's admin pages wrote down stands in the audit log, too.
+_RETIRED: Final = frozenset({"admin"})
 # Of what is wrong the first ones tell what is the matter.
 _MAX_SAID: Final = 10
 # Rows of one read of the target. A resource may have a megabyte, and what is read at once is in memory at once.
@@ -85,7 +88,8 @@ def rows_copy(*, source: sqlite3.Connection, say: Callable[[str], None]) -> None
 
 def _migrations_agree(source: sqlite3.Connection) -> None:
     ours = set(MigrationLoader(None).disk_migrations)
-    theirs = set(source.execute("SELECT app, name FROM django_migrations"))
+    listed = set(source.execute("SELECT app, name FROM django_migrations"))
+    theirs = {each for each in listed if each[0] not in _RETIRED}
     if unknown := theirs - ours:
         raise TransferError(
             f"The backup was made by a newer version of Parley, or by another program: this one does not know "

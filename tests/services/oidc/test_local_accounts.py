@@ -95,7 +95,7 @@ def test_person_of_the_provider__has_no_way_by_a_password(local: None, provider:
 
     renewed = admin.post(f"/users/{user.pk}", {"action": "password", "reason": "asked for"})
     changed = ana.post("/account", {"old": "", "new": PASSWORD, "again": PASSWORD})
-    # Django's admin sets what it likes; and somebody may make her a superuser.
+    # Somebody with a shell sets what they like; and somebody may make her a superuser.
     user.set_password(PASSWORD)
     user.is_superuser = True
     user.save()
