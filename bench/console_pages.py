@@ -46,7 +46,9 @@ class Subject:
 
 
 # They show no data.
-WITHOUT_DATA: Final = frozenset({"login", "login-oidc", "login-oidc-callback", "logout", "theme"})
+WITHOUT_DATA: Final = frozenset(
+    {"login", "login-oidc", "login-oidc-callback", "logout", "theme", "invitation", "invitation-link"}
+)
 _OF_NAME: Final = "type=cluster&name={name}"
 # By the name of its path; a page of several parts has an entry for each.
 QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {

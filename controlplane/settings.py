@@ -24,6 +24,7 @@ INSTALLED_APPS = [
     "controlplane.changesets",
     "controlplane.rollouts",
     "controlplane.notify",
+    "controlplane.invitations",
     "controlplane.explain",
     "controlplane.api",
     "controlplane.console",
@@ -44,6 +45,7 @@ MIDDLEWARE = [
     "controlplane.console.page_rates.PersonRate",  # as soon as it is known who asks
     "controlplane.http.django_gates.Messages",
     "controlplane.oidc.gates.SignInStands",  # it tells whose sign-in ended
+    "controlplane.http.browser_seen.BrowserSeen",  # whoever is signed in then, after the view too
     "controlplane.http.django_gates.FrameOptions",
 ]
 

@@ -11,7 +11,8 @@ several counts, and each bounds what one kind of guessing can reach:
 * the old password on the account page is counted by session: who has stolen one must not keep its owner from changing
   the password in another;
 * what comes back from the identity provider is counted by caller (`provider_count`), or by a known browser: each costs
-  a question to the provider, and no name is known before the answer.
+  a question to the provider, and no name is known before the answer;
+* so is the opening of links that let somebody in (`link_count`).
 
 A caller is an address of IPv4 or a /64 of IPv6 (`callers`). Names that nobody has are counted like others, in the form
 in which they are looked up.
@@ -117,13 +118,30 @@ def local_sign_in_allowed(user: User) -> bool:
     return allowed and not from_provider(user.pk)
 
 
+def local_sign_in_is_for_everybody() -> bool:
+    """Whether a new account of Parley's own may sign in by a password, and not superusers alone."""
+    oidc = provider()
+    return oidc is None or oidc.local_sign_in is LocalSignIn.EVERYBODY
+
+
 def provider_count(caller: Caller) -> None:
     """Count a sign-in that came back from the identity provider, before the provider is asked about it. Raises
     TooManyAttempts.
     """
+    _caller_count("provider", caller)
+
+
+def link_count(caller: Caller) -> None:
+    """Count that somebody opened a link by which whoever has it may do something, before it is looked up. Raises
+    TooManyAttempts.
+    """
+    _caller_count("link", caller)
+
+
+def _caller_count(what: str, caller: Caller) -> None:
     browser = browser_read(caller.browser)
     own = ("browser", browser.number) if browser is not None else ("address", caller_of(caller.address))
-    _count((_Bound(_key("provider", *own), _limits().logins_per_address_per_min),), "", caller)
+    _count((_Bound(_key(what, *own), _limits().logins_per_address_per_min),), "", caller)
 
 
 def login_record(*, username: str, outcome: str, caller: Caller, detail: Mapping[str, str] = _NOTHING) -> None:

@@ -5,6 +5,7 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.utils import timezone
 
+from controlplane.accounts.browser_words import MAX_CHARS
 from controlplane.accounts.principal import Role
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
@@ -208,3 +209,28 @@ class LoginAttempt(models.Model):
     def __str__(self) -> str:
         """The time of the attempt."""
         return f"{self.at:%H:%M:%S}"
+
+
+class SignedInBrowser(models.Model):
+    """A browser in which somebody is signed in, as they see it in a list. It opens nothing: the session does, and
+    without its session the row counts for nothing.
+
+    `session_key`: the session's, by which it is ended; shown to nobody. `software`: what kind of browser it is, in
+    words. `address`: where it was last seen.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="browsers")
+    session_key = models.CharField(max_length=40, unique=True)
+    began_at = models.DateTimeField(default=timezone.now)
+    seen_at = models.DateTimeField(default=timezone.now)
+    address = models.CharField(max_length=45, blank=True, default="")
+    software = models.CharField(max_length=MAX_CHARS, blank=True, default="")
+
+    class Meta:
+        """The index finds old ones to delete."""
+
+        indexes = (models.Index(fields=("seen_at",)),)
+
+    def __str__(self) -> str:
+        """What kind of browser it is, and since when somebody is signed in; never the session's key."""
+        return f"{self.software} since {self.began_at:%Y-%m-%d %H:%M:%S}"

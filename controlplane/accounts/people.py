@@ -85,6 +85,11 @@ def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ..
     return tuple(people.values_list("username", flat=True)[:limit])
 
 
+def ids_who_may(*, role: Role, environment: str) -> frozenset[int]:
+    """The ids of all people who may sign in and act in this role in this environment; empty: in all of them."""
+    return frozenset(_who_may(role, environment).values_list("pk", flat=True))
+
+
 def _who_may(role: Role, environment: str) -> QuerySet[User]:
     roles = [held.value for held in roles_with(role)]
     grants = grants_in_force().filter(role__in=roles, environment__in=[environment, ""])
@@ -288,6 +293,11 @@ def role_take(
         _record("role.taken", user, actor, reason, request_id, environment=grant.environment, role=grant.role)
         grant.delete()
     return person_get(user_id=user_id)
+
+
+def account_get(*, user_id: int) -> User:
+    """The account with this id. Raises NotFound."""
+    return _user(user_id)
 
 
 def person_lock(*, user_id: int) -> None:

@@ -130,6 +130,11 @@ def api_token_list() -> QuerySet[ApiToken]:
     return ApiToken.objects.select_related("owner").order_by("-id")
 
 
+def person_token_list(*, user_id: int) -> QuerySet[ApiToken]:
+    """Every API token that belongs to this person, newest first."""
+    return api_token_list().filter(owner=user_id)
+
+
 @dataclass(frozen=True, slots=True)
 class ClientTokenRow:
     """A data plane's token as ADS checks it: its hash, the identity that it proves (`subject`), the only environment in

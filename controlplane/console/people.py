@@ -25,7 +25,6 @@ from controlplane.accounts.people import (
 from controlplane.accounts.principal import Role
 from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.selectors import environment_list
-from controlplane.catalog.token_rights import api_tokens_of
 from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyAttempts
 from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.console.pages import Page
@@ -41,7 +40,7 @@ ROLES: Final = (
     (Role.EDITOR, "writes resources"),
     (Role.ACCESS_EDITOR, "decides which clients may read what"),
     (Role.OPERATOR, "rolls back, holds and quarantines"),
-    (Role.ADMIN, "does all of this, and makes tokens"),
+    (Role.ADMIN, "does everything there, and makes tokens"),
 )
 _MAX_TEXT: Final = 150
 
@@ -184,7 +183,6 @@ class AccountPage(Page):
         context = {
             "person": person,
             "roles": role_words(),
-            "has_tokens": api_tokens_of(self.principal).exists(),
             "error": error,
         }
         answer = self.page(context, status=error.status if error else 200)
@@ -269,7 +267,7 @@ PLACES = (
         "users",
         "users",
         of_environment=False,
-        also=("user", "people-groups", "people-group"),
+        also=("user", "user-access", "invitations", "people-groups", "people-group"),
         administers=Reach.EVERYTHING,
     ),
 )

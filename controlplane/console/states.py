@@ -150,6 +150,12 @@ LOOKS: Final[dict[str, Look]] = {
     "good": Look("good", "circle-check", "good"),
     "ending": Look("warn", "clock", "ends soon"),
     "expired": Look("quiet", "clock", "expired"),
+    # An invitation
+    "invitation_open": Look("busy", "clock", "not used yet"),
+    "invitation_void": Look("warn", "alert-triangle", "gives nothing"),
+    "invitation_accepted": Look("good", "circle-check", "accepted"),
+    "invitation_withdrawn": Look("quiet", "ban", "withdrawn"),
+    "invitation_expired": Look("quiet", "clock", "expired"),
     "revoked": Look("quiet", "ban", "ended"),
     "misled": Look("warn", "alert-triangle", "selectors lead it elsewhere"),
     "active": Look("good", "circle-check", "may sign in"),

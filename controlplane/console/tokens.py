@@ -127,7 +127,7 @@ class TokensPage(Page):
         text, state = request.GET.get("text", "").strip()[:_MAX_TEXT], request.GET.get("state", "")
         page: Paged[Line]
         if kind == API:
-            page = paged(request, _fitting(api_tokens_of(self.principal), "name", text, state), _api_line)
+            page = paged(request, _fitting(api_tokens_of(self.principal), "name", text, state), api_line)
         else:
             choices = environment_choices()
             tokens = _fitting(client_tokens_of(self.principal), "subject", text, state)
@@ -203,7 +203,8 @@ def _fitting(rows: QuerySet[Row], column: str, text: str, state: str) -> QuerySe
     return rows
 
 
-def _api_line(token: ApiToken) -> Line:
+def api_line(token: ApiToken) -> Line:
+    """A token of the API as lists show it."""
     whole = {scope["environment"] for scope in token.scopes if scope["role"] == Role.ADMIN.value}
     scopes = tuple(
         f"{scope['role']} in {scope['environment'] or 'all environments'}"

@@ -7,11 +7,16 @@ from functools import cached_property, partial
 from typing import Any
 
 from django.conf import settings
+from django.core.mail import EmailMessage, get_connection
 from django.core.mail.backends.smtp import EmailBackend as DjangoBackend
 from django.core.mail.utils import DNS_NAME
 
+from controlplane.clients.foreign_text import one_line
+from controlplane.database.waiting_outside import before_waiting_outside
 from controlplane.outside import reaching
 from controlplane.outside.reaching import Deadline, addresses_of, connected, lookups, tls_context
+
+_FAILURE_CHARS = 300
 
 
 class EmailBackend(DjangoBackend):
@@ -40,6 +45,21 @@ class EmailBackend(DjangoBackend):
         # The name of this machine is looked up, too, once; Django keeps it.
         lookups.answer(DNS_NAME, DNS_NAME.get_fqdn, self.deadline)
         return super().open()
+
+
+def letter_send(*, to: str, subject: str, text: str) -> str:
+    """Send one mail to one address now, within PARLEY_LIMIT_DELIVERY_TIMEOUT_MS. Returns why the mail server did not
+    take it, as a sentence; empty where it did. Raises RuntimeError within a transaction.
+    """
+    before_waiting_outside()
+    if settings.PARLEY.mail is None:
+        return "There is no mail server: set PARLEY_MAIL_URL."
+    try:
+        with get_connection() as connection:
+            EmailMessage(subject, text, to=[to], connection=connection).send()
+    except (OSError, ValueError) as error:
+        return one_line(failure_words(error), max_chars=_FAILURE_CHARS)
+    return ""
 
 
 def failure_words(error: Exception) -> str:

@@ -11,11 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.logins import local_sign_in_allowed
+from controlplane.accounts.signed_in import PROVIDER_KEY
 from controlplane.accounts.vouching import provider
 from controlplane.http.gates import Gate
 from controlplane.oidc.sign_ins import sign_in_stands
 
-SESSION_KEY: Final = "provider_sign_in"
+SESSION_KEY: Final = PROVIDER_KEY
 _API: Final = "/api/"
 _PROBES: Final = ("/healthz", "/readyz")
 _ENDED: Final = (

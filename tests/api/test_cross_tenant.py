@@ -120,6 +120,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         "token_id": [str(token["id"]), str(client_token["id"])],
         "user_id": [str(user.pk)],
         "group_id": [str(people.pk)],
+        "token": ["x"],
         "group_key": ["g"],
         "rule_id": [str(rule.json["id"])],
         "case_id": ["1"],

@@ -303,9 +303,13 @@ CONSOLE_NOTHING_LOST: Final = {
     "resource-edit": _STAYS,
     "resource-new": _STAYS,
     "tokens": _NOT_SERVED,
+    "invitation": _NOT_SERVED,
+    "invitations": _NOT_SERVED,
+    "own-access": _NOT_SERVED,
     "people-group": _NOT_SERVED,
     "people-groups": _NOT_SERVED,
     "user": _NOT_SERVED,
+    "user-access": _NOT_SERVED,
     "users": _NOT_SERVED,
 }
 

@@ -12,7 +12,15 @@ from tests.web.conftest import SignIn
 
 pytestmark = pytest.mark.django_db
 
-OPEN = {"login", "login-oidc", "login-oidc-callback", "logout", "theme"}  # who is not signed in, or nobody's data
+OPEN = {
+    "login",
+    "login-oidc",
+    "login-oidc-callback",
+    "logout",
+    "theme",
+    "invitation",
+    "invitation-link",
+}  # who is not signed in, or nobody's data
 _QUESTIONS = {
     "resource": "?type=cluster&name=pay",
     "resource-edit": "?type=cluster&name=pay",
@@ -42,6 +50,9 @@ NEEDS: dict[str, Role | None] = {
     "tokens": None,
     "users": None,
     "user": None,
+    "user-access": None,
+    "own-access": None,
+    "invitations": None,
     "people-groups": None,
     "people-group": None,
     "account": None,

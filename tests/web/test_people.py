@@ -189,7 +189,7 @@ def test_tokens__of_somebody_who_administers_no_more__are_shown_and_ended_and_no
         assert ">pay<" not in each
         assert "New token" not in each
         assert "Data planes" not in each
-    assert 'href="/tokens"' in account
+    assert 'href="/account/access"' in account
     assert (made.status_code, ended.status_code) == (403, 302)
     assert token_principal(own) is None
 

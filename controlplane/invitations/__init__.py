@@ -1,0 +1,1 @@
+"""Invitations: a link that makes an account, or gives roles to one of the identity provider, once and until a day."""
