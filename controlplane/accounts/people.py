@@ -102,6 +102,11 @@ def person_get(*, user_id: int) -> Person:
     return person_of(_user(user_id))
 
 
+def account_get(*, user_id: int) -> User:
+    """The account with this id. Raises NotFound."""
+    return _user(user_id)
+
+
 def person_of(user: User) -> Person:
     """The person whose account is stored in this row."""
     asked = provider() is not None
@@ -151,7 +156,7 @@ def person_enable(
     Conflict.
     """
     user = _user(user_id)
-    change_check(user, actor, by_superuser)
+    _check(user, actor, by_superuser)
     if not enabled and id_of_user(user) == actor.id:
         raise Conflict("Nobody turns off themselves: somebody else has to. Nothing was changed.")
     if user.is_active != enabled:
@@ -171,7 +176,7 @@ def person_rename(
     id. `by_superuser`: the actor is a superuser. Raises NotFound, Forbidden, InputInvalid or Conflict.
     """
     user = _user(user_id)
-    change_check(user, actor, by_superuser)
+    _check(user, actor, by_superuser)
     _name_check(username)
     before = user.get_username()
     if username != before:
@@ -190,7 +195,7 @@ def person_superuser_set(
     second call changes nothing. Raises NotFound, Forbidden or Conflict.
     """
     user = _user(user_id)
-    change_check(user, actor, by_superuser)
+    _check(user, actor, by_superuser)
     if not by_superuser:
         raise Forbidden(f"Only superusers say who is one; {actor.name} is none. Nothing was changed.")
     if id_of_user(user) == actor.id:
@@ -211,7 +216,7 @@ def person_password_renew(
     identity provider.
     """
     user = _user(user_id)
-    change_check(user, actor, by_superuser)
+    _check(user, actor, by_superuser)
     if from_provider(user.pk):
         raise Conflict(
             f"{user.get_username()} signs in by the identity provider and has no password here. Nothing was changed."
@@ -263,7 +268,7 @@ def role_give(
     Forbidden.
     """
     user = _user(user_id)
-    change_check(user, actor, by_superuser)
+    _check(user, actor, by_superuser)
     made = RoleGrant.objects.get_or_create(
         user=user, group=None, environment=environment, role=role.value, provider_group=""
     )[1]
@@ -280,7 +285,7 @@ def role_take(
     superuser. A second call changes nothing. Raises NotFound, Forbidden or Conflict.
     """
     user = _user(user_id)
-    change_check(user, actor, by_superuser)
+    _check(user, actor, by_superuser)
     grant = RoleGrant.objects.filter(pk=grant_id, user=user).first() if grant_id < _MAX_ID else None
     if grant is not None:
         if grant.provider_group:
@@ -295,17 +300,21 @@ def role_take(
     return person_get(user_id=user_id)
 
 
-def account_get(*, user_id: int) -> User:
-    """The account with this id. Raises NotFound."""
-    return _user(user_id)
-
-
 def person_lock(*, user_id: int) -> None:
     """Lock a person's row until the transaction ends; does nothing where there is no such person. Comes before the
     locks of environments and of tokens.
     """
     if user_id < _MAX_ID:
         User.objects.select_for_update().filter(pk=user_id).first()
+
+
+def account_to_change(*, user_id: int, actor: Principal, by_superuser: bool) -> User:
+    """The account with this id, which this actor may change. `by_superuser`: the actor is a superuser. Raises NotFound,
+    and Forbidden for a superuser's account.
+    """
+    user = _user(user_id)
+    _check(user, actor, by_superuser)
+    return user
 
 
 def _user(user_id: int) -> User:
@@ -352,8 +361,7 @@ def _name_is_free(username: str) -> Iterator[None]:
         raise Conflict(f"There is somebody called '{username}' already. Nothing was changed.") from None
 
 
-def change_check(user: User, actor: Principal, by_superuser: bool) -> None:
-    """Raise Forbidden where this is the account of a superuser, and the actor is none."""
+def _check(user: User, actor: Principal, by_superuser: bool) -> None:
     if user.is_superuser and not by_superuser:
         raise Forbidden(
             f"{user.get_username()} is a superuser: only superusers change that account; {actor.name} is none."

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
 
-from controlplane.accounts.people import account_get, change_check
+from controlplane.accounts.people import account_get, account_to_change
 from controlplane.accounts.principal import Role
 from controlplane.accounts.selectors import person_token_list
 from controlplane.accounts.services import api_token_revoke
@@ -44,7 +44,7 @@ class OwnAccessPage(Page):
     def post(self, request: HttpRequest, user_id: int = 0) -> HttpResponse:
         """End a browser's session, every other one, or a token."""
         try:
-            told = self._act(request, self._person(request, user_id), request.POST.get("action", ""))
+            told = self._act(request, self._to_change(request, user_id), request.POST.get("action", ""))
         except ControlPlaneError as error:
             return self.get(request, user_id, error)
         messages.success(request, told)
@@ -53,9 +53,6 @@ class OwnAccessPage(Page):
     def _act(self, request: HttpRequest, user: User, action: str) -> str:
         # Nobody has to say why they look after what is their own.
         reason = "" if self.own and action in ("end-browser", "end-browsers") else reason_of(request)
-        if not self.own:
-            by_superuser = bool(getattr(request.user, "is_superuser", False))
-            change_check(user, self.principal, by_superuser)
         why = self.act(reason)
         match action:
             case "end-browser":
@@ -78,6 +75,9 @@ class OwnAccessPage(Page):
     def _person(self, request: HttpRequest, user_id: int) -> User:  # noqa: ARG002 - of the other page
         return account_get(user_id=int(request.user.pk or 0))
 
+    def _to_change(self, request: HttpRequest, user_id: int) -> User:
+        return self._person(request, user_id)
+
     def _this(self, request: HttpRequest) -> str:
         return request.session.session_key or ""
 
@@ -90,6 +90,10 @@ class UserAccessPage(OwnAccessPage):
 
     def _person(self, request: HttpRequest, user_id: int) -> User:  # noqa: ARG002 - of the other page
         return account_get(user_id=user_id)
+
+    def _to_change(self, request: HttpRequest, user_id: int) -> User:
+        by_superuser = bool(getattr(request.user, "is_superuser", False))
+        return account_to_change(user_id=user_id, actor=self.principal, by_superuser=by_superuser)
 
     def _this(self, request: HttpRequest) -> str:  # noqa: ARG002 - as above
         return ""

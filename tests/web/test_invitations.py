@@ -250,7 +250,7 @@ def test_invitation__accepted_or_withdrawn__can_neither_be_sent_anew_nor_withdra
 
 def test_who_is_signed_in_with_an_account_of_parleys_own__cannot_accept_it(invite: Link, sign_in: SignIn) -> None:
     browser = sign_in(Role.VIEWER, "default")
-    browser.get(invite())
+    browser.get(invite(username="", address="eve@example.org"))
 
     shown, sent = page(browser, "/invitation"), browser.post("/invitation", WORDS)
 
