@@ -57,14 +57,17 @@ class _Seen:
         self._lock = threading.Lock()
         self._at: OrderedDict[str, float] = OrderedDict()
 
+    def is_noted(self, session_key: str) -> bool:
+        """Whether the session was written down lately."""
+        before = self._at.get(session_key)
+        return before is not None and time.monotonic() - before < SEEN_EVERY_S
+
     def is_due(self, session_key: str) -> bool:
         """Whether the session is to be written down now; it counts as written from then on."""
-        now = time.monotonic()
         with self._lock:
-            before = self._at.get(session_key)
-            if before is not None and now - before < SEEN_EVERY_S:
+            if self.is_noted(session_key):
                 return False
-            self._at[session_key] = now
+            self._at[session_key] = time.monotonic()
             self._at.move_to_end(session_key)
             if len(self._at) > _MAX_REMEMBERED:
                 self._at.popitem(last=False)
@@ -72,6 +75,11 @@ class _Seen:
 
 
 _seen = _Seen()
+
+
+def browser_is_noted(session_key: str) -> bool:
+    """Whether `browser_seen` has nothing to note of this session now. No query, and no wait."""
+    return _seen.is_noted(session_key)
 
 
 def browser_seen(*, user_id: int, session_key: str, address: str, user_agent: str) -> None:

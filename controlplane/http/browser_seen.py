@@ -6,7 +6,7 @@ from django.db import OperationalError
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from controlplane.accounts.signed_in import browser_seen
+from controlplane.accounts.signed_in import browser_is_noted, browser_seen
 from controlplane.http.gates import Middleware
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -20,20 +20,21 @@ class BrowserSeen(Middleware):
     def answer(self, request: HttpRequest) -> HttpResponseBase:
         """The answer of the rest of a synchronous chain, after the browser was noted."""
         answer = self.rest(request)
-        if _looked_at(request):
+        if _is_due(request):
             _note(request)
         return answer
 
     async def answer_soon(self, request: HttpRequest) -> HttpResponseBase:
         """The answer of the rest of an asynchronous chain; the browser is noted in a thread."""
         answer = await self.rest_soon(request)
-        if _looked_at(request):
+        if _is_due(request):
             await sync_to_async(_note, thread_sensitive=True)(request)
         return answer
 
 
-def _looked_at(request: HttpRequest) -> bool:
-    return request.session.accessed and request.session.session_key is not None
+def _is_due(request: HttpRequest) -> bool:
+    key = request.session.session_key if request.session.accessed else None
+    return key is not None and not browser_is_noted(key)
 
 
 def _note(request: HttpRequest) -> None:

@@ -6,7 +6,6 @@ token, and the old one opens nothing from then on.
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from django.contrib.auth.models import User
@@ -235,7 +234,6 @@ def _is_address(text: str) -> bool:
 
 
 def _record(verb: str, row: Invitation, actor: Actor, reason: str, request_id: str) -> None:
-    until: datetime = row.expires_at
     audit_record(
         actor=actor,
         verb=verb,
@@ -247,6 +245,6 @@ def _record(verb: str, row: Invitation, actor: Actor, reason: str, request_id: s
             "address": row.address,
             "roles": [{"role": each["role"], "environment": each["environment"]} for each in row.roles],
             "by": row.created_by,
-            "until": until.isoformat(timespec="seconds"),
+            "until": row.expires_at.isoformat(timespec="seconds"),
         },
     )

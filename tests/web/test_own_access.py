@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.sessions.models import Session
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
@@ -13,6 +14,7 @@ from controlplane.accounts.models import RoleGrant, SignedInBrowser
 from controlplane.accounts.principal import Role, Scope
 from controlplane.accounts.selectors import token_principal, user_principal
 from controlplane.accounts.services import api_token_create
+from controlplane.http import browser_seen
 from controlplane.journal.models import AuditEvent
 from tests.web.conftest import HOSTILE, USERS, SignIn, assert_harmless, page
 
@@ -154,6 +156,17 @@ def test_browser__seen_again__is_written_down_once_in_five_minutes(monkeypatch: 
     assert SignedInBrowser.objects.get().seen_at > long_ago
     # Looking on does not make a session last longer.
     assert Session.objects.get().expire_date == expires
+
+
+def test_page__while_the_database_takes_no_write__is_there_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(**_facts: object) -> None:
+        raise OperationalError("database is locked")
+
+    here = browser()
+    monkeypatch.setattr(signed_in, "_seen", signed_in._Seen())
+    monkeypatch.setattr(browser_seen, "browser_seen", locked)
+
+    assert here.get("/account").status_code == 200
 
 
 def test_browsers__whose_sessions_ended_long_ago__are_forgotten() -> None:

@@ -271,6 +271,16 @@ def test_transfer__of_other_tables_than_this_version_has__says_which_and_what_to
     assert word in refusal(altered(statement), postgresql)
 
 
+def test_transfer__of_an_installation_that_had_djangos_admin_pages__is_as_good(
+    altered: Callable[..., Path], postgresql: str
+) -> None:
+    had = "INSERT INTO django_migrations (app, name, applied) VALUES ('admin', '0001_initial', '2026-01-01')"
+
+    restore(altered(had, "CREATE TABLE django_admin_log (id INTEGER PRIMARY KEY)"), postgresql)
+
+    assert every_row()["auth_user"]
+
+
 def test_transfer__into_a_database_that_holds_something__is_refused_and_changes_nothing(
     source: Source, postgresql: str
 ) -> None:
