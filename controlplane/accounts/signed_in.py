@@ -121,15 +121,23 @@ def browser_end(*, user: User, browser_id: int, actor: Actor, reason: str = "", 
     row = rows.first() if rows is not None else None
     if row is None:
         raise NotFound("That browser is signed in no more. Nothing was changed.")
-    _end(user, [row], actor, reason, request_id)
+    session = Session.objects.filter(session_key=row.session_key).first()
+    if session is not None:
+        _end(session, user, actor, reason, request_id)
+    row.delete()
 
 
 @transaction.atomic
 def browsers_end(*, user: User, keep: str = "", actor: Actor, reason: str = "", request_id: str = "") -> int:
-    """Sign a person out of every browser but the one whose session has the key `keep`; returns out of how many."""
-    rows = list(SignedInBrowser.objects.filter(user=user).exclude(session_key=keep))
-    good = _sessions(user, [row.session_key for row in rows])
-    _end(user, rows, actor, reason, request_id)
+    """Sign a person out of every browser but the one whose session has the key `keep`; returns out of how many. Reads
+    all sessions that last: one that asked for nothing since browsers are noted stands in no list.
+    """
+    lasting = Session.objects.filter(expire_date__gt=timezone.now()).exclude(session_key=keep)
+    own = [session for session in lasting.iterator() if session.get_decoded().get(USER_KEY) == str(user.pk)]
+    good = _sessions(user, [session.session_key for session in own])
+    for session in own:
+        _end(session, user, actor, reason, request_id)
+    SignedInBrowser.objects.filter(user=user).exclude(session_key=keep).delete()
     return len(good)
 
 
@@ -144,18 +152,19 @@ def _sessions(user: User, keys: list[str]) -> dict[str, Session]:
     return found
 
 
-def _end(user: User, rows: list[SignedInBrowser], actor: Actor, reason: str, request_id: str) -> None:
-    for row in rows:
-        session = Session.objects.filter(session_key=row.session_key).first()
-        if session is not None:
-            if key := session.get_decoded().get(PROVIDER_KEY):
-                ProviderSignIn.objects.filter(key=key).delete()
-            session.delete()
-            audit_record(
-                actor=actor,
-                verb="session.ended",
-                subject=user.get_username(),
-                request_id=request_id,
-                detail={"reason": reason, "browser": row.software, "address": row.address},
-            )
-        row.delete()
+def _end(session: Session, user: User, actor: Actor, reason: str, request_id: str) -> None:
+    seen = SignedInBrowser.objects.filter(session_key=session.session_key).first()
+    if key := session.get_decoded().get(PROVIDER_KEY):
+        ProviderSignIn.objects.filter(key=key).delete()
+    session.delete()
+    audit_record(
+        actor=actor,
+        verb="session.ended",
+        subject=user.get_username(),
+        request_id=request_id,
+        detail={
+            "reason": reason,
+            "browser": seen.software if seen is not None else "",
+            "address": seen.address if seen is not None else "",
+        },
+    )

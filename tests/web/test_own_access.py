@@ -84,6 +84,17 @@ def test_browsers__all_others_ended__this_one_stays() -> None:
     assert [each.get("/account").status_code for each in (here, *others)] == [200, 302, 302]
 
 
+def test_browsers__all_ended__so_is_one_that_nobody_noted(sign_in: SignIn) -> None:
+    quiet = browser()
+    SignedInBrowser.objects.all().delete()
+
+    path = f"/users/{USERS.objects.get(username='eve').pk}/access"
+    sign_in(None, "").post(path, {"action": "end-browsers", "reason": "lost laptop"})
+
+    assert quiet.get("/account").status_code == 302
+    assert AuditEvent.objects.get(verb="session.ended").subject == "eve"
+
+
 def test_browsers__of_another_person__an_administrator_sees_and_ends_them_with_a_reason(sign_in: SignIn) -> None:
     root, hers = sign_in(None, ""), browser()
     path = f"/users/{USERS.objects.get(username='eve').pk}/access"
