@@ -47,7 +47,17 @@ class Subject:
 
 # They show no data.
 WITHOUT_DATA: Final = frozenset(
-    {"login", "login-oidc", "login-oidc-callback", "logout", "theme", "invitation", "invitation-link"}
+    {
+        "login",
+        "login-oidc",
+        "login-oidc-callback",
+        "login-second-factor",
+        "login-second-factor-setup",
+        "logout",
+        "theme",
+        "invitation",
+        "invitation-link",
+    }
 )
 _OF_NAME: Final = "type=cluster&name={name}"
 # By the name of its path; a page of several parts has an entry for each.

@@ -20,6 +20,7 @@ INSTALLED_APPS = [
     *ROOMS_OF_ADS,
     "controlplane.builder",
     "controlplane.loss",
+    "controlplane.factors",
     "controlplane.incidents",
     "controlplane.changesets",
     "controlplane.rollouts",
@@ -45,6 +46,7 @@ MIDDLEWARE = [
     "controlplane.console.page_rates.PersonRate",  # as soon as it is known who asks
     "controlplane.http.django_gates.Messages",
     "controlplane.oidc.gates.SignInStands",  # it tells whose sign-in ended
+    "controlplane.factors.gates.SecondFactorProved",  # it tells why, too
     "controlplane.http.browser_seen.BrowserSeen",  # whoever is signed in then, after the view too
     "controlplane.http.django_gates.FrameOptions",
 ]

@@ -48,8 +48,11 @@ django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
+from django.contrib.auth.signals import user_logged_in  # noqa: E402
+from django.http import HttpRequest  # noqa: E402
 from django.test import TransactionTestCase  # noqa: E402
 
+from controlplane.factors.proof import proof_note  # noqa: E402
 from controlplane.http.static_files import StaticFilesMiddleware  # noqa: E402  its base reads the settings
 from tests.support.emptying import database_empty  # noqa: E402
 
@@ -84,6 +87,21 @@ def databases_are_emptied_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", empty)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def who_is_signed_in_by_a_test_proved_it() -> Iterator[None]:
+    """Django's test client signs people in without the page, which would note that they proved a moment ago who they
+    are: acts that need it would ask them.
+    """
+
+    def prove(request: HttpRequest, **_other: object) -> None:
+        if request.method is None:  # of no HTTP
+            proof_note(request.session)
+
+    user_logged_in.connect(prove)
+    yield
+    user_logged_in.disconnect(prove)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -306,6 +306,13 @@ class Limits:
         2, "requests", 1, 100, "Sign-ins that one web process works on at once; as many of known browsers.", "threat 22"
     )
     logins_waiting: int = _limit(20, "requests", 1, 10_000, "Sign-ins that may wait for that.", "threat 22")
+    # Three of a million codes are right at a time: who has the password needs years for an even chance.
+    codes_per_h: int = _limit(
+        20, "codes/h", 5, 10_000, "Wrong second factors of one account; as many in a known browser.", "threat 22"
+    )
+    sudo_s: int = _limit(
+        900, "s", 60, 43_200, "How long it holds that somebody proved again who they are.", "threat 22"
+    )
     oidc_timeout_ms: int = _limit(
         5_000,
         "ms",

@@ -10,6 +10,9 @@ several counts, and each bounds what one kind of guessing can reach:
 * a browser in which that person signed in before (`browsers`) has a count of its own and none of these;
 * the old password on the account page is counted by session: who has stolen one must not keep its owner from changing
   the password in another;
+* a code of a second factor (`code_count`), which only somebody with the right password is asked for: as an attempt from
+  one caller, and so many an hour for the account, for a code has six digits. Who has stolen a password reaches that on
+  purpose: a known browser has a count of its own here, too;
 * what comes back from the identity provider is counted by caller (`provider_count`), or by a known browser: each costs
   a question to the provider, and no name is known before the answer;
 * so is the opening of links that let somebody in (`link_count`).
@@ -45,6 +48,7 @@ from controlplane.journal.services import audit_record
 from xdscore.limits import Limits
 
 _WINDOW_S: Final = 60
+_HOUR_S: Final = 3_600
 _UNKNOWN: Final = Named("unknown user", None)
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -74,7 +78,7 @@ class _Bound:
 
 def password_sign_in(request: HttpRequest, *, username: str, password: str, caller: Caller) -> User | None:
     """The user with this name and password, if they may sign in; None otherwise, also where the identity provider alone
-    may sign them in. Raises TooManyAttempts.
+    may sign them in. Raises TooManyAttempts. Whoever signs them in records it: a second factor may come in between.
 
     `username` has to be normalised (NFKC), as Django's form does.
     """
@@ -87,7 +91,6 @@ def password_sign_in(request: HttpRequest, *, username: str, password: str, call
     # Of the attempts at this name from here: the others are of whoever guesses beside its owner.
     own = [bounds[0].key, *([each.unless.key for each in bounds if each.unless is not None])]
     LoginAttempt.objects.filter(key__in=own).delete()
-    login_record(username=user.get_username(), outcome="succeeded", caller=caller)
     return user
 
 
@@ -144,6 +147,26 @@ def _caller_count(what: str, caller: Caller) -> None:
     _count((_Bound(_key(what, *own), _limits().logins_per_address_per_min),), "", caller)
 
 
+def code_count(user: User, caller: Caller) -> tuple[int, ...]:
+    """Count a code of a second factor that is about to be tried for a user whose password was right. Returns what
+    `code_uncount` takes once the code was right. Raises TooManyAttempts.
+    """
+    limits, account = _limits(), str(user.pk)
+    browser = browser_read(caller.browser)
+    known = browser is not None and browser_knows(browser, user.get_username())
+    here = ("browser", browser.number) if browser is not None and known else ("address", caller_of(caller.address))
+    bounds = (
+        _Bound(_key("code", account, *here), limits.logins_per_min),
+        _Bound(_key("codes", account, *(here if known else ())), limits.codes_per_h, _HOUR_S),
+    )
+    return _count(bounds, user.get_username(), caller)
+
+
+def code_uncount(counted: tuple[int, ...]) -> None:
+    """Take back that a code was counted, because it was right. Those that were wrong before still count."""
+    LoginAttempt.objects.filter(pk__in=counted).delete()
+
+
 def login_record(*, username: str, outcome: str, caller: Caller, detail: Mapping[str, str] = _NOTHING) -> None:
     """Write an audit entry about an attempt to sign in; `outcome` is succeeded, failed or throttled. A name that nobody
     has is left out: it may be a password typed in the wrong field. `detail`: what else the entry says.
@@ -174,8 +197,9 @@ def _bounds(username: str, caller: Caller) -> tuple[_Bound, ...]:
     )
 
 
-def _count(bounds: tuple[_Bound, ...], username: str, caller: Caller) -> None:
-    """Count an attempt to sign in that is about to be made. Raises TooManyAttempts, and counts nothing then.
+def _count(bounds: tuple[_Bound, ...], username: str, caller: Caller) -> tuple[int, ...]:
+    """Count an attempt to sign in that is about to be made. Returns the ids of its rows. Raises TooManyAttempts, and
+    counts nothing then.
 
     The attempt's row is written before the rows are counted: of several attempts at one moment the last sees all of
     them, so that never more go on than may, without a lock.
@@ -183,13 +207,13 @@ def _count(bounds: tuple[_Bound, ...], username: str, caller: Caller) -> None:
     now = timezone.now()
     refused = _refused(bounds, now, own=0)  # without a write: whoever is refused again and again costs no more
     if refused is None:
-        oldest = now - timedelta(seconds=max(_WINDOW_S, _limits().logins_newcomer_wait_s))
+        oldest = now - timedelta(seconds=max(_HOUR_S, _limits().logins_newcomer_wait_s))
         LoginAttempt.objects.filter(at__lte=oldest).delete()
         rows = [LoginAttempt(key=each.key, at=now) for each in _all(bounds)]
         LoginAttempt.objects.bulk_create(rows)
         refused = _refused(bounds, now, own=1)
         if refused is None:
-            return
+            return tuple(each.pk for each in rows)
         LoginAttempt.objects.filter(pk__in=[each.pk for each in rows]).delete()
     _tell_once(refused, username, caller, now)
     raise TooManyAttempts(wait_s=(refused.unless or refused).seconds)

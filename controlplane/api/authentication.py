@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
@@ -13,6 +14,8 @@ from controlplane.accounts.selectors import token_principal, user_principal
 from controlplane.api.errors import Unauthenticated
 from controlplane.api.rates import token_admit, user_admit
 from controlplane.api.strangers import caller_known
+from controlplane.common.errors import Forbidden
+from controlplane.factors.proof import proof_holds
 from controlplane.oidc.gates import session_stands
 from controlplane.oidc.sign_ins import token_recheck
 
@@ -88,3 +91,15 @@ class SignedIn(SessionAuthentication):
         to look for the token in a form.
         """
         super().enforce_csrf(request._request)  # type: ignore[arg-type]  # noqa: SLF001  what the check was written for
+
+
+def proof_require(request: Request) -> None:
+    """Check that somebody who acts by a session proved lately who they are, as the console asks them to: nobody makes a
+    token that outlasts a session by having that session. Whoever shows a token is not asked. Raises Forbidden.
+    """
+    if isinstance(request.successful_authenticator, SignedIn) and not proof_holds(request.session):
+        raise Forbidden(
+            "Making a token needs a proof of who you are that is not older than "
+            f"{settings.PARLEY.limits.sudo_s // 60} minutes: make it on the page Tokens, which asks, or sign in again. "
+            "Nothing was changed."
+        )

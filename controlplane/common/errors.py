@@ -10,7 +10,7 @@
     │   ├── Gone                  410: not kept any more
     │   ├── PreconditionFailed    412: If-Match or If-None-Match does not hold
     │   └── Busy                  429: too many at once, or too often
-    │       └── TooManyAttempts   a password was tried too often
+    │       └── TooManyAttempts   a password or a code was tried too often
     └── DependencyError           try again later                503
 
 Findings are not exceptions: an exception carries all of them when nothing can go on.
@@ -134,13 +134,13 @@ class Busy(OperatorError):
 
 
 class TooManyAttempts(Busy):
-    """A password was tried too often; `wait` says in words when it may be tried again."""
+    """A password or a code was tried too often; `wait` says in words when it may be tried again."""
 
     def __init__(self, *, wait_s: int) -> None:
         minutes = wait_s // 60
         self.wait = f"{wait_s} seconds" if wait_s <= 60 else f"{minutes} minute{'s' if minutes != 1 else ''}"
         super().__init__(
-            f"Too many attempts with a wrong password. Wait {self.wait}, then try again. Nothing was changed.",
+            f"Too many attempts with a wrong password or code. Wait {self.wait}, then try again. Nothing was changed.",
             retry_after_s=wait_s,
         )
 

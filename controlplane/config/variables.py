@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.config.oidc import LocalSignIn
-from controlplane.config.values import any_of
+from controlplane.config.values import SecondFactor, any_of
 from xdscore.auth_modes import AuthMode
 from xdscore.limits import LIMITS
 
@@ -72,6 +72,8 @@ MEANINGS: Final = {
     "PARLEY_OIDC_NAME": "What people call the identity provider: the button says 'Sign in with' and this.",
     "PARLEY_OIDC_LOCAL_SIGN_IN": "Who may sign in by password beside it: "
     f"{any_of([each.value for each in LocalSignIn])} (superusers of Parley's own).",
+    "PARLEY_SECOND_FACTOR": "Whether whoever signs in by a password of Parley's own has to have a second factor: "
+    f"{any_of([each.value for each in SecondFactor])}.",
     "PARLEY_INSECURE": "1 accepts that ADS without authentication, or tokens without TLS, listen off loopback.",
     **{limit.variable: limit.meaning for limit in LIMITS},
 }

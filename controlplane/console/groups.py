@@ -27,6 +27,7 @@ from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.people import role_of, role_words
 from controlplane.console.posted import number_of, reason_of
+from controlplane.console.sudo import sudo
 
 _DELETED: Final = "The group {name} is deleted: nobody has a role by it any more."
 
@@ -47,6 +48,7 @@ class PeopleGroupsPage(Page):
         }
         return self.page(context, status=error.status if error else 200)
 
+    @sudo()
     def post(self, request: HttpRequest) -> HttpResponse:
         """Make a group, and lead to its page."""
         try:
@@ -78,6 +80,7 @@ class PeopleGroupPage(Page):
         }
         return self.page(context, status=error.status if error else 200)
 
+    @sudo()
     def post(self, request: HttpRequest, group_id: int) -> HttpResponse:
         """Carry out the action that the form names: add or take out a person, give or take a role, rename, delete."""
         try:

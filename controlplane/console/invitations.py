@@ -16,6 +16,7 @@ from controlplane.console.paging import paged
 from controlplane.console.people import role_words
 from controlplane.console.posted import number_of, reason_of, whole_of
 from controlplane.console.sign_in import ways_to_sign_in
+from controlplane.console.sudo import sudo
 from controlplane.invitations.letters import invitation_mail, link_of
 from controlplane.invitations.models import Invitation
 from controlplane.invitations.selectors import Reading, invitation_list
@@ -66,6 +67,7 @@ class InvitationsPage(Page):
             answer.headers["Cache-Control"] = "no-store"
         return answer
 
+    @sudo()
     def post(self, request: HttpRequest) -> HttpResponse:
         """Make an invitation, make a new link for one, or withdraw one."""
         given, action = request.POST, request.POST.get("action", "")

@@ -18,6 +18,7 @@ from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.posted import number_of, reason_of
+from controlplane.console.sudo import sudo
 from controlplane.console.tokens import api_line
 
 
@@ -97,6 +98,11 @@ class UserAccessPage(OwnAccessPage):
 
     def _this(self, request: HttpRequest) -> str:  # noqa: ARG002 - as above
         return ""
+
+    @sudo()
+    def post(self, request: HttpRequest, user_id: int = 0) -> HttpResponse:
+        """End what is another's, once whoever sends the form proved who they are; for one's own nobody is asked."""
+        return super().post(request, user_id)
 
 
 urlpatterns = [

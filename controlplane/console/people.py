@@ -32,6 +32,9 @@ from controlplane.console.paging import paged
 from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
 from controlplane.console.sign_in import browser_keep, caller_of_request, ways_to_sign_in
+from controlplane.console.sudo import sudo
+from controlplane.factors.selectors import factors_of, people_without, required
+from controlplane.factors.services import factors_forget
 
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),
@@ -63,9 +66,17 @@ class UsersPage(Page):
         """One page of people; only those whose name contains the text in the URL, where it has one."""
         text = request.GET.get("text", "").strip()[:_MAX_TEXT]
         page = paged(request, people_list(text=text), person_of)
-        context = {"page": page, "text": text, "given": request.POST, "error": error, **ways_to_sign_in()}
+        context = {
+            "page": page,
+            "text": text,
+            "given": request.POST,
+            "error": error,
+            "without_factor": people_without(),
+            **ways_to_sign_in(),
+        }
         return self.page(context, status=error.status if error else 200)
 
+    @sudo()
     def post(self, request: HttpRequest) -> HttpResponse:
         """Create an account; the page that follows shows its password once."""
         try:
@@ -90,9 +101,10 @@ class UserPage(Page):
         """The page of the person as they are now."""
         return user_page(self, person_get(user_id=user_id))
 
+    @sudo()
     def post(self, request: HttpRequest, user_id: int) -> HttpResponse:
         """Carry out the action that the form names: give a new password or name, turn the account on or off, make or
-        end a superuser, give or take a role.
+        end a superuser, give or take a role, remove the second factors.
         """
         action = request.POST.get("action", "")
         try:
@@ -168,6 +180,15 @@ class UserPage(Page):
                 request_id=self.request_id,
             )
             return "The role is gone from now on."
+        if action == "forget-factors":
+            ended = factors_forget(
+                user_id=user_id,
+                actor=self.principal,
+                by_superuser=self._by_superuser,
+                reason=reason,
+                request_id=self.request_id,
+            )
+            return f"The password alone signs them in now, and {ended} session{'s' if ended != 1 else ''} ended."
         raise InputInvalid("There is no such action. Nothing was changed.")
 
 
@@ -182,6 +203,7 @@ class AccountPage(Page):
         person = person_get(user_id=int(request.user.pk or 0))
         context = {
             "person": person,
+            "factors": factors_of(person.id),
             "roles": role_words(),
             "error": error,
         }
@@ -226,6 +248,8 @@ def user_page(
         "given": page.request.POST if error is not None else QueryDict(),
         "own": page.principal.id == PrincipalId(PrincipalKind.USER, person.id),
         "told": told,
+        "factors": factors_of(person.id),
+        "factor_required": required(),
         "roles": role_words(),
         "keys": [state.key for state in environment_list()],
         "error": error,

@@ -10,16 +10,19 @@ from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.views import RedirectURLMixin
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import path
 from django.utils.crypto import constant_time_compare
 from django.views import View
 
 from controlplane.accounts.logins import Caller, login_record, provider_count
+from controlplane.accounts.models import Identity
 from controlplane.accounts.vouching import provider
 from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyAttempts
 from controlplane.config.oidc import Oidc
-from controlplane.console.sign_in import browser_keep, caller_of_request, sign_in_page
+from controlplane.console.sign_in import BACKEND, browser_keep, caller_of_request, sign_in_page
+from controlplane.factors.proof import proof_note
+from controlplane.factors.sign_ins import half_end
 from controlplane.oidc.attempts import (
     LASTS_S,
     Attempt,
@@ -28,13 +31,13 @@ from controlplane.oidc.attempts import (
     attempt_seal,
     attempt_spend,
 )
+from controlplane.oidc.claims import CLOCK_SKEW_S, proved_at
 from controlplane.oidc.gates import SESSION_KEY
-from controlplane.oidc.provider import CALLBACK_PATH, ProviderAway, ProviderRefuses, provider_of
+from controlplane.oidc.provider import CALLBACK_PATH, ProviderAway, ProviderRefuses, Told, provider_of
 from controlplane.oidc.sign_ins import sign_in_begin
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-_BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 _MAX_CHARS: Final = 4_096  # of a code or a state
 _AWAY: Final = (
     "{name} cannot be asked now. Try again in a minute. Parley's own administrator signs in with user and password, "
@@ -65,9 +68,12 @@ class ToProvider(RedirectURLMixin, View):
         if oidc is None:
             raise Http404
         # Django takes a page of our own alone here.
-        attempt = attempt_begin(leads_to=self.get_redirect_url())
+        again = "again" in request.GET and request.user.is_authenticated
+        attempt = attempt_begin(leads_to=self.get_redirect_url(), again=again)
         try:
-            url = provider_of(oidc).begin(state=attempt.state, nonce=attempt.nonce, verifier=attempt.verifier)
+            url = provider_of(oidc).begin(
+                state=attempt.state, nonce=attempt.nonce, verifier=attempt.verifier, again=again
+            )
         except ProviderAway:
             told = _AWAY.format(name=_named(oidc))
             return sign_in_page(request, told=told, status=503, leads_to=attempt.leads_to)
@@ -140,12 +146,38 @@ class FromProvider(View):
         if not 0 < len(code) <= _MAX_CHARS or not code.isascii() or not code.isprintable():
             raise ProviderRefuses("there is no code in the answer")
         told = asked.redeem(code=code, verifier=attempt.verifier, nonce=attempt.nonce)
+        if attempt.again:
+            return _proved(request, oidc, told, attempt)
         user, key = sign_in_begin(told, caller=caller)
-        login(request, user, backend=_BACKEND)
+        login(request, user, backend=BACKEND)
         request.session[SESSION_KEY] = key
+        half_end(request.session)
+        if (at_s := proved_at(told.claims)) is not None:
+            proof_note(request.session, at_s=at_s)
         answer = redirect(attempt.leads_to or settings.LOGIN_REDIRECT_URL)
         browser_keep(answer, user)
         return answer
+
+
+def _proved(request: HttpRequest, oidc: Oidc, told: Told, attempt: Attempt) -> HttpResponse:
+    """The page for somebody who is signed in and proved at the provider once more who they are; or why that is no
+    proof: another person did, or the provider did not ask.
+    """
+    known = Identity.objects.filter(
+        user_id=int(request.user.pk or 0), issuer=oidc.issuer, subject=told.subject
+    ).exists()
+    at_s = proved_at(told.claims)
+    problem = ""
+    if not known:
+        problem = "That was somebody else than who is signed in here."
+    elif at_s is None:
+        problem = f"{oidc.name} does not say when you signed in there (auth_time), though it was asked to."
+    elif at_s < attempt.began_at - CLOCK_SKEW_S:
+        problem = f"{oidc.name} was asked to have you sign in again, and let you through by an earlier sign-in."
+    else:
+        proof_note(request.session)
+    status = InputInvalid.status if problem else 200
+    return render(request, "console/proved.html", {"provider": oidc.name, "problem": problem}, status=status)
 
 
 class _Denied(ProviderRefuses):

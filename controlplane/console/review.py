@@ -14,6 +14,7 @@ from controlplane.catalog.services import environment_update
 from controlplane.common.errors import ControlPlaneError
 from controlplane.console.pages import Page
 from controlplane.console.posted import whole_of
+from controlplane.console.sudo import sudo
 
 
 class ReviewPage(Page):
@@ -33,6 +34,7 @@ class ReviewPage(Page):
         }
         return self.page(context, status=error.status if error is not None else 200)
 
+    @sudo()
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """Save the settings."""
         require(self.principal, POLICY_ROLES["review"], environment_key)

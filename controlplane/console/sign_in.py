@@ -3,23 +3,29 @@
 from typing import Any, Final
 
 from django.conf import settings
+from django.contrib.auth import login
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import path
 from structlog.contextvars import get_contextvars
 
 from controlplane.accounts.browsers import KEPT_S, browser_write, cookie_name
-from controlplane.accounts.logins import Caller, password_sign_in
+from controlplane.accounts.logins import Caller, login_record, password_sign_in
 from controlplane.accounts.vouching import provider
 from controlplane.common.errors import TooManyAttempts
 from controlplane.config.oidc import LocalSignIn
+from controlplane.factors.proof import proof_note
+from controlplane.factors.selectors import factors_of, required
+from controlplane.factors.sign_ins import factor_note, half_begin, half_end
+from controlplane.factors.values import Way
 from controlplane.oidc.gates import SESSION_KEY
 from controlplane.oidc.provider import provider_of
 from controlplane.oidc.sign_ins import sign_in_end
 
+BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 _MAX_NAME_CHARS: Final = 150  # the column
 
 
@@ -66,12 +72,12 @@ class SignInView(LoginView):
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Sign the user in, under a new session key, and set the cookie by which this browser is known later."""
-        answer = super().form_valid(form)
+        """Sign the user in; or lead somebody who has a second factor, or has to have one, to the page for it."""
         user = form.get_user()
-        if isinstance(user, User):
-            browser_keep(answer, user)
-        return answer
+        if factors_of(user.pk).any or required():
+            half_begin(self.request.session, user, leads_to=self.get_redirect_url())
+            return redirect("login-second-factor")
+        return signed_in(self.request, user, leads_to=self.get_redirect_url())
 
 
 class SignOutView(LogoutView):
@@ -95,6 +101,23 @@ class SignOutView(LogoutView):
         if not url:
             return answer
         return render(request, "console/signed_out.html", {"url": url, "provider": oidc.name})
+
+
+def signed_in(request: HttpRequest, user: User, *, leads_to: str, by: Way | None = None) -> HttpResponse:
+    """Sign in somebody who proved by a password of Parley's own who they are and, where they need one, by a second
+    factor (`by`): under a new session key, and with the cookie by which this browser is known later. Leads to the page
+    of Parley's own that was wanted.
+    """
+    login(request, user, backend=BACKEND)
+    half_end(request.session)
+    proof_note(request.session)
+    if by is not None:
+        factor_note(request.session)
+    detail = {"second_factor": by.words} if by is not None else {}
+    login_record(username=user.get_username(), outcome="succeeded", caller=caller_of_request(request), detail=detail)
+    answer = redirect(leads_to or settings.LOGIN_REDIRECT_URL)
+    browser_keep(answer, user)
+    return answer
 
 
 def sign_in_page(

@@ -33,6 +33,7 @@ from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
 from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
+from controlplane.console.sudo import sudo
 from xdscore.environment_choice import EnvironmentChoice
 
 Row = TypeVar("Row", ApiToken, ClientToken)
@@ -97,6 +98,7 @@ class TokensPage(Page):
         """The page with the tokens of the kind that the URL names."""
         return self._page(request)
 
+    @sudo(lambda request: not _ends_own(request))
     def post(self, request: HttpRequest) -> HttpResponse:
         """Create a token and show it once, or revoke a token."""
         acts = {"make-api": self._make_api, "make-client": self._make_client}
@@ -192,6 +194,15 @@ class TokensPage(Page):
         token = client_token_of(self.principal, number_of(request.POST, "id"))
         client_token_revoke(token=token, actor=self.principal, reason=reason, request_id=self.request_id)
         return f"Token …{token.hint} has ended: its open streams end within seconds."
+
+
+def _ends_own(request: HttpRequest) -> bool:
+    """Whether the form ends a token that belongs to whoever sends it: a leak should be stopped without a question."""
+    given = request.POST
+    return (
+        given.get("action") == "end-api"
+        and ApiToken.objects.filter(pk=number_of(given, "id"), owner_id=request.user.pk).exists()
+    )
 
 
 def _fitting(rows: QuerySet[Row], column: str, text: str, state: str) -> QuerySet[Row]:

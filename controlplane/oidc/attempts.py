@@ -29,7 +29,8 @@ _RANDOM_BYTES: Final = 32  # RFC 7636 section 4.1: a verifier has 256 random bit
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A sign-in that a browser began. `state`: comes back with the answer. `nonce`: stands in the id token. `verifier`:
-    proves that whoever shows the code began here. `leads_to`: the page to go to then. `began_at`: Unix time.
+    proves that whoever shows the code began here. `leads_to`: the page to go to then. `began_at`: Unix time. `again`:
+    somebody who is signed in proves once more who they are, and nobody is signed in by it.
     """
 
     state: str = field(repr=False)
@@ -37,20 +38,21 @@ class Attempt:
     verifier: str = field(repr=False)
     leads_to: str
     began_at: float
+    again: bool = False
 
 
-def attempt_begin(*, leads_to: str) -> Attempt:
-    """A new attempt to sign in. `leads_to`: a page of Parley's own, which the caller has checked; a longer one than a
-    cookie holds is left out.
+def attempt_begin(*, leads_to: str, again: bool = False) -> Attempt:
+    """A new attempt to sign in or, with `again`, to prove once more who one is. `leads_to`: a page of Parley's own,
+    which the caller has checked; a longer one than a cookie holds is left out.
     """
     state, nonce, verifier = (secrets.token_urlsafe(_RANDOM_BYTES) for _ in range(3))
     fits = len(leads_to.encode()) <= _MAX_NEXT_BYTES
-    return Attempt(state, nonce, verifier, leads_to if fits else "", timezone.now().timestamp())
+    return Attempt(state, nonce, verifier, leads_to if fits else "", timezone.now().timestamp(), again)
 
 
 def attempt_seal(attempt: Attempt) -> str:
     """The attempt as the value of a cookie."""
-    parts = [attempt.state, attempt.nonce, attempt.verifier, attempt.leads_to, attempt.began_at]
+    parts = [attempt.state, attempt.nonce, attempt.verifier, attempt.leads_to, attempt.began_at, attempt.again]
     return urlsafe_b64encode(key_ring().seal(json.dumps(parts, ensure_ascii=False).encode(), _ADDRESS)).decode()
 
 

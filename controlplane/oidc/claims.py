@@ -71,6 +71,14 @@ def subject_of(claims: Mapping[str, object]) -> str:
     return subject
 
 
+def proved_at(claims: Mapping[str, object]) -> float | None:
+    """The Unix time at which the person last proved to the provider who they are (OpenID Connect Core 1.0 section 2,
+    `auth_time`); None where the claims do not say.
+    """
+    found = claims.get("auth_time")
+    return float(found) if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
 def groups_of(claims: Mapping[str, object], claim: str) -> frozenset[str] | None:
     """The groups that the claims list; None where they have no such claim, so that somebody else has to be asked. A
     single text is one group; what is no text is left out.

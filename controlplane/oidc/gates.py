@@ -3,7 +3,6 @@
 from typing import Final
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.sessions.backends.base import SessionBase
@@ -14,11 +13,10 @@ from controlplane.accounts.logins import local_sign_in_allowed
 from controlplane.accounts.signed_in import PROVIDER_KEY
 from controlplane.accounts.vouching import provider
 from controlplane.http.gates import Gate
+from controlplane.http.sessions import is_api, session_shown
 from controlplane.oidc.sign_ins import sign_in_stands
 
 SESSION_KEY: Final = PROVIDER_KEY
-_API: Final = "/api/"
-_PROBES: Final = ("/healthz", "/readyz")
 _ENDED: Final = (
     "Your sign-in ended: the identity provider does not vouch for it any more, or cannot be asked. Sign in again."
 )
@@ -40,7 +38,7 @@ class SignInStands(Gate):
         """Always None: where the sign-in ended, the request goes on as that of nobody, and is answered as such."""
         if _concerned(request) and (reason := _reason_to_end(request)):
             logout(request)
-            if not request.path.startswith(_API):
+            if not is_api(request):
                 messages.warning(request, reason)
         return None
 
@@ -52,11 +50,7 @@ def session_stands(session: SessionBase) -> bool:
 
 
 def _concerned(request: HttpRequest) -> bool:
-    shown = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
-    quiet = request.path in _PROBES or request.path.startswith(settings.STATIC_URL)
-    # REST looks at no session where there is a token; pages look at nothing else.
-    by_token = request.path.startswith(_API) and "Authorization" in request.headers
-    return provider() is not None and bool(shown) and not quiet and not by_token
+    return provider() is not None and session_shown(request)
 
 
 def _reason_to_end(request: HttpRequest) -> str:

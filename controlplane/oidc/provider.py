@@ -97,13 +97,16 @@ class Provider:
         self._keys: tuple[float, KeySet] | None = None
         self._away_until = 0.0
 
-    def begin(self, *, state: str, nonce: str, verifier: str) -> str:
+    def begin(self, *, state: str, nonce: str, verifier: str, again: bool = False) -> str:
         """The URL at which the provider signs somebody in and sends them back with a code. `verifier`: what proves
-        later that whoever shows the code began here (PKCE). Raises ProviderAway.
+        later that whoever shows the code began here (PKCE). `again`: also somebody whom the provider knows already has
+        to prove who they are, and it says when they did. Raises ProviderAway.
         """
         metadata = self._at_hand()
+        # OpenID Connect Core 1.0 section 3.1.2.1: with `max_age`, an id token must have `auth_time`.
+        anew = {"prompt": "login", "max_age": "0"} if again else {}
         url, _state = self._client(metadata, Deadline(0)).create_authorization_url(  # sends nothing
-            metadata.authorization_endpoint, state=state, code_verifier=verifier, nonce=nonce
+            metadata.authorization_endpoint, state=state, code_verifier=verifier, nonce=nonce, **anew
         )
         return str(url)
 

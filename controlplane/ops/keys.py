@@ -1,6 +1,7 @@
 """Says what is stored under keys that are not configured: before anything serves, not when somebody needs it."""
 
 from controlplane.catalog.services import secrets_foreign
+from controlplane.factors.sealing import secrets_foreign as app_secrets_foreign
 from controlplane.notify.sealing import secrets_foreign as channel_secrets_foreign
 from controlplane.snapshots.rotation import snapshots_foreign
 
@@ -12,6 +13,7 @@ def foreign_keys_sentence() -> str:
     counts = {
         "secret": secrets_foreign(),
         "secret of a channel": channel_secrets_foreign(),
+        "secret of an authenticator app": app_secrets_foreign(),
         "snapshot": snapshots_foreign(),
     }
     found = [_count(number, what) for what, number in counts.items() if number]

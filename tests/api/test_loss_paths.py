@@ -289,6 +289,7 @@ CONSOLE_LOSING: Final = {
     "environments",
 }
 CONSOLE_NOTHING_LOST: Final = {
+    **dict.fromkeys(("login", "login-second-factor", "login-second-factor-setup", "logout"), _NOT_SERVED),
     "rollout": f"{_WRITTEN}, or {_GOES_BACK}",
     "rollout-settings": "it is about the next rollout; what waits was accepted when it was written",
     "review": "it is about who writes, and not about what clients get",
@@ -298,10 +299,9 @@ CONSOLE_NOTHING_LOST: Final = {
     "channel": _NOT_SERVED,
     "channel-edit": _NOT_SERVED,
     "channel-new": _NOT_SERVED,
-    "login": _NOT_SERVED,
-    "logout": _NOT_SERVED,
     "resource-edit": _STAYS,
     "resource-new": _STAYS,
+    "second-factor": _NOT_SERVED,
     "tokens": _NOT_SERVED,
     "invitation": _NOT_SERVED,
     "invitations": _NOT_SERVED,

@@ -12,15 +12,18 @@ from tests.web.conftest import SignIn
 
 pytestmark = pytest.mark.django_db
 
+# Who is not signed in, or nobody's data.
 OPEN = {
     "login",
     "login-oidc",
     "login-oidc-callback",
+    "login-second-factor",
+    "login-second-factor-setup",
     "logout",
     "theme",
     "invitation",
     "invitation-link",
-}  # who is not signed in, or nobody's data
+}
 _QUESTIONS = {
     "resource": "?type=cluster&name=pay",
     "resource-edit": "?type=cluster&name=pay",
@@ -56,6 +59,7 @@ NEEDS: dict[str, Role | None] = {
     "people-groups": None,
     "people-group": None,
     "account": None,
+    "second-factor": None,
     "setup": Role.VIEWER,
     "access": Role.VIEWER,
     "access-rule": Role.ACCESS_EDITOR,

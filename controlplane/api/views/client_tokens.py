@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from controlplane.accounts.models import ClientToken
 from controlplane.accounts.services import client_token_revoke
 from controlplane.api.answers import empty_answer, json_answer, moment, moment_or_none
+from controlplane.api.authentication import proof_require
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.pages import plain_page
 from controlplane.api.paths import path_to
@@ -35,11 +36,12 @@ class ClientTokenListView(ApiView):
     tells_secret = frozenset({"POST"})
 
     def check(self, request: Request, **_kwargs: object) -> None:
-        """Raise Forbidden unless the caller administers the environment that the body names (all, where it names none);
-        and what reading the body raises.
+        """Raise Forbidden unless the caller administers the environment that the body names (all, where it names none),
+        and for a session that proved nothing lately; and what reading the body raises.
         """
         self.wanted = values_of(document_of(request), ClientTokenIn)
         client_token_allow(principal_of(request), self.wanted["environment"] or "")
+        proof_require(request)
 
     @extend_schema(
         operation_id="client_token_list",

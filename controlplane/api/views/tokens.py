@@ -11,6 +11,7 @@ from controlplane.accounts.selectors import id_of_user
 from controlplane.accounts.services import api_token_revoke
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.api.answers import empty_answer, json_answer, moment, moment_or_none
+from controlplane.api.authentication import proof_require
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.pages import plain_page
 from controlplane.api.paths import path_to
@@ -29,11 +30,12 @@ class TokenListView(ApiView):
     tells_secret = frozenset({"POST"})
 
     def check(self, request: Request, **_kwargs: object) -> None:
-        """Raise Forbidden for a scope in the body that the caller does not administer; and what reading the body
-        raises.
+        """Raise Forbidden for a scope in the body that the caller does not administer, and for a session that proved
+        nothing lately; and what reading the body raises.
         """
         self.wanted = values_of(document_of(request), TokenIn)
         api_token_allow(principal_of(request), [scope["environment"] for scope in self.wanted["scopes"]])
+        proof_require(request)
 
     @extend_schema(
         operation_id="token_list",

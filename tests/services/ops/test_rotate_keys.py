@@ -1,6 +1,7 @@
 """Moving what is stored to a newer key, on both databases."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from controlplane.accounts.principal import ADMIN_SCOPES
@@ -10,6 +11,8 @@ from controlplane.catalog.models import Blob
 from controlplane.catalog.selectors import resource_get
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
+from controlplane.factors.models import AuthenticatorApp
+from controlplane.factors.sealing import secret_open, secret_seal
 from controlplane.journal.models import AuditEvent
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.channel_rules import NewChannel
@@ -60,7 +63,7 @@ def test_rotate__new_key_in_front__everything_is_under_it_and_the_old_one_can_go
     assert b"hunter7" in secret()
     assert all(head.genuine for head in snapshot_heads())
     assert list(SnapshotRow.objects.values_list("epoch", "root_id")) == rows
-    rotated = {"secrets": 250, "channels": 0, "sign-ins": 0, "snapshots": len(rows)}
+    rotated = {"secrets": 250, "channels": 0, "authenticator apps": 0, "sign-ins": 0, "snapshots": len(rows)}
     assert AuditEvent.objects.get(verb="keys.rotated").detail == rotated
 
 
@@ -92,6 +95,24 @@ def test_rotate__secret_of_a_channel__is_under_the_new_key_too(use_keys: UseKeys
     assert channel_secret(Channel.objects.get()) == secret.encode()
 
 
+def test_rotate__secret_of_an_authenticator_app__is_under_the_new_key_too_or_its_owner_is_named(
+    use_keys: UseKeys, old_key: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ana = User.objects.create_user("ana")
+    sealed = secret_seal(ana.pk, "JBSWY3DPEHPK3PXP")
+    AuthenticatorApp.objects.create(user=ana, sealed=sealed, last_step=0)
+
+    use_keys(FOREIGN_KEY)
+    told = foreign_keys_sentence()
+    use_keys(NEW_KEY, old_key)
+    call_command("rotate_keys")
+    use_keys(NEW_KEY)
+
+    assert "1 secret of an authenticator app" in told
+    assert secret_open(ana.pk, bytes(AuthenticatorApp.objects.get().sealed)) == "JBSWY3DPEHPK3PXP"
+    assert "1 secrets of authenticator apps" in capsys.readouterr().out
+
+
 def manifest() -> dict[str, object]:
     return dict(manifest_of(resource_get(environment_key="default", kind=SECRET, name="key-7")))
 
@@ -105,8 +126,8 @@ def test_rotate__again__moves_nothing(use_keys: UseKeys, old_key: bytes, capsys:
     call_command("rotate_keys")
 
     assert (
-        "Sealed anew: 0 secrets, 0 secrets of channels, 0 sign-ins. Signed anew: 0 snapshots."
-        in capsys.readouterr().out
+        "Sealed anew: 0 secrets, 0 secrets of channels, 0 secrets of authenticator apps, 0 sign-ins. Signed anew: 0 "
+        "snapshots." in capsys.readouterr().out
     )
 
 

@@ -17,7 +17,7 @@ SERVICES = {"prepare": "migrate", "web": "web", "worker": "worker", "beat": "bea
 SECRETS = {"DATABASE_URL", "REDIS_URL", "PARLEY_ENCRYPTION_KEYS", "PARLEY_SECRET_KEY", "PARLEY_ADMIN_PASSWORD"}
 # Of these the files have another place, or the example leaves the default.
 ELSEWHERE = {"PARLEY_ADS_TLS_CERT", "PARLEY_ADS_TLS_KEY", "PARLEY_TRUSTED_PROXIES", "PARLEY_MAIL_URL", "PARLEY_WEBHOOK_ALLOW"}  # fmt: skip  # noqa: E501
-ELSEWHERE |= {name for name in MEANINGS if name.startswith("PARLEY_OIDC_")}
+ELSEWHERE |= {"PARLEY_SECOND_FACTOR", *(name for name in MEANINGS if name.startswith("PARLEY_OIDC_"))}
 
 Object = dict[str, Any]
 

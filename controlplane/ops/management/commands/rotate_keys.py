@@ -10,6 +10,7 @@ from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.key_marks import key_marks_settle
 from controlplane.catalog.lasting import lasting_keys_keep
 from controlplane.catalog.services import secrets_reseal
+from controlplane.factors.sealing import secrets_reseal as app_secrets_reseal
 from controlplane.journal.services import audit_record
 from controlplane.notify.sealing import secrets_reseal as channel_secrets_reseal
 from controlplane.oidc.sealing import tokens_reseal
@@ -41,29 +42,32 @@ class Command(BaseCommand):
     def handle(self, *_arguments: object, give_up_lost: bool, **_options: object) -> None:
         secrets = secrets_reseal()
         channels = channel_secrets_reseal()
+        apps = app_secrets_reseal()
         tokens = tokens_reseal()
         snapshots = snapshots_resign()
         lasting = lasting_keys_keep()
         detail = {
             "secrets": secrets.moved,
             "channels": channels.moved,
+            "authenticator apps": apps.moved,
             "sign-ins": tokens.moved,
             "snapshots": snapshots.moved,
         }
-        complete = not (secrets.lost or channels.lost or snapshots.lost) and lasting
+        complete = not (secrets.lost or channels.lost or apps.lost or snapshots.lost) and lasting
         with transaction.atomic():
             if complete or give_up_lost:
                 key_marks_settle()
             audit_record(actor=SYSTEM, verb="keys.rotated", subject="PARLEY_ENCRYPTION_KEYS", detail=detail)
         self.stdout.write(
             f"Sealed anew: {secrets.moved} secrets, {channels.moved} secrets of channels, "
-            f"{tokens.moved} sign-ins. "
+            f"{apps.moved} secrets of authenticator apps, {tokens.moved} sign-ins. "
             f"Signed anew: {snapshots.moved} snapshots."
         )
         if not complete:
             self.stderr.write(
                 f"Left behind, because no key of PARLEY_ENCRYPTION_KEYS fits: {len(secrets.lost)} secrets, "
-                f"{len(channels.lost)} secrets of channels, {snapshots.lost} snapshots"
+                f"{len(channels.lost)} secrets of channels, {len(apps.lost)} secrets of authenticator apps, "
+                f"{snapshots.lost} snapshots"
                 f"{'' if lasting else ', the keys that last'}. {'Write them again.' if give_up_lost else _ADD}"
             )
             sys.exit(EXIT_LEFT_BEHIND)
