@@ -8,6 +8,7 @@ from django.utils import timezone
 from controlplane.accounts.browser_words import MAX_CHARS
 from controlplane.accounts.principal import Role
 from controlplane.accounts.token_rules import TokenKind
+from controlplane.common.limits import LIMITED_ROLES, MAX_LIMIT_CHARS
 from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
 from controlplane.config.oidc import MAX_GROUP_CHARS, MAX_ISSUER_CHARS, MAX_SUBJECT_CHARS
 
@@ -95,6 +96,7 @@ class RoleGrant(models.Model):
     """A role of one user, or of every user of a group, in one environment; where `environment` is empty, in all of
     them.
 
+    `within`: the resources to which the role is limited (`common.limits.Limit.text`); empty: it has no limit.
     `provider_group`: the group at the identity provider by which a user has the role; it comes and goes with that group
     and counts only while the provider vouches for them (`vouching`). Empty: somebody gave it in Parley.
     """
@@ -107,10 +109,13 @@ class RoleGrant(models.Model):
         max_length=63, blank=True, default="", help_text="The key of an environment; empty: all environments."
     )
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
+    within = models.CharField(max_length=MAX_LIMIT_CHARS, blank=True, default="", db_default="")
     provider_group = models.CharField(max_length=MAX_GROUP_CHARS, blank=True, default="", db_default="")
 
     class Meta:
-        """Constraints: a grant is for a user or for a group, and none is stored twice."""
+        """Constraints: a grant is for a user or for a group, none is stored twice, and only a role that is about single
+        resources has a limit.
+        """
 
         constraints = (
             models.CheckConstraint(
@@ -119,8 +124,12 @@ class RoleGrant(models.Model):
                 name="grant_of_user_or_group",
             ),
             models.CheckConstraint(condition=models.Q(role__in=[role.value for role in Role]), name="grant_role_known"),
+            models.CheckConstraint(
+                condition=models.Q(within="") | models.Q(role__in=sorted(role.value for role in LIMITED_ROLES)),
+                name="grant_role_limited",
+            ),
             models.UniqueConstraint(
-                fields=("user", "environment", "role", "provider_group"),
+                fields=("user", "environment", "role", "within", "provider_group"),
                 condition=models.Q(group=None),
                 name="user_grant_once",
             ),

@@ -25,6 +25,7 @@ from controlplane.accounts.selectors import id_of_user, user_actor
 from controlplane.accounts.services import person_tokens_revoke
 from controlplane.accounts.vouching import from_provider, grants_in_force, provider
 from controlplane.common.errors import Conflict, Forbidden, InputInvalid, NotFound
+from controlplane.common.limits import Limit, limit_problem, limit_read
 from controlplane.journal.services import audit_record
 from xdscore.codes import shown
 
@@ -36,7 +37,8 @@ _MAX_NAME_CHARS: Final = 150  # the column
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A role that somebody has. `environment`: its key; empty: all environments. `group`: the name of the group by
-    which they have it; empty: it is their own. `provider_group`: the same of a group at the identity provider.
+    which they have it; empty: it is their own. `provider_group`: the same of a group at the identity provider. `limit`:
+    the only resources on which they have it; None: the environment as a whole.
     """
 
     id: int
@@ -44,6 +46,7 @@ class Grant:
     environment: str
     group: str
     provider_group: str
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,8 @@ def people_list(*, text: str = "") -> QuerySet[User]:
 
 
 def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ...]:
-    """The names of the first `limit` people who may sign in and act in this role in this environment; superusers come
-    last.
+    """The names of the first `limit` people who may sign in and act in this role in this environment as a whole;
+    superusers come last.
     """
     people = _who_may(role, environment).order_by("is_superuser", "username")
     return tuple(people.values_list("username", flat=True)[:limit])
@@ -92,7 +95,7 @@ def ids_who_may(*, role: Role, environment: str) -> frozenset[int]:
 
 def _who_may(role: Role, environment: str) -> QuerySet[User]:
     roles = [held.value for held in roles_with(role)]
-    grants = grants_in_force().filter(role__in=roles, environment__in=[environment, ""])
+    grants = grants_in_force().filter(role__in=roles, environment__in=[environment, ""], within="")
     wanted = Q(is_superuser=True) | Q(role_grants__in=grants) | Q(groups__role_grants__in=grants)
     return User.objects.filter(wanted, is_active=True).distinct()
 
@@ -114,7 +117,8 @@ def person_of(user: User) -> Person:
     own = [(grant, "") for grant in user.role_grants.all() if asked or not grant.provider_group]
     through = [(grant, group.name) for group in user.groups.all() for grant in group.role_grants.all()]
     grants = [
-        Grant(grant.pk, grant.role, grant.environment, group, grant.provider_group) for grant, group in (*own, *through)
+        Grant(grant.pk, grant.role, grant.environment, group, grant.provider_group, limit_read(grant.within))
+        for grant, group in (*own, *through)
     ]
     grants.sort(key=lambda grant: (grant.environment, grant.role, grant.group, grant.provider_group))
     identity = getattr(user, "identity", None)  # Django raises an AttributeError where there is none
@@ -258,22 +262,31 @@ def role_give(
     user_id: int,
     role: Role,
     environment: str,
+    limit: Limit | None = None,
     actor: Principal,
     by_superuser: bool,
     reason: str,
     request_id: str = "",
 ) -> Person:
-    """Give somebody a role in an environment (empty: in all). Called after `catalog.role_rights` has checked and locked
-    the environment. `by_superuser`: the actor is a superuser. A second call changes nothing. Raises NotFound or
-    Forbidden.
+    """Give somebody a role in an environment (empty: in all), only on the resources that `limit` takes (None: as a
+    whole). Called after `catalog.role_rights` has checked and locked the environment. `by_superuser`: the actor is a
+    superuser. A second call changes nothing. Raises NotFound, Forbidden, and InputInvalid for a role that cannot be
+    limited.
     """
+    if problem := limit_problem(role, limit):
+        raise InputInvalid(f"{problem} Nothing was changed.")
     user = _user(user_id)
     _check(user, actor, by_superuser)
-    made = RoleGrant.objects.get_or_create(
-        user=user, group=None, environment=environment, role=role.value, provider_group=""
-    )[1]
+    grant, made = RoleGrant.objects.get_or_create(
+        user=user,
+        group=None,
+        environment=environment,
+        role=role.value,
+        within=limit.text if limit is not None else "",
+        provider_group="",
+    )
     if made:
-        _record("role.granted", user, actor, reason, request_id, environment=environment, role=role.value)
+        _record("role.granted", user, actor, reason, request_id, environment=environment, **_told(grant))
     return person_get(user_id=user_id)
 
 
@@ -295,7 +308,7 @@ def role_take(
             )
         if id_of_user(user) == actor.id and grant.role == Role.ADMIN.value:
             raise Conflict("Nobody takes their own right to administer: somebody else has to. Nothing was changed.")
-        _record("role.taken", user, actor, reason, request_id, environment=grant.environment, role=grant.role)
+        _record("role.taken", user, actor, reason, request_id, environment=grant.environment, **_told(grant))
         grant.delete()
     return person_get(user_id=user_id)
 
@@ -368,6 +381,12 @@ def _check(user: User, actor: Principal, by_superuser: bool) -> None:
         )
 
 
+def _told(grant: RoleGrant) -> dict[str, object]:
+    """What the audit log says of a role that is given or taken: it, and its limit."""
+    limit = limit_read(grant.within)
+    return {"role": grant.role, **(limit.as_json() if limit is not None else {})}
+
+
 def _record(
     verb: str,
     user: User,
@@ -376,7 +395,7 @@ def _record(
     request_id: str,
     *,
     environment: str = "",
-    **more: str,
+    **more: object,
 ) -> None:
     audit_record(
         actor=actor,

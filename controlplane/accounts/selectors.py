@@ -21,6 +21,7 @@ from controlplane.accounts.principal import (
 from controlplane.accounts.token_rules import TokenKind
 from controlplane.accounts.token_text import token_digest
 from controlplane.accounts.vouching import comes_from_provider, grants_in_force, vouched
+from controlplane.common.limits import limit_read, limit_stored
 from controlplane.common.principal_ids import Named, PrincipalId, PrincipalKind
 
 _LAST_USED_RESOLUTION = timedelta(days=1)
@@ -69,7 +70,7 @@ def _tokens_at(now: datetime) -> QuerySet[ApiToken]:
 
 
 def _of_token(token: ApiToken) -> Principal | None:
-    scopes = tuple(Scope(Role(scope["role"]), scope["environment"]) for scope in token.scopes)
+    scopes = scopes_stored(token)
     if token.owner is not None:
         owner = user_principal(token.owner)
         if owner is None:
@@ -78,6 +79,14 @@ def _of_token(token: ApiToken) -> Principal | None:
     if token.kind == TokenKind.INSTALLATION:
         return INSTALLATION
     return Principal(f"token:{token.name}", scopes, PrincipalId(PrincipalKind.TOKEN, token.pk))
+
+
+def scopes_stored(token: ApiToken) -> tuple[Scope, ...]:
+    """The scopes that an API token was given. Whoever it belongs to may have fewer rights by now."""
+    return tuple(
+        Scope(Role(scope["role"]), scope["environment"], (limit,) if (limit := limit_stored(scope)) else ())
+        for scope in token.scopes
+    )
 
 
 def token_owner(plaintext: str) -> int | None:
@@ -107,7 +116,10 @@ def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
     if getattr(user, "is_superuser", False):
         return Principal(user.get_username(), ADMIN_SCOPES, id_of_user(user))
     grants = grants_in_force().filter(Q(user_id=user.pk) | Q(group__user=user.pk)).distinct()
-    scopes = {Scope(Role(role), environment or None) for role, environment in grants.values_list("role", "environment")}
+    scopes = {
+        Scope(Role(role), environment or None, (limit,) if (limit := limit_read(within)) else ())
+        for role, environment, within in grants.values_list("role", "environment", "within")
+    }
     return Principal(user.get_username(), tuple(sorted(scopes, key=_scope_order)), id_of_user(user))
 
 
@@ -121,8 +133,8 @@ def user_actor(user: AbstractBaseUser) -> Named:
     return Named(user.get_username(), id_of_user(user))
 
 
-def _scope_order(scope: Scope) -> tuple[str, str]:
-    return scope.environment or "", scope.role.value
+def _scope_order(scope: Scope) -> tuple[str, str, tuple[str, ...]]:
+    return scope.environment or "", scope.role.value, tuple(limit.text for limit in scope.limits)
 
 
 def api_token_list() -> QuerySet[ApiToken]:

@@ -75,7 +75,7 @@ def api_token_create(
         creator=str(actor.id),
         prefix=plaintext[:_PREFIX_CHARS],
         digest=token_digest(plaintext),
-        scopes=[{"role": scope.role.value, "environment": scope.environment} for scope in scopes],
+        scopes=[_scope_json(scope) for scope in scopes],
         expires_at=_end_within(expires_at, maker),
     )
     audit_record(
@@ -92,6 +92,12 @@ def api_token_create(
         },
     )
     return token, plaintext
+
+
+def _scope_json(scope: Scope) -> dict[str, object]:
+    """A scope with at most one limit as the table of tokens, and answers, have it."""
+    limits = {key: value for limit in scope.limits for key, value in limit.as_json().items()}
+    return {"role": scope.role.value, "environment": scope.environment, **limits}
 
 
 def person_behind_lock(actor: Principal) -> User | None:

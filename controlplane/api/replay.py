@@ -27,11 +27,14 @@ _MAX_CHARS: Final = 255
 _KEPT_HEADERS: Final = ("Content-Type", "Location", "ETag")
 
 
-def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim | HttpResponse | None:
+def claim(
+    request: Request, principal: PrincipalId, *, told_once: bool, within: str = ""
+) -> Claim | HttpResponse | None:
     """Reserve the request's Idempotency-Key for its answer. Returns the earlier answer where the key has one, and None
     where the request has no key. Called once it is known that the caller may do this.
 
-    `told_once`: the answer tells a secret. Raises ToldOnce where such an answer was given already, AnswerLost,
+    `told_once`: the answer tells a secret. `within`: the limits of the caller's rights, empty for none: under others it
+    is another request. Raises ToldOnce where such an answer was given already, AnswerLost,
     InputInvalid, Conflict, and what reading the body raises.
     """
     key = request.headers.get(HEADER)
@@ -39,7 +42,7 @@ def claim(request: Request, principal: PrincipalId, *, told_once: bool) -> Claim
         return None
     if not key or len(key) > _MAX_CHARS or not key.isascii() or not key.isprintable():
         raise InputInvalid(f"{HEADER} must be 1 to {_MAX_CHARS} printable ASCII characters. Nothing was changed.")
-    found = answer_claim(principal=principal, key=key, digest=_digest(request))
+    found = answer_claim(principal=principal, key=key, digest=_digest(request, within))
     if isinstance(found, Claim):
         return found
     if isinstance(found, Lost):
@@ -72,9 +75,10 @@ def settle(taken: Claim, response: HttpResponse, *, told_once: bool) -> None:
 _SENT_AGAIN: Final = frozenset({401, 403, 408, 409, 429, 500, 503})
 
 
-def _digest(request: Request) -> str:
+def _digest(request: Request, within: str) -> str:
     seen = blake2b(digest_size=16)
-    for part in (request.get_full_path().encode(), request.headers.get("Content-Type", "").encode(), body_of(request)):
+    texts = (request.get_full_path(), request.headers.get("Content-Type", ""), *([within] if within else []))
+    for part in (*(text.encode() for text in texts), body_of(request)):
         seen.update(len(part).to_bytes(8))
         seen.update(part)
     return seen.hexdigest()

@@ -369,6 +369,8 @@ def described(
         answers[status, _YAML] = yaml
     if unmodified:
         answers[304] = OpenApiResponse(description="What If-None-Match names is current.")
+    if 404 in problems:  # where somebody may see nothing of an environment, somebody else may see some of it only
+        problems = (*problems, 403)
     for problem in sorted({400, 429, 500, *problems}):  # any may be malformed, one too many, or fail
         answers[problem, CONTENT_TYPE] = OpenApiResponse(ProblemOut, description=reason_of(problem))
     return answers
@@ -449,7 +451,7 @@ _BETA: Final = frozenset(
         *(f"channel_{act}" for act in ("list", "create", "get", "update", "delete", "test", "pause", "resume")),
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
         *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
-        "graph",
+        *("graph", "whoami"),
         *("series_get", "change_convergence"),
     }
 )

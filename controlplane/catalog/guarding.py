@@ -6,7 +6,7 @@ environment's threshold, or more, is refused unless whoever writes says how many
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -71,6 +71,11 @@ class Loss:
     def seen_by(self, principal: Principal) -> "Loss":
         """The part of this loss that the principal may read: without clients in environments they may not see."""
         return self if self.own is None or principal.may(Role.VIEWER, None) else self.own
+
+    @property
+    def in_numbers(self) -> "Loss":
+        """The loss without names and clients, for who may not read the whole environment."""
+        return replace(self, kinds={}, names=(), who=(), truncated=bool(self.names), own=None)
 
     def as_json(self) -> dict[str, object]:
         """The loss as a JSON object, as the API answers it and the change stores it."""

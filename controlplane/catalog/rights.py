@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from controlplane.accounts.principal import Principal, Role
+from controlplane.accounts.principal import Allowed, Principal, Role
 from controlplane.catalog.models import ENVIRONMENT_KEY_PATTERN
 from controlplane.catalog.selectors import EnvironmentState, environment_get
 from controlplane.common.errors import Forbidden, NotFound
@@ -39,29 +40,68 @@ def column_role(column: str) -> Role:
     return POLICY_ROLES.get(_FIELD_OF_COLUMN.get(column, column), Role.ADMIN)
 
 
-def require(principal: Principal, role: Role, environment_key: str | None) -> None:
-    """Raise Forbidden unless the principal may act in this role in the environment (None: in all of them)."""
-    if not principal.may(role, environment_key):
-        where = f"in environment '{environment_key}'" if environment_key is not None else "in all environments"
-        raise Forbidden(f"This needs the role {role.value} {where}; {principal.name} does not have it.")
-
-
-def environment_visible(principal: Principal, key: str) -> EnvironmentState:
-    """The environment with this key. Raises NotFound, with one text, where it does not exist and where the principal
-    may not see it.
+@dataclass(frozen=True, slots=True)
+class OnSome:
+    """What a view needs that knows of limits: the role on some resources of the environment at least. The view shows
+    and writes no others.
     """
-    if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key) or not principal.may(Role.VIEWER, key):
+
+    role: Role
+
+
+def require(principal: Principal, role: Role, environment_key: str | None) -> None:
+    """Raise Forbidden unless the principal may act in this role in the environment as a whole (None: in all)."""
+    if not principal.may(role, environment_key):
+        raise Forbidden(f"{lacking(principal, (role,), environment_key)}.")
+
+
+def require_some(principal: Principal, role: Role, environment_key: str) -> Allowed:
+    """The resources of the environment on which the principal may act in this role. Raises Forbidden where there are
+    none.
+    """
+    allowed = principal.allowed(role, environment_key)
+    if allowed.nothing:
+        raise Forbidden(f"{lacking(principal, (role,), environment_key)}.")
+    return allowed
+
+
+def lacking(principal: Principal, roles: Iterable[Role], environment_key: str | None) -> str:
+    """What a principal lacks that needs one of these roles in an environment as a whole (None: in all of them), as a
+    sentence without its full stop.
+    """
+    needed = tuple(roles)
+    words = " or ".join(role.value for role in needed)
+    where = f"in environment '{environment_key}'" if environment_key is not None else "in all environments"
+    limits = [principal.allowed(role, environment_key).words for role in needed] if environment_key is not None else []
+    if has := "; or ".join(dict.fromkeys(filter(None, limits))):
+        return f"This needs the role {words} {where} as a whole; {principal.name} has it for {has} only"
+    return f"This needs the role {words} {where}; {principal.name} does not have it"
+
+
+def environment_visible(principal: Principal, key: str, *, partly: bool = False) -> EnvironmentState:
+    """The environment with this key. `partly`: for whoever may read some of its resources, too. Raises NotFound, with
+    one text, where it does not exist and where the principal may see nothing of it; Forbidden where they may read some
+    of its resources only and that is not enough.
+    """
+    if not re.fullmatch(ENVIRONMENT_KEY_PATTERN, key) or principal.allowed(Role.VIEWER, key).nothing:
         raise _absent(key)
-    return environment_get(key=key)
+    found = environment_get(key=key)
+    if not partly:
+        require(principal, Role.VIEWER, key)
+    return found
 
 
-def environment_among(principal: Principal, key: str, environments: Iterable[EnvironmentState]) -> EnvironmentState:
-    """The environment with this key among `environments`, for whoever has read them all. Raises NotFound as
-    `environment_visible` does.
+def environment_among(
+    principal: Principal, key: str, environments: Iterable[EnvironmentState], *, partly: bool = False
+) -> EnvironmentState:
+    """The environment with this key among `environments`, for whoever has read them all. `partly`, and what it raises,
+    are as of `environment_visible`.
     """
     found = next((state for state in environments if state.key == key), None)
-    if found is None or not principal.may(Role.VIEWER, key):
+    if found is None or principal.allowed(Role.VIEWER, key).nothing:
         raise _absent(key)
+    if not partly:
+        require(principal, Role.VIEWER, key)
     return found
 
 

@@ -9,10 +9,12 @@ from uuid import UUID
 from django.db import models
 from django.utils import timezone
 
+from controlplane.accounts.principal import EVERYTHING, Allowed
 from controlplane.catalog.choices import BlobKind, QuarantinePolicy
 from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.freezes import freezes_stored
 from controlplane.catalog.guarding import LossThreshold
+from controlplane.catalog.limiting import rows_allowed
 from controlplane.catalog.models import (
     Blob,
     Change,
@@ -153,14 +155,18 @@ def resource_list(
     owner: str | None = None,
     name_part: str = "",
     contents: bool = False,
+    allowed: Allowed = EVERYTHING,
 ) -> models.QuerySet[Resource]:
     """The resources of an environment that fit the filters, by type and name; `resource_row` turns each into a value.
 
-    `name_part`: a text that the name contains. `contents`: read the bytes too, for `resource_content`.
+    `name_part`: a text that the name contains. `contents`: read the bytes too, for `resource_content`. `allowed`: the
+    only ones that there are for whoever asks.
     """
     rows = Resource.objects.filter(environment__key=environment_key, deleted=False).select_related("head")
     if contents:
         rows = rows.select_related("head", "head__blob")
+    if not allowed.everything:
+        rows = rows.filter(rows_allowed(allowed))
     if kind is not None:
         rows = rows.filter(type=kind.word)
     if owner is not None:
@@ -206,17 +212,22 @@ def resource_row(row: Resource) -> ResourceRow:
     )
 
 
-def resource_get(*, environment_key: str, kind: ResourceType, name: str) -> ResourceContent:
-    """The resource of this type and name, with its bytes. Raises NotFound where there is none, or it is deleted."""
-    row = resource_named(environment_key=environment_key, kind=kind, name=name)
+def resource_get(
+    *, environment_key: str, kind: ResourceType, name: str, allowed: Allowed = EVERYTHING
+) -> ResourceContent:
+    """The resource of this type and name, with its bytes. Raises NotFound where there is none, it is deleted, or it is
+    not among those `allowed`.
+    """
+    row = resource_named(environment_key=environment_key, kind=kind, name=name, allowed=allowed)
     return resource_content(row, environment_key=environment_key)
 
 
-def resource_named(*, environment_key: str, kind: ResourceType, name: str) -> Resource:
+def resource_named(*, environment_key: str, kind: ResourceType, name: str, allowed: Allowed = EVERYTHING) -> Resource:
     """The row of a resource, read with all that `resource_row` and `resource_content` need. Raises NotFound where there
-    is none, or it is deleted.
+    is none, it is deleted, or it is not among those `allowed`.
     """
-    row = resource_list(environment_key=environment_key, kind=kind, contents=True).filter(name=name).first()
+    rows = resource_list(environment_key=environment_key, kind=kind, contents=True, allowed=allowed)
+    row = rows.filter(name=name).first()
     if row is None:
         raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
     return row
@@ -256,13 +267,19 @@ def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:
     )
 
 
-def revision_list(*, environment_key: str, kind: ResourceType, name: str) -> models.QuerySet[Revision]:
-    """The revisions of a resource, newest first, deletions included. Raises NotFound when there never was such a
-    resource.
+def revision_list(
+    *, environment_key: str, kind: ResourceType, name: str, allowed: Allowed = EVERYTHING
+) -> models.QuerySet[Revision]:
+    """The revisions of a resource, newest first, deletions included. With `allowed`, the resource has to be among
+    those, and each row says as `is_partly_seen` whether its change wrote others too. Raises NotFound when there never
+    was such a resource.
     """
     rows = Revision.objects.filter(
         resource__environment__key=environment_key, resource__type=kind.word, resource__name=name
     ).select_related("change", "resource")
+    if not allowed.everything:
+        others = Revision.objects.filter(change=models.OuterRef("change")).exclude(rows_allowed(allowed, "resource__"))
+        rows = rows.filter(rows_allowed(allowed, "resource__")).annotate(is_partly_seen=models.Exists(others))
     if not rows.exists():
         raise NotFound(f"There never was a {kind.word} '{name}' in '{environment_key}'.")
     open_here = Quarantine.objects.filter(revision=models.OuterRef("pk"), released_at=None)

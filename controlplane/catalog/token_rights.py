@@ -22,6 +22,7 @@ from controlplane.accounts.token_rules import TokenKind, expiry_problem
 from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.services.environments import environments_stay
 from controlplane.common.errors import Forbidden, InputInvalid, NotFound
+from controlplane.common.limits import limit_problem
 from controlplane.common.principal_ids import PrincipalKind
 from xdscore.codes import shown
 from xdscore.environment_choice import DEFAULT_ENVIRONMENT, ClientFacts, EnvironmentChoice, choose_environment
@@ -66,10 +67,13 @@ def api_token_issue(
     request_id: str,
 ) -> tuple[ApiToken, str]:
     """Create an API token; returns its row and its plaintext. Raises Forbidden for a scope that the actor does not
-    administer, InputInvalid for an environment that does not exist or an `expires_at` in the past, and what
-    `api_token_create` raises.
+    administer, InputInvalid for an environment that does not exist, an `expires_at` in the past or a role that cannot
+    be limited, and what `api_token_create` raises.
     """
     api_token_allow(actor, [scope.environment for scope in scopes])
+    problems = [limit_problem(scope.role, limit) for scope in scopes for limit in scope.limits]
+    if any(problems):
+        raise InputInvalid(f"{' '.join(dict.fromkeys(filter(None, problems)))} Nothing was changed.")
     _expiry_check(expires_at)
     person_behind_lock(actor)
     environments_stay(keys=[scope.environment for scope in scopes if scope.environment is not None])

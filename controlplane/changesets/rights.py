@@ -1,9 +1,11 @@
 """Who may do what with the change sets of an environment: the rule that the API and the console share."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from controlplane.accounts.principal import Principal, Role
+from controlplane.catalog.limiting import Key, write_check
+from controlplane.catalog.rights import lacking
 from controlplane.changesets.machine import Act
 from controlplane.common.errors import Forbidden
 
@@ -24,15 +26,34 @@ _ROLES: Final[Mapping[Act, tuple[Role, ...]]] = {
 
 
 def may(principal: Principal, act: Act, environment: str) -> bool:
-    """Whether the principal may do this with change sets of the environment, as far as roles decide it."""
-    return any(principal.may(role, environment) for role in _ROLES[act])
+    """Whether the principal may do this with change sets of the environment, as far as roles decide it: with those at
+    least that are within the limits of a role. Who does any of this reads the environment as a whole, because what a
+    change set says of itself is about all of it.
+    """
+    some = any(not principal.allowed(role, environment).nothing for role in _ROLES[act])
+    return some and principal.may(Role.VIEWER, environment)
 
 
 def require(principal: Principal, act: Act, environment: str) -> None:
-    """Raise Forbidden unless the principal may do this with change sets of the environment."""
-    if not may(principal, act, environment):
-        roles = " or ".join(role.value for role in _ROLES[act])
-        raise Forbidden(
-            f"This needs the role {roles} in environment '{environment}'; {principal.name} does not have it. Nothing "
-            "was changed."
-        )
+    """Raise Forbidden unless the principal may do this with change sets of the environment, as `may` says."""
+    if may(principal, act, environment):
+        return
+    roles = _ROLES[act] if principal.may(Role.VIEWER, environment) else (Role.VIEWER,)
+    raise Forbidden(f"{lacking(principal, roles, environment)}. Nothing was changed.")
+
+
+def entries_check(principal: Principal, act: Act, environment: str, keys: Collection[Key]) -> None:
+    """Raise Forbidden unless the roles of the principal reach every resource that the change set writes or deletes.
+    Everybody who may comment may comment on any.
+    """
+    if act is not Act.COMMENT:
+        write_check(principal, environment, _ROLES[act], writes=dict.fromkeys(keys))
+
+
+def may_with(principal: Principal, act: Act, environment: str, keys: Collection[Key]) -> bool:
+    """Whether the principal may do this with a change set that writes or deletes these resources."""
+    try:
+        entries_check(principal, act, environment, keys)
+    except Forbidden:
+        return False
+    return may(principal, act, environment)

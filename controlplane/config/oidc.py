@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from controlplane.common.limits import Limit, limit_of, limit_problem
 from controlplane.common.roles import Role
 from controlplane.config.values import any_of, words
 
@@ -35,11 +36,14 @@ class LocalSignIn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupRole:
-    """The members of a group at the identity provider have this role. `environment`: its key; empty: all."""
+    """The members of a group at the identity provider have this role. `environment`: its key; empty: all. `limit`: they
+    have it on these resources only; None: on the environment as a whole.
+    """
 
     group: str
     role: Role
     environment: str
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,10 @@ def name(text: str) -> str:
 
 
 def group_roles(text: str) -> tuple[GroupRole, ...]:
-    """The roles of groups in a list such as `platform=admin, shop=editor@prod`. In a group's name a comma is written
-    `%2C`, and a percent sign `%25`. Raises ValueError.
+    """The roles of groups in a list such as `platform=admin, shop=editor@prod, pay=editor@prod/types:cluster+route/
+    names:pay*`. Behind slashes stand limits: `owner:`, `types:` and `names:`, with a plus between several. A comma is
+    written `%2C`, a percent sign `%25` and, in limits, a slash `%2F`, a plus `%2B` and an equals sign `%3D`. Raises
+    ValueError.
     """
     found = tuple(_group_role(word) for word in words(text))
     if len(found) > _MAX_GROUP_ROLES:
@@ -139,7 +145,8 @@ def group_roles(text: str) -> tuple[GroupRole, ...]:
 
 def _group_role(word: str) -> GroupRole:
     written, separator, right = word.rpartition("=")
-    role_word, at, environment = right.strip().partition("@")
+    place, slash, limits = right.strip().partition("/")
+    role_word, at, environment = place.partition("@")
     group = unquote(written.strip())
     roles = {role.value: role for role in Role}
     if not separator or not group or not group.isprintable() or len(group) > MAX_GROUP_CHARS:
@@ -148,4 +155,21 @@ def _group_role(word: str) -> GroupRole:
         raise ValueError(f"must give each group a role: {any_of(list(roles))}")
     if at and not _ENVIRONMENT.fullmatch(environment):
         raise ValueError("must name an environment by its key behind @: lower case letters, digits and dashes")
-    return GroupRole(group, roles[role_word], environment)
+    limit = _limit(limits) if slash else None
+    if problem := limit_problem(roles[role_word], limit):
+        raise ValueError(f"must not limit that role. {problem}")
+    return GroupRole(group, roles[role_word], environment, limit)
+
+
+def _limit(text: str) -> Limit | None:
+    given: dict[str, list[str]] = {}
+    for part in text.split("/"):
+        key, colon, value = part.partition(":")
+        if key not in ("owner", "types", "names") or not colon or key in given:
+            raise ValueError("must limit a role by /owner:OWNER, /types:TYPE+TYPE, /names:NAME+NAME, each once")
+        given[key] = [unquote(each) for each in (value.split("+") if key != "owner" else [value])]
+    owner = given["owner"][0] if "owner" in given else None
+    try:
+        return limit_of(owner=owner, types=given.get("types"), names=given.get("names"))
+    except ValueError as error:
+        raise ValueError(f"must limit a role as limits are written. {error}") from None

@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 
 from controlplane.access.selectors import secret_findings
 from controlplane.catalog.differences import ResourceDifference
-from controlplane.changesets.rights import may
+from controlplane.changesets.rights import may_with
 from controlplane.changesets.selectors import (
     SetContents,
     SetDetail,
@@ -154,7 +154,11 @@ class ChangeSetPage(Page):
 
     def _may(self, detail: SetDetail) -> Mapping[str, bool]:
         """For each act, whether its button is shown: the state allows it, and the roles of the user."""
-        return {each.value: each in detail.acts and may(self.principal, each, self.here.key) for each in ACTS.values()}
+        keys = [(each.type, each.name) for each in detail.entries]
+        return {
+            each.value: each in detail.acts and may_with(self.principal, each, self.here.key, keys)
+            for each in ACTS.values()
+        }
 
     def _is_own(self, detail: SetDetail) -> bool:
         """Whether the user made or edited it, as far as names tell, and so cannot approve it."""

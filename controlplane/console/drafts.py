@@ -121,8 +121,9 @@ def manifests_of_text(text: str) -> tuple[tuple[Manifest, ...], tuple[Finding, .
     return manifests_in(read.documents)
 
 
-def draft_check(draft: Draft) -> Checked:
-    """What storing the draft would do, without storing it. Raises InputUnreadable and InputInvalid with every finding,
+def draft_check(draft: Draft, *, owner: str, actor: Principal) -> Checked:
+    """What storing the draft would do, without storing it. `owner`: that it gets; empty: its owner stays. Raises
+    Forbidden, InputUnreadable and InputInvalid with every finding,
     Conflict, and NameTaken for a new resource.
     """
     manifest = _one(draft)
@@ -131,7 +132,7 @@ def draft_check(draft: Draft) -> Checked:
     parsed = read.parsed[0]
     _refuse_taken(draft, manifest, parsed)
     with placed([manifest], read):
-        planned = change_plan(environment_key=draft.environment, edits=edits)
+        planned = change_plan(environment_key=draft.environment, edits=edits, actor=actor, terms=Terms(owner or None))
     key = (parsed.type.word, parsed.name)
     before = dict(resources_named(environment_key=draft.environment, keys=[key])).get(key)
     old = manifest_of(before) if before is not None else None

@@ -17,9 +17,11 @@ from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.freezes import WriteFrozen
+from controlplane.catalog.limiting import write_check
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.reading import NOTHING_KEPT, Kept
 from controlplane.catalog.review import WriteUnreviewed
+from controlplane.catalog.rights import OnSome
 from controlplane.catalog.selectors import resource_get, resource_list
 from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
@@ -52,7 +54,7 @@ class EditorPage(Page, ABC):
     """The base class of the pages with an editor: for a new resource, and for a stored one."""
 
     template = "resources/edit.html"
-    needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
+    needs = {"GET": OnSome(Role.EDITOR), "POST": OnSome(Role.EDITOR)}
     kind: ResourceType | None = None
     name: str = ""
 
@@ -93,7 +95,7 @@ class EditorPage(Page, ABC):
 
     def checked(self, draft: Draft) -> Checked:
         """What storing the draft would do."""
-        return draft_check(draft)
+        return draft_check(draft, owner=_form_of(self.request).owner, actor=self.principal)
 
     def save(self, draft: Draft, given: Form) -> str:
         """Store the draft as the form says; returns the URL of what came of it. Raises ControlPlaneError."""
@@ -251,6 +253,7 @@ class ResourceEditPage(StoredEditor):
     def stored(self) -> Form:
         """The manifest, owner and revision of the stored resource, for the form. Raises NotFound."""
         kind, name = subject_of(self.request)
+        write_check(self.principal, self.here.key, (Role.EDITOR,), writes={(kind.word, name): None})
         content = resource_get(environment_key=self.here.key, kind=kind, name=name)
         if kind.secret:
             secrets_read_record(

@@ -12,12 +12,13 @@ from django.urls import path
 from django.utils import timezone
 
 from controlplane.access.selectors import secret_findings
-from controlplane.accounts.principal import Role
+from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.guarding import Loss
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
 from controlplane.catalog.models import Resource
 from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, puts_of
+from controlplane.catalog.rights import OnSome
 from controlplane.catalog.selectors import resource_content, resource_list, resources_named
 from controlplane.catalog.services import Terms, change_apply, change_plan, secrets_read_record
 from controlplane.catalog.values import ChangeMade, Delete, Edit, EditedResource
@@ -75,7 +76,7 @@ class ImportPage(Page):
     """
 
     template = "resources/import.html"
-    needs = {"GET": Role.EDITOR, "POST": Role.EDITOR}
+    needs = {"GET": OnSome(Role.EDITOR), "POST": OnSome(Role.EDITOR)}
     why = "message"
     _text = ""
 
@@ -95,7 +96,7 @@ class ImportPage(Page):
                 messages.success(request, PROPOSED)
                 return redirect("change-set", public_id)
             if request.POST.get("action") != "save":
-                planned = _planned(environment_key, text, owner=given["owner"], prune=prune)
+                planned = _planned(environment_key, text, owner=given["owner"], prune=prune, actor=self.principal)
                 shown = loss_shown(planned.loss, self.principal)
                 return self._answer(text, {**given, "prune": prune, "planned": planned, "shown": shown})
             made = self._applied(environment_key, text, given, prune=prune)
@@ -131,7 +132,8 @@ class ImportPage(Page):
         manifests, _notes = manifests_of_text(text)
         edits: tuple[Edit, ...] = puts_of(parsed_all(manifests, environment_key=environment_key))
         if prune:
-            planned = change_plan(environment_key=environment_key, edits=edits, terms=Terms(given["owner"], prune))
+            terms = Terms(given["owner"], prune)
+            planned = change_plan(environment_key=environment_key, edits=edits, actor=self.principal, terms=terms)
             gone = [each for each in planned.edits if each.action == "deleted"]
             edits = (*edits, *(Delete(by_word[each.type], each.name) for each in gone))
         return propose(
@@ -169,12 +171,13 @@ class ImportPage(Page):
         return given
 
 
-def _planned(environment_key: str, text: str, *, owner: str, prune: bool) -> Planned:
+def _planned(environment_key: str, text: str, *, owner: str, prune: bool, actor: Principal) -> Planned:
     manifests, notes = manifests_of_text(text)
     read = parsed_all(manifests, environment_key=environment_key)
     edits = puts_of(read)
     with placed(manifests, read):
-        plan = change_plan(environment_key=environment_key, edits=edits, terms=Terms(owner or None, prune))
+        terms = Terms(owner or None, prune)
+        plan = change_plan(environment_key=environment_key, edits=edits, actor=actor, terms=terms)
     differences = _differences(environment_key, plan.edits[:_MAX_DIFFS], read.parsed)
     closed = secret_findings(environment_key=environment_key, edits=plan.edits)
     return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings, *closed), plan.loss)

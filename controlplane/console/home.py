@@ -94,7 +94,8 @@ class HomePage(Page):
             return self.part("console/home_charts.html", shared(f"charts/{keys}", lambda: _over_time(seen)))
         if request.GET.get("part") == "now":
             return self.part("console/home_now.html", {**shared(f"home/{keys}", lambda: _now(seen)), "part": True})
-        return self.page({**_now(seen), **shared(f"charts/{keys}", lambda: _over_time(seen))})
+        partly = any(scope.limits for scope in self.principal.scopes)
+        return self.page({**_now(seen), "partly": partly, **shared(f"charts/{keys}", lambda: _over_time(seen))})
 
 
 def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:

@@ -20,7 +20,7 @@ from controlplane.accounts.selectors import user_principal
 from controlplane.catalog.freezes import Frozen, WriteFrozen, frozen_at
 from controlplane.catalog.guarding import Consent, Loss, LossRefused
 from controlplane.catalog.review import WriteUnreviewed
-from controlplane.catalog.rights import environment_among, require
+from controlplane.catalog.rights import OnSome, environment_among, require, require_some
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.common.errors import ControlPlaneError
 from controlplane.console.guarding import consent_of, freeze_question_of, loss_shown, question_of
@@ -46,7 +46,8 @@ class Page(View):
     """The base class of all pages that need somebody signed in.
 
     `needs`: the role that each HTTP method needs, in the environment of the path or, where the path has none, in all
-    environments. None: everybody who is signed in may use the method, and is shown what they may see.
+    environments; with `OnSome`, on some resources of the path's environment at least, for whoever reads it as a whole.
+    None: everybody who is signed in may use the method, and is shown what they may see.
 
     Where a write would take something from clients, the page that would tell the error LossRefused asks whether the
     loss is accepted, instead; where it is frozen, whether the freeze is to be broken. The answer is the same form with
@@ -55,7 +56,7 @@ class Page(View):
     """
 
     template: ClassVar[str]
-    needs: ClassVar[Mapping[str, Role | None]] = {"GET": Role.VIEWER}
+    needs: ClassVar[Mapping[str, Role | OnSome | None]] = {"GET": Role.VIEWER}
     why: ClassVar[str] = ""
     http_method_names = ["get", "post", "head"]
     principal: Principal
@@ -74,9 +75,11 @@ class Page(View):
             key = kwargs.get("environment_key")
             if key is not None:
                 self.enter(key)
-            role = self.needs[verb]
-            if role is not None:
-                require(principal, role, key)
+            need = self.needs[verb]
+            if isinstance(need, OnSome):
+                require_some(principal, need.role, str(key))
+            elif need is not None:
+                require(principal, need, key)
             return super().dispatch(request, *args, **kwargs)
         except ControlPlaneError as error:
             return self.refusal(error)
@@ -141,6 +144,11 @@ class Page(View):
         """
         return self.principal.may(role, self.environment.key if self.environment is not None else None)
 
+    @property
+    def may_edit(self) -> bool:
+        """Whether the user may write resources of the page's environment, some at least."""
+        return self.environment is not None and not self.principal.allowed(Role.EDITOR, self.environment.key).nothing
+
     def page(
         self, context: Mapping[str, object] | None = None, *, template: str = "", status: int = 200
     ) -> HttpResponse:
@@ -165,7 +173,7 @@ class Page(View):
             "environment": self.environment,
             "frozen": self._frozen,
             "around": around,
-            "may_edit": self.may(Role.EDITOR),
+            "may_edit": self.may_edit,
             "may_operate": self.may(Role.OPERATOR),
             "may_edit_access": self.may(Role.ACCESS_EDITOR),
             "may_administer": self.may(Role.ADMIN),

@@ -27,6 +27,7 @@ from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.selectors import environment_list
 from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyAttempts
 from controlplane.common.principal_ids import PrincipalId, PrincipalKind
+from controlplane.console.limits import limit_of_form, limit_words
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.places import Place, Reach, Section
@@ -164,6 +165,7 @@ class UserPage(Page):
                 user_id=user_id,
                 role=role,
                 environment=environment,
+                limit=limit_of_form(request.POST),
                 actor=self.principal,
                 by_superuser=self._by_superuser,
                 reason=reason,
@@ -252,6 +254,7 @@ def user_page(
         "factor_required": required(),
         "roles": role_words(),
         "keys": [state.key for state in environment_list()],
+        "limit": limit_words(page.request.POST if error is not None else QueryDict()),
         "error": error,
     }
     answer = page.page(context, template=UserPage.template, status=status)

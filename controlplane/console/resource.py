@@ -12,10 +12,11 @@ from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.contents import contents_of_revisions
+from controlplane.catalog.limiting import may_write
 from controlplane.catalog.link_trees import users_tree, uses_tree
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
-from controlplane.catalog.rights import require
+from controlplane.catalog.rights import OnSome, require_some
 from controlplane.catalog.selectors import resource_content, resource_get, resource_named, resource_row, revision_list
 from controlplane.catalog.services import (
     change_apply,
@@ -106,7 +107,7 @@ class ResourcePage(Page):
     """The page of one resource, with tabs. Of a deleted resource only the history is shown."""
 
     template = "resources/detail.html"
-    needs = {"GET": Role.VIEWER, "POST": Role.EDITOR}
+    needs = {"GET": Role.VIEWER, "POST": OnSome(Role.EDITOR)}
     why = "message"
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
@@ -115,9 +116,12 @@ class ResourcePage(Page):
         """
         kind, name = subject_of(request)
         if request.GET.get("part") == "deletion":
-            require(self.principal, Role.EDITOR, environment_key)
-            deletion = [Delete(kind, name)]
-            return self.foreseen(lambda: change_plan(environment_key=environment_key, edits=deletion).loss)
+            require_some(self.principal, Role.EDITOR, environment_key)
+            return self.foreseen(
+                lambda: (
+                    change_plan(environment_key=environment_key, edits=[Delete(kind, name)], actor=self.principal).loss
+                )
+            )
         row = _row(environment_key, kind, name)
         content = resource_content(row, environment_key=environment_key) if row is not None else None
         tab = request.GET.get("tab", "current")
@@ -138,6 +142,7 @@ class ResourcePage(Page):
             "url": resource_url(environment_key, kind.word, name),
             "edit_url": resource_url(environment_key, kind.word, name, "resource-edit"),
             "error": error,
+            "may_edit": may_write(self.principal, environment_key, (kind.word, name)),
         }
         show: Callable[[ResourceType, str], dict[str, object]] = getattr(self, f"_{tab}")
         return self.page({**context, **show(kind, name)}, status=error.status if error else 200)

@@ -14,6 +14,7 @@ from django.utils.timezone import make_aware
 
 from controlplane.accounts.models import ApiToken, ClientToken
 from controlplane.accounts.principal import Role, Scope
+from controlplane.accounts.selectors import scopes_stored
 from controlplane.accounts.services import api_token_revoke, client_token_revoke
 from controlplane.accounts.token_rules import TokenKind, subject_problem, token_name_problem
 from controlplane.catalog.selectors import environment_list
@@ -29,6 +30,7 @@ from controlplane.catalog.token_rights import (
     environment_choices,
 )
 from controlplane.common.errors import ControlPlaneError, Forbidden, InputInvalid
+from controlplane.console.limits import limit_of_form, limit_words
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, paged
 from controlplane.console.places import Place, Reach, Section
@@ -148,6 +150,7 @@ class TokensPage(Page):
             "rows": range(1, _SCOPE_ROWS + 1),
             "days": _DAYS,
             "given": request.POST if error is not None else QueryDict(),
+            "limit": limit_words(request.POST if error is not None else QueryDict()),
             "made": made,
             "error": error,
         }
@@ -216,13 +219,10 @@ def _fitting(rows: QuerySet[Row], column: str, text: str, state: str) -> QuerySe
 
 def api_line(token: ApiToken) -> Line:
     """A token of the API as lists show it."""
-    whole = {scope["environment"] for scope in token.scopes if scope["role"] == Role.ADMIN.value}
-    scopes = tuple(
-        f"{scope['role']} in {scope['environment'] or 'all environments'}"
-        for scope in token.scopes
-        # Who administers may act as everything else there, so that saying so adds nothing.
-        if scope["environment"] not in whole or scope["role"] == Role.ADMIN.value
-    )
+    given = scopes_stored(token)
+    whole = {scope.environment for scope in given if scope.role is Role.ADMIN}
+    # Who administers may act as everything else there, so that saying so adds nothing.
+    scopes = tuple(scope.words for scope in given if scope.environment not in whole or scope.role is Role.ADMIN)
     return Line(
         token.pk,
         token.name,
@@ -282,12 +282,15 @@ def _state_of(expires_at: datetime | None, revoked_at: datetime | None) -> str:
 
 
 def _scopes_of(given: QueryDict) -> tuple[Scope, ...]:
-    """The scopes of the token to create: one from each row of the form in which a role is chosen; "*" stands for all
-    environments. Raises InputInvalid.
+    """The scopes of the token to create: one from each row of the form in which a role is chosen, each with the limit
+    that the form has; "*" stands for all environments. Raises InputInvalid.
     """
+    limits = (limit,) if (limit := limit_of_form(given)) is not None else ()
     roles = {role.value: role for role in Role}
     rows = ((given.get(f"role-{row}", ""), given.get(f"environment-{row}", "")) for row in range(1, _SCOPE_ROWS + 1))
-    scopes = dict.fromkeys(Scope(roles[role], None if key == "*" else key) for role, key in rows if role in roles)
+    scopes = dict.fromkeys(
+        Scope(roles[role], None if key == "*" else key, limits) for role, key in rows if role in roles
+    )
     if not scopes:
         raise InputInvalid("A token needs at least one role. Nothing was changed.")
     return tuple(scopes)

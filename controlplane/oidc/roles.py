@@ -9,6 +9,7 @@ from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.people import person_lock
 from controlplane.accounts.principal import SYSTEM
 from controlplane.catalog.services.environments import environments_locked
+from controlplane.common.limits import limit_read
 from controlplane.common.roles import Role
 from controlplane.config.oidc import GroupRole
 from controlplane.journal.services import audit_record
@@ -32,18 +33,25 @@ def roles_follow(user: User, wanted: frozenset[GroupRole], *, request_id: str = 
             if each.environment and each.environment not in there:
                 continue
             RoleGrant.objects.create(
-                user=user, role=each.role.value, environment=each.environment, provider_group=each.group
+                user=user,
+                role=each.role.value,
+                environment=each.environment,
+                within=each.limit.text if each.limit is not None else "",
+                provider_group=each.group,
             )
             _record("role.granted", user, each, request_id)
 
 
 def _held(user: User) -> dict[GroupRole, RoleGrant]:
     grants: Iterable[RoleGrant] = RoleGrant.objects.filter(user=user).exclude(provider_group="")
-    return {GroupRole(grant.provider_group, Role(grant.role), grant.environment): grant for grant in grants}
+    return {
+        GroupRole(grant.provider_group, Role(grant.role), grant.environment, limit_read(grant.within)): grant
+        for grant in grants
+    }
 
 
-def _order(each: GroupRole) -> tuple[str, str, str]:
-    return each.environment, each.role.value, each.group
+def _order(each: GroupRole) -> tuple[str, str, str, str]:
+    return each.environment, each.role.value, each.group, each.limit.text if each.limit is not None else ""
 
 
 def _record(verb: str, user: User, each: GroupRole, request_id: str) -> None:
@@ -53,5 +61,9 @@ def _record(verb: str, user: User, each: GroupRole, request_id: str) -> None:
         subject=user.get_username(),
         environment=each.environment,
         request_id=request_id,
-        detail={"reason": f"by the group {each.group} at the identity provider", "role": each.role.value},
+        detail={
+            "reason": f"by the group {each.group} at the identity provider",
+            "role": each.role.value,
+            **(each.limit.as_json() if each.limit is not None else {}),
+        },
     )

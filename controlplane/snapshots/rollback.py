@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from controlplane.accounts.principal import Principal
+from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.contents import addresses_now, contents_at
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.services import Terms, change_apply, change_plan
@@ -18,7 +18,7 @@ from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, t
 from xdscore.snapshot import EntryKey
 
 # A rollback reaches both sides at once (rollouts.md R13).
-_TERMS: Final = Terms(overrides_hold=True, staged=False)
+_TERMS: Final = Terms(overrides_hold=True, staged=False, roles=(Role.OPERATOR,))
 
 
 def environment_rollback(
@@ -62,7 +62,8 @@ def rollback_plan(*, environment_key: str, to_epoch: int) -> ChangePlanned:
     except LossRefused.
     """
     past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
-    return change_plan(environment_key=environment_key, edits=_edits(environment_key, past), terms=_TERMS)
+    edits = _edits(environment_key, past)
+    return change_plan(environment_key=environment_key, edits=edits, actor=None, terms=_TERMS)
 
 
 def _edits(environment_key: str, past: PastSnapshot) -> list[Edit]:

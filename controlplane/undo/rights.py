@@ -2,8 +2,9 @@
 
 from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.limiting import change_allowed
 from controlplane.catalog.models import Change
-from controlplane.catalog.rights import column_role
+from controlplane.catalog.rights import column_role, lacking
 from controlplane.catalog.undoing import columns_of
 from controlplane.common.errors import Forbidden
 
@@ -35,14 +36,23 @@ def may_undo(principal: Principal, change: Change) -> bool:
 
 def undo_require(principal: Principal, change: Change) -> None:
     """Raise Forbidden unless the principal's roles allow undoing the change."""
-    lacking = _lacking(principal, change)
-    if lacking is not None:
-        roles = " or ".join(role.value for role in lacking)
-        raise Forbidden(
-            f"This needs the role {roles} in environment '{change.environment.key}'; {principal.name} does not have it."
-        )
+    lacks = _lacking(principal, change)
+    if lacks is not None:
+        raise Forbidden(f"{lacking(principal, lacks, change.environment.key)}.")
 
 
 def _lacking(principal: Principal, change: Change) -> tuple[Role, ...] | None:
-    key = change.environment.key
-    return next((any_of for any_of in undo_roles(change) if not any(principal.may(each, key) for each in any_of)), None)
+    for any_of in undo_roles(change):
+        if not any(_has(principal, role, change) for role in any_of):
+            return any_of
+    return None
+
+
+def _has(principal: Principal, role: Role, change: Change) -> bool:
+    """Whether the principal may act in the role on what the change wrote: a role with limits reaches changes of
+    resources alone, which are within them.
+    """
+    allowed = principal.allowed(role, change.environment.key)
+    if allowed.everything or allowed.nothing:
+        return allowed.everything
+    return change.kind == ChangeKind.RESOURCES.value and change_allowed(allowed, change.pk)

@@ -21,9 +21,11 @@ from controlplane.accounts.services import api_token_create, api_token_revoke
 from controlplane.api import urls
 from controlplane.api.views.base import ApiView, Needs
 from controlplane.catalog.models import Change
+from controlplane.catalog.rights import OnSome
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
-from tests.api.conftest import PREFIX, Caller, assert_problem
+from controlplane.common.limits import Limit
+from tests.api.conftest import PREFIX, Caller, assert_problem, caller
 from tests.support.manifests import cluster, parsed
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
@@ -93,6 +95,7 @@ def rows() -> Iterator[Row]:
     yield row("explain", "GET", "explain?environment=prod&type=cluster&name=pay", EVERYBODY)
     yield row("incidents", "GET", "incidents", EVERYBODY, scoped=False)
     yield row("tokens", "GET", "tokens", EVERYBODY, scoped=False)
+    yield row("whoami", "GET", "whoami", EVERYBODY, scoped=False)
     yield row("notifications", "GET", "notifications", EVERYBODY, scoped=False)
     yield row("client-tokens", "GET", "client-tokens", EVERYBODY, scoped=False)
     yield row("audit", "GET", "audit", EVERYBODY, scoped=False)
@@ -173,12 +176,28 @@ ELSEWHERE = {
 }
 
 
+OPEN_WITH_LIMITS = {
+    ("environments/<part:environment_key>/resources", "GET"),
+    (RESOURCE, "GET"),
+    (RESOURCE, "PUT"),
+    (RESOURCE, "DELETE"),
+    (f"{RESOURCE}/revisions", "GET"),
+    (f"{RESOURCE}/revisions/<int:revision>/restore", "POST"),
+    ("environments/<part:environment_key>/apply", "POST"),
+    ("changes/<uuid:change_id>", "GET"),
+    ("changes/<uuid:change_id>/undo", "POST"),
+}
+"""What somebody may use who has roles with limits only; what has no environment in its path is open to all, and tells
+them nothing of one."""
+LIMITED = Scope(Role.EDITOR, "prod", (Limit(types=("cluster", "route"), names=("pay*",)),))
+
+
 def view_of(pattern: URLPattern) -> type[ApiView]:
     found: type[ApiView] = getattr(pattern.callback, "cls")  # noqa: B009  DRF's attribute of a function
     return found
 
 
-def routes() -> Iterator[tuple[str, str, Role | Needs]]:
+def routes() -> Iterator[tuple[str, str, Role | OnSome | Needs]]:
     for pattern in urls.urlpatterns:
         for verb, need in view_of(pattern).needs.items():
             yield str(pattern.pattern), verb, need
@@ -218,7 +237,9 @@ def test_views__without_a_word_on_a_verb__do_not_answer_it() -> None:
 
 
 @pytest.mark.parametrize(("route", "verb", "need"), list(routes()), ids=str)
-def test_every_path__without_a_credential__401(nobody: Caller, route: str, verb: str, need: Role | Needs) -> None:
+def test_every_path__without_a_credential__401(
+    nobody: Caller, route: str, verb: str, need: Role | OnSome | Needs
+) -> None:
     answer = nobody(verb, sample_path(route), {} if verb in ("POST", "PUT", "PATCH") else None)
 
     if need is Needs.NOBODY:
@@ -257,6 +278,41 @@ def test_path__role_in_its_environment__as_the_table_says(
     else:
         assert_problem(answer, 403, "XDS3003")
         assert "prod" in answer.json["detail"]
+
+
+def test_views__open_to_limited_roles__are_those_of_the_table() -> None:
+    known = {(way, verb) for way, verb, need in routes() if isinstance(need, OnSome)}
+
+    assert known == {each for each in OPEN_WITH_LIMITS if not each[0].startswith("changes/")}
+
+
+@pytest.mark.parametrize("row", list(rows()), ids=lambda row: f"{row.verb} {row.path}")
+def test_path__limits_alone__open_as_the_table_says_and_else_refused(made: dict[str, str], row: Row) -> None:
+    asker = caller(LIMITED)
+
+    answer = asker(row.verb, row.path.format(**made), row.body)
+
+    if (row.route, row.verb) in OPEN_WITH_LIMITS:
+        assert answer.status < 300 or answer.status == 409, answer.content
+    elif not row.scoped:
+        assert answer.status == 200
+        assert b"prod" not in answer.content or row.path in ("schema/", "schema/ui/", "validate", "whoami")
+    else:
+        assert_problem(answer, 403, "XDS3003")
+        assert "prod" in answer.json["detail"]
+
+
+@pytest.mark.parametrize("row", list(rows()), ids=lambda row: f"{row.verb} {row.path}")
+def test_path__sees_all_and_edits_within_limits__reads_all_and_writes_no_more(made: dict[str, str], row: Row) -> None:
+    asker = caller(Scope(Role.VIEWER, "prod"), LIMITED)
+
+    answer = asker(row.verb, row.path.format(**made), row.body)
+
+    proposes = (row.route, row.verb) == ("environments/<part:environment_key>/change-sets", "POST")
+    if "viewer" in row.allowed or (row.route, row.verb) in OPEN_WITH_LIMITS or proposes:
+        assert answer.status < 300 or answer.status == 409, answer.content
+    else:
+        assert_problem(answer, 403, "XDS3003")
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if row.scoped], ids=lambda row: f"{row.verb} {row.path}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
+from urllib.parse import quote, unquote
 
 import typer
 
@@ -26,12 +27,22 @@ _OneId = Annotated[int, typer.Argument(metavar="ID", min=0, help="One of them.",
 _All = Annotated[bool, typer.Option("--all", help="Those that have ended, too.")]
 
 _SCOPE: Final = re.compile(r"([a-z-]+)(?:@(.+))?")
+_PLAIN: Final = "*.:@?=&"  # what is written as it is in a limit
 _SHOWN: Final = 5
 _PATHS: Final = {TOKEN: "/tokens", CLIENT_TOKEN: "/client-tokens"}
 
 
 def _scopes(row: JsonObject) -> str:
-    return ", ".join(f"{each['role']}@{each['environment'] or '*'}" for each in row["scopes"])
+    return ", ".join(f"{each['role']}@{each['environment'] or '*'}{_limits(each)}" for each in row["scopes"])
+
+
+def _limits(scope: JsonObject) -> str:
+    """The limits of a scope, as `--scope` takes them."""
+    owner = [scope["owner"]] if "owner" in scope else []
+    given = {"owner": owner, "types": scope.get("types", []), "names": scope.get("names", [])}
+    return "".join(
+        f"/{key}:{'+'.join(quote(each, safe=_PLAIN) for each in values)}" for key, values in given.items() if values
+    )
 
 
 def _ended(row: JsonObject) -> str:
@@ -105,7 +116,9 @@ def create_token(
         list[str],
         typer.Option(
             help="What it may: ROLE in the chosen environment, ROLE@ENVIRONMENT, or 'ROLE@*' in all. May be repeated. "
-            "Roles: viewer, reporter, rehearser, editor, access-editor, operator, admin."
+            "Roles: viewer, reporter, rehearser, editor, access-editor, operator, admin. Behind viewer and editor, "
+            "/owner:OWNER, /types:TYPE+TYPE and /names:NAME+NAME limit them to some resources, as in "
+            "'editor@prod/types:cluster+route/names:pay*'; a slash or plus in a name is %2F or %2B."
         ),
     ],
     kind: Annotated[
@@ -296,11 +309,21 @@ def _first(names: list[str]) -> str:
 
 
 def _scope(text: str, environment: str) -> JsonObject:
-    """A scope like `viewer`, `viewer@prod` or `viewer@*` as an object of the API; without `@` it is for `environment`.
-    Raises UsageError.
+    """A scope like `viewer`, `viewer@prod`, `viewer@*` or `viewer@prod/owner:pay` as an object of the API; without `@`
+    it is for `environment`. Raises UsageError.
     """
-    match = _SCOPE.fullmatch(text)
+    place, *limits = text.split("/")
+    match = _SCOPE.fullmatch(place)
     if match is None:
         raise UsageError(f"--scope must be ROLE, ROLE@ENVIRONMENT or ROLE@*; '{text}' is none.")
     where = match[2] or environment
-    return {"role": match[1], "environment": None if where == "*" else where}
+    scope: JsonObject = {"role": match[1], "environment": None if where == "*" else where}
+    for limit in limits:
+        key, colon, value = limit.partition(":")
+        if key not in ("owner", "types", "names") or not colon or key in scope:
+            raise UsageError(
+                f"--scope is limited by /owner:OWNER, /types:TYPE+TYPE and /names:NAME+NAME, each once; '/{limit}' is "
+                "none of them, or the second."
+            )
+        scope[key] = unquote(value) if key == "owner" else [unquote(each) for each in value.split("+")]
+    return scope

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0008_identity_provider"),
+        ("accounts", "0009_limited_roles"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -253,7 +253,7 @@ class NotAppliedOut(serializers.Serializer[Any]):
     changed = serializers.BooleanField(help_text="Whether it would change anything.")
     dry_run = serializers.BooleanField(required=False)
     diff = PlannedEditOut(many=True, required=False, help_text="With `dry_run`.")
-    impact = ApplyImpactOut(required=False, help_text="With `dry_run`.")
+    impact = ApplyImpactOut(required=False, help_text="With `dry_run`, for who may read the environment as a whole.")
     loss = LossOut(required=False, help_text="With `dry_run`.")
     findings = FindingOut(many=True, required=False, help_text="With `dry_run`.")
 

@@ -14,23 +14,79 @@ from controlplane.accounts.token_rules import (
     token_name_problem,
 )
 from controlplane.api.fields import StrictSerializer, Text, Time
+from controlplane.common.limits import MAX_LIMIT_NAMES, MAX_OWNER_CHARS, limit_of, limit_problem
+from xdscore.names import MAX_NAME_BYTES
+from xdscore.resource_types import by_word
 
 _ROLES = [role.value for role in Role]
+_TYPES = sorted(by_word)
+_OWNER_HELP = "Only resources of this owner."
+_TYPES_HELP = "Only resources of these types."
+_NAMES_HELP = "Only resources with these names; one star stands for any run of characters, as in `pay*`."
 _PRINCIPAL = "Who it was, for good: `user:12`, `token:34`, `installation` or `system`."
 
 
 class ScopeIn(StrictSerializer):
-    """A role in one environment, or in all of them."""
+    """A role in one environment, or in all of them; viewer and editor also on resources of an owner, of types, with
+    names only: all that is given must hold.
+    """
 
     role = serializers.ChoiceField(choices=_ROLES)
     environment = Text(allow_null=True, max_length=63, help_text="Null: all environments.")
+    owner = Text(required=False, max_length=MAX_OWNER_CHARS, help_text=_OWNER_HELP)
+    types = serializers.ListField(
+        child=serializers.ChoiceField(choices=_TYPES), required=False, max_length=len(_TYPES), help_text=_TYPES_HELP
+    )
+    names = serializers.ListField(
+        child=Text(max_length=MAX_NAME_BYTES), required=False, max_length=MAX_LIMIT_NAMES, help_text=_NAMES_HELP
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The scope with its `limit`. Raises ValidationError where nothing could be within it, or where the role has no
+        limit.
+        """
+        try:
+            limit = limit_of(owner=attrs.get("owner"), types=attrs.get("types"), names=attrs.get("names"))
+        except ValueError as error:
+            raise ValidationError(str(error)) from None
+        if problem := limit_problem(Role(attrs["role"]), limit):
+            raise ValidationError(problem)
+        return {"role": attrs["role"], "environment": attrs["environment"], "limit": limit}
 
 
-class ScopeOut(serializers.Serializer[Any]):
-    """A role in one environment, or in all of them."""
+class LimitOut(serializers.Serializer[Any]):
+    """Resources of an owner, of types, with names: all that is given holds."""
+
+    owner = serializers.CharField(required=False, help_text=_OWNER_HELP)
+    types = serializers.ListField(child=serializers.ChoiceField(choices=_TYPES), required=False, help_text=_TYPES_HELP)
+    names = serializers.ListField(child=serializers.CharField(), required=False, help_text=_NAMES_HELP)
+
+
+class ScopeOut(LimitOut):
+    """A role in one environment, or in all of them; with any part of a limit, only on the resources within it."""
 
     role = serializers.ChoiceField(choices=_ROLES)
     environment = serializers.CharField(allow_null=True)
+
+
+class RightOut(serializers.Serializer[Any]):
+    """A role that somebody has in one environment, or in all of them."""
+
+    role = serializers.ChoiceField(choices=_ROLES)
+    environment = serializers.CharField(allow_null=True)
+    limits = LimitOut(
+        many=True,
+        help_text="Only on the resources within all of these; empty: as a whole. A personal token has its own limit "
+        "and that of its person.",
+    )
+
+
+class WhoamiOut(serializers.Serializer[Any]):
+    """Who asks, and what they may at this moment."""
+
+    name = serializers.CharField()
+    id = serializers.CharField(help_text=_PRINCIPAL)
+    scopes = RightOut(many=True)
 
 
 class TokenIn(StrictSerializer):

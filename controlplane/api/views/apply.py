@@ -30,6 +30,7 @@ from controlplane.api.views.changes import change_answer
 from controlplane.api.views.guarding import rollout_asked
 from controlplane.builder.selectors import generation_of_epoch
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all, placed, puts_of
+from controlplane.catalog.rights import OnSome
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.services import Terms, change_apply, change_plan
 from controlplane.catalog.values import Delete, Edit
@@ -68,7 +69,7 @@ class _Wanted:
 class ApplyView(ApiView):
     """Apply manifests and deletions to one environment."""
 
-    needs = {"POST": Role.EDITOR}
+    needs = {"POST": OnSome(Role.EDITOR)}
 
     @extend_schema(
         operation_id="apply",
@@ -88,26 +89,28 @@ class ApplyView(ApiView):
         wanted = _wanted(documents_of(request), query)
         query.done()
         now.require(request, environment_key)
+        told = principal_of(request).may(Role.VIEWER, environment_key)
         read = parsed_all(wanted.manifests, environment_key=environment_key)
         edits: list[Edit] = [*puts_of(read), *wanted.deletions]
         base = _generation(environment_key, wanted.base_epoch)
         terms = now.terms(Terms(wanted.owner, wanted.prune, base, strict=strict))
         if dry_run:
             with placed(wanted.manifests, read):
-                planned = change_plan(environment_key=environment_key, edits=edits, terms=terms)
+                planned = change_plan(
+                    environment_key=environment_key, edits=edits, actor=principal_of(request), terms=terms
+                )
             diff = edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text)
-            impact = impact_read(environment_key=environment_key, edits=content_edits(diff))
-            closed = secret_findings(environment_key=environment_key, edits=planned.edits)
-            return json_answer(
-                {
-                    "changed": bool(planned.edits),
-                    "dry_run": True,
-                    "diff": diff,
-                    "impact": impact_json(impact),
-                    "loss": planned.loss.as_json(),
-                    "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings, *closed)],
-                }
-            )
+            closed = secret_findings(environment_key=environment_key, edits=planned.edits) if told else ()
+            body = {
+                "changed": bool(planned.edits),
+                "dry_run": True,
+                "diff": diff,
+                "loss": planned.loss.as_json(),
+                "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings, *closed)],
+            }
+            if told:
+                body["impact"] = impact_json(impact_read(environment_key=environment_key, edits=content_edits(diff)))
+            return json_answer(body)
         with placed(wanted.manifests, read):
             made = change_apply(
                 environment_key=environment_key,
@@ -118,7 +121,7 @@ class ApplyView(ApiView):
                 request_id=request_id(),
                 consent=consent,
             )
-        return change_answer(made, notes=wanted.notes)
+        return change_answer(made, notes=wanted.notes, told=told)
 
 
 def _wanted(documents: Sequence[Document], query: Query) -> _Wanted:

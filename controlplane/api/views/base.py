@@ -18,7 +18,7 @@ from controlplane.api.errors import MethodRefused, Unauthenticated
 from controlplane.api.problems import answer_for
 from controlplane.api.replay import claim, settle
 from controlplane.catalog.guarding import LossRefused
-from controlplane.catalog.rights import environment_visible, require
+from controlplane.catalog.rights import OnSome, environment_visible, require, require_some
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.journal.answers import Claim, effects_under
 
@@ -44,7 +44,8 @@ class ApiView(APIView):
     """The base class of all views of the API.
 
     `needs`: the role that each HTTP method needs, in the environment of the path or, where the path has none, in all
-    environments.
+    environments; with `OnSome`, on some resources of the path's environment at least. A role with limits is enough for
+    nothing else.
 
     An answer stored under an Idempotency-Key is given again only to callers who may do the same. So a POST has to need
     a role or Needs.KNOWN, or to have a `check`; any other subclass raises TypeError when it is defined.
@@ -54,7 +55,7 @@ class ApiView(APIView):
     permission_classes = ()  # `_authorise` decides, for every verb
     parser_classes = ()  # bodies are read by `bodies`
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
-    needs: ClassVar[Mapping[str, Role | Needs]] = {}
+    needs: ClassVar[Mapping[str, Role | OnSome | Needs]] = {}
     tells_secret: ClassVar[frozenset[str]] = frozenset()
     """The verbs whose answer tells a secret at the only moment when it is told. Nobody keeps such an answer: no cache
     between here and there, and no Idempotency-Key.
@@ -115,12 +116,15 @@ class ApiView(APIView):
             self.http_method_not_allowed(request)
         key = kwargs.get("environment_key")
         if key is not None:
-            self._environment = environment_visible(request.auth, key)
+            self._environment = environment_visible(request.auth, key, partly=isinstance(need, OnSome))
         if isinstance(need, Role):
             require(request.auth, need, key)
+        within = ""
+        if isinstance(need, OnSome):
+            within = require_some(request.auth, need.role, str(key)).text
         if need is Needs.CHECK:
             self.check(request, **kwargs)
-        found = claim(request, request.auth.id, told_once=verb in self.tells_secret)
+        found = claim(request, request.auth.id, told_once=verb in self.tells_secret, within=within)
         if isinstance(found, HttpResponse):
             raise _AnsweredBefore(found)
         self._claim = found

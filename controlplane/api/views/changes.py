@@ -25,7 +25,9 @@ from controlplane.api.shapes.history import ConvergenceOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.waiting import WAIT_PARAMETERS, wait_of, waits
 from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress, progress_of_change
+from controlplane.catalog.limiting import change_allowed
 from controlplane.catalog.models import Change
+from controlplane.catalog.rights import require
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_edits, change_findings, change_get
 from controlplane.catalog.staging import StagedChangeView
@@ -70,7 +72,8 @@ class ChangeView(ApiView):
         wait_of(query)
         query.done()
         change = _visible(request, change_id)
-        return json_answer(change_json(change, change_progress(public_id=str(change_id))))
+        progress = change_progress(public_id=str(change_id))
+        return json_answer(change_json(change, progress, told=_told(request, change)))
 
 
 class ChangeConvergenceView(ApiView):
@@ -87,6 +90,7 @@ class ChangeConvergenceView(ApiView):
         """How many clients had taken it after how many seconds."""
         Query(request, ()).done()
         change = _visible(request, change_id)
+        require(principal_of(request), Role.VIEWER, change.environment.key)
         found = change_convergence(change=change, progress=change_progress(public_id=str(change_id)))
         spread = found or convergence((), 0)
         return json_answer(
@@ -144,27 +148,36 @@ class ChangeUndoView(ApiView):
             consent=consent,
         )
         change = change_get(public_id=undone.change)
-        body = change_json(change, progress_of_change(change=change))
+        told = _told(request, change)
+        body = change_json(change, progress_of_change(change=change), told=told)
         if undone.already:
             return json_answer({**body, "changed": False})
         edits, _ = change_edits(change=change, limit=MAX_EDITS)
-        closed = secret_findings(environment_key=change.environment.key, edits=edits)
+        closed = secret_findings(environment_key=change.environment.key, edits=edits) if told else ()
         said = islice((*undone.findings, *closed), MAX_EDITS)
         return _accepted({**body, "findings": [finding_json(each) for each in said]})
 
 
 def _visible(request: Request, change_id: UUID) -> Change:
     """The change with this id. Raises NotFound, with one text, where there is none and where the caller may not see
-    it.
+    it: who may read some resources only sees the changes that wrote nothing else.
     """
     change = change_get(public_id=str(change_id))
-    if not principal_of(request).may(Role.VIEWER, change.environment.key):
+    allowed = principal_of(request).allowed(Role.VIEWER, change.environment.key)
+    if not allowed.everything and not change_allowed(allowed, change.pk):
         raise NotFound(f"There is no change '{change_id}'.")
     return change
 
 
-def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
-    """A change as a JSON object. `progress`: how far the builder and the clients have come with it."""
+def _told(request: Request, change: Change) -> bool:
+    """Whether the caller may be told what a change means for others: they may read the environment as a whole."""
+    return principal_of(request).may(Role.VIEWER, change.environment.key)
+
+
+def change_json(change: Change, progress: ChangeProgress, *, told: bool) -> dict[str, object]:
+    """A change as a JSON object. `progress`: how far the builder and the clients have come with it; `told`: the reader
+    may be told of resources and clients of others.
+    """
     edits, count = change_edits(change=change, limit=MAX_EDITS)
     reading = ChangeReading(change, progress)
     delivery, unused = reading.delivery, reading.not_in_use
@@ -172,7 +185,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
     undone = undone_by(environment_key=key, changes=[change])
     back = undone.get(change.generation)
     said = change_findings(change=change, limit=MAX_EDITS)
-    closed = secret_findings(environment_key=key, edits=edits)
+    closed = secret_findings(environment_key=key, edits=edits) if told else ()
     held_back = [held_back_json(each) for each in progress.held]
     rollout, stop = _rollout_of(public_id, progress.staged)
     incidents = {each.id: each for each in incidents_of_change(change_id=public_id)}
@@ -181,7 +194,7 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
             incidents[incident] = incident_get(public_id=incident).incident
     refused, lost = refused_and_lost(change_ids=[public_id])
     statuses = change_statuses(environment_key=key, changes={change: state}, refused=refused, lost=lost, undone=undone)
-    return {
+    body = {
         **_written_json(change, edits, count, (*said, *closed)),
         "state": state.value,
         "status": statuses[public_id].value,
@@ -205,6 +218,25 @@ def change_json(change: Change, progress: ChangeProgress) -> dict[str, object]:
         "reverted": [reverted_json(each) for each in stop.reverted] if stop is not None else [],
         "undone_by": str(back.public_id) if back is not None else None,
         "detail": progress.detail,
+    }
+    return body if told else _untold(body)
+
+
+def _untold(body: dict[str, object]) -> dict[str, object]:
+    """A change as who may not read the environment as a whole sees it: what it wrote and how far it has come, but not
+    which other resources and clients that concerns.
+    """
+    loss = body["loss"]
+    return {
+        **body,
+        "loss": {**loss, "kinds": {}, "names": [], "who": []} if isinstance(loss, dict) else None,
+        "not_in_use": [],
+        "unserved": [],
+        "held_back": [],
+        "held": [],
+        "incidents": [],
+        "reverted": [],
+        "detail": "",
     }
 
 
@@ -293,18 +325,20 @@ def edit_json(edit: EditedResource) -> dict[str, object]:
 
 
 def change_answer(
-    made: ChangeMade, *, notes: Sequence[Finding] = (), headers: dict[str, str] | None = None
+    made: ChangeMade, *, notes: Sequence[Finding] = (), headers: dict[str, str] | None = None, told: bool = True
 ) -> HttpResponse:
-    """The answer to a write: 202 with the change and where to follow it, or 200 when nothing had to change.
+    """The answer to a write: 202 with the change and where to follow it, or 200 when nothing had to change. `told`: as
+    of `change_json`.
 
     Its findings are those that a dry run tells: `notes` on the body that was sent, and those of the write itself.
     """
     if made.change is None:
         return json_answer({"changed": False}, headers=headers)
     edits = sorted(made.edits, key=lambda edit: (edit.type, edit.name))
-    closed = secret_findings(environment_key=made.environment, edits=edits)
+    closed = secret_findings(environment_key=made.environment, edits=edits) if told else ()
     written = _written_json(made.change, edits[:MAX_EDITS], len(edits), (*notes, *made.findings, *closed))
-    return _accepted({**written, **_JUST_SAVED}, headers)
+    body = {**written, **_JUST_SAVED}
+    return _accepted(body if told else _untold(body), headers)
 
 
 def _accepted(body: dict[str, object], headers: Mapping[str, str] | None = None) -> HttpResponse:

@@ -74,7 +74,11 @@ CHANGE_SET_PATH: Final = "change-sets/<uuid:change_set_id>"
 class ChangeSetListView(ApiView):
     """List the change sets of an environment, and make one."""
 
-    needs = {"GET": Role.VIEWER, "POST": Role.EDITOR}
+    needs = {"GET": Role.VIEWER, "POST": Needs.CHECK}
+
+    def check(self, request: Request, environment_key: str) -> None:
+        """Raise Forbidden when the caller may propose nothing in the environment."""
+        require(principal_of(request), Act.EDIT, environment_key)
 
     @extend_schema(
         operation_id="change_set_list",

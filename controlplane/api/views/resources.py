@@ -1,6 +1,7 @@
 """Resources: the list, one of them, its history (interfaces.md section 4)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from django.http import HttpResponse
 from django.urls import path
@@ -8,7 +9,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from controlplane.accounts.principal import Role
+from controlplane.accounts.principal import Allowed, Role
 from controlplane.api.answers import empty_answer, json_answer, moment, prefers_yaml, rendered, yaml_answer
 from controlplane.api.bodies import one_manifest
 from controlplane.api.etags import etag, expectation_of, is_current
@@ -44,6 +45,7 @@ from controlplane.catalog.expiry import findings_at
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.reading import parsed_all, puts_of
+from controlplane.catalog.rights import OnSome
 from controlplane.catalog.selectors import (
     resource_content,
     resource_get,
@@ -65,7 +67,7 @@ from xdscore.schema import Expected, Tree
 class ResourceListView(ApiView):
     """List the resources of an environment."""
 
-    needs = {"GET": Role.VIEWER}
+    needs = {"GET": OnSome(Role.VIEWER)}
 
     @extend_schema(
         operation_id="resource_list",
@@ -85,8 +87,14 @@ class ResourceListView(ApiView):
         manifests = query.flag("manifests")
         window = window_of(query)
         query.done()
+        allowed = _readable(request, environment_key)
         rows = resource_list(
-            environment_key=environment_key, kind=kind, owner=owner, name_part=name_part, contents=manifests
+            environment_key=environment_key,
+            kind=kind,
+            owner=owner,
+            name_part=name_part,
+            contents=manifests,
+            allowed=allowed,
         )
         if status:
             rows = with_status(rows, environment_key=environment_key, status=Status(status))
@@ -96,14 +104,14 @@ class ResourceListView(ApiView):
             page = counted_page(request, list(contents.values()), window, rows.count())
             link = {"Link": f'<{page["next"]}>; rel="next"'} if page["next"] else {}
             return yaml_answer(page["results"], headers={"Vary": "Accept", **link})
-        items = _rows_json(environment_key, found, contents)
+        items = _rows_json(environment_key, found, contents, allowed)
         return json_answer(counted_page(request, items, window, rows.count()), headers={"Vary": "Accept"})
 
 
 class ResourceView(ApiView):
     """Read, store and delete one resource."""
 
-    needs = {"GET": Role.VIEWER, "PUT": Role.EDITOR, "DELETE": Role.EDITOR}
+    needs = {"GET": OnSome(Role.VIEWER), "PUT": OnSome(Role.EDITOR), "DELETE": OnSome(Role.EDITOR)}
 
     @extend_schema(
         operation_id="resource_get",
@@ -123,7 +131,10 @@ class ResourceView(ApiView):
         kind = kind_in_path(type)
         if with_row:
             return self._document(request, environment_key, kind, name_in_path(kind, name))
-        content = resource_get(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
+        allowed = _readable(request, environment_key)
+        content = resource_get(
+            environment_key=environment_key, kind=kind, name=name_in_path(kind, name), allowed=allowed
+        )
         _secrets_read(request, environment_key, [content.name] if kind.secret else [])
         tag = {"ETag": etag(content.revision)}
         if is_current(request, content.revision):
@@ -131,8 +142,9 @@ class ResourceView(ApiView):
         return rendered(request, manifest_of(content), headers=tag)
 
     def _document(self, request: Request, environment_key: str, kind: ResourceType, name: str) -> HttpResponse:
-        row = resource_named(environment_key=environment_key, kind=kind, name=name)
-        for item in _rows_json(environment_key, [row], _manifests(request, environment_key, [row])):
+        allowed = _readable(request, environment_key)
+        row = resource_named(environment_key=environment_key, kind=kind, name=name, allowed=allowed)
+        for item in _rows_json(environment_key, [row], _manifests(request, environment_key, [row]), allowed):
             return rendered(request, item, headers={"ETag": etag(row.counter)})
         raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
 
@@ -166,7 +178,8 @@ class ResourceView(ApiView):
             request_id=request_id(),
             consent=consent,
         )
-        return change_answer(made, headers={"ETag": etag(made.edits[0].revision)} if made.changed else None)
+        tag = {"ETag": etag(made.edits[0].revision)} if made.changed else None
+        return change_answer(made, headers=tag, told=_readable(request, environment_key).everything)
 
     @extend_schema(
         operation_id="resource_delete",
@@ -192,13 +205,13 @@ class ResourceView(ApiView):
             request_id=request_id(),
             consent=consent,
         )
-        return change_answer(made)
+        return change_answer(made, told=_readable(request, environment_key).everything)
 
 
 class RevisionListView(ApiView):
     """List the revisions of a resource."""
 
-    needs = {"GET": Role.VIEWER}
+    needs = {"GET": OnSome(Role.VIEWER)}
 
     @extend_schema(
         operation_id="revision_list",
@@ -209,14 +222,15 @@ class RevisionListView(ApiView):
     def get(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """One page of the resource's revisions, newest first, deletions included."""
         kind = kind_in_path(type)
-        rows = revision_list(environment_key=environment_key, kind=kind, name=name_in_path(kind, name))
+        allowed = _readable(request, environment_key)
+        rows = revision_list(environment_key=environment_key, kind=kind, name=name_in_path(kind, name), allowed=allowed)
         return json_answer(plain_page(request, rows, _revision_json))
 
 
 class RevisionRestoreView(ApiView):
     """Restore a revision of a resource."""
 
-    needs = {"POST": Role.EDITOR}
+    needs = {"POST": OnSome(Role.EDITOR)}
 
     @extend_schema(
         operation_id="revision_restore",
@@ -243,7 +257,13 @@ class RevisionRestoreView(ApiView):
             request_id=request_id(),
             consent=consent,
         )
-        return change_answer(made, headers={"ETag": etag(made.edits[0].revision)} if made.changed else None)
+        tag = {"ETag": etag(made.edits[0].revision)} if made.changed else None
+        return change_answer(made, headers=tag, told=_readable(request, environment_key).everything)
+
+
+def _readable(request: Request, environment_key: str) -> Allowed:
+    """The resources that the caller may read."""
+    return principal_of(request).allowed(Role.VIEWER, environment_key)
 
 
 def _secrets_read(request: Request, environment_key: str, names: list[str]) -> None:
@@ -263,16 +283,18 @@ def _manifests(request: Request, environment_key: str, rows: Sequence[Resource])
 
 
 def _rows_json(
-    environment_key: str, rows: Sequence[Resource], manifests: Mapping[Key, dict[str, Tree]]
+    environment_key: str, rows: Sequence[Resource], manifests: Mapping[Key, dict[str, Tree]], allowed: Allowed
 ) -> list[dict[str, object]]:
     """The resources in these rows as JSON, as lists show them, each with its manifest where `manifests` has it.
-    Resources that were deleted meanwhile are left out.
+    Resources that were deleted meanwhile are left out. `allowed`: what the caller may read; who may not read everything
+    is told the status without its reasons, which name other resources and clients.
     """
     keys = [(row.type, row.name) for row in rows]
     standings = standings_of(environment_key=environment_key, keys=keys)
     return [
         {
             **_row_json(row, standings[key]),
+            **({} if allowed.everything else _NO_REASONS),
             **({"manifest": manifests[key]} if key in manifests else {}),
         }
         for key, row in zip(keys, rows, strict=True)
@@ -297,6 +319,15 @@ def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
         "held_back": held_back,
         "held": held_back,
     }
+
+
+_NO_REASONS: Final[Mapping[str, object]] = {
+    "reason": "",
+    "refused": None,
+    "conditions": [],
+    "held_back": None,
+    "held": None,
+}
 
 
 def _status_json(found: ResourceStatus) -> dict[str, object]:
@@ -330,7 +361,8 @@ def _revision_json(row: Revision) -> dict[str, object]:
         "change": str(row.change.public_id),
         "author": row.change.author,
         "author_id": row.change.principal or None,
-        "message": row.change.message,
+        # Of a change that wrote other resources too, the message may name those.
+        "message": "" if getattr(row, "is_partly_seen", False) else row.change.message,
         "created_at": moment(row.at),
         "findings": [finding_json(each) for each in findings],
         "proven": bool(getattr(row, "proven", False)),  # annotated by `revision_list`

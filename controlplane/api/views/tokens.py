@@ -65,7 +65,10 @@ class TokenListView(ApiView):
         Query(request, ()).done()
         principal = principal_of(request)
         values = self.wanted
-        scopes = tuple(Scope(Role(scope["role"]), scope["environment"]) for scope in values["scopes"])
+        scopes = tuple(
+            Scope(Role(scope["role"]), scope["environment"], (scope["limit"],) if scope["limit"] else ())
+            for scope in values["scopes"]
+        )
         token, plaintext = api_token_issue(
             name=values["name"],
             scopes=scopes,

@@ -45,10 +45,10 @@ def change_apply(
     """Make all edits as one change, or none. An edit makes no revision where the resource already is as it asks.
     `terms`: the conditions of the write; `back`: what a rollback or undo adds to it.
 
-    Raises NotFound (environment, or a resource to delete), Conflict (the environment is on hold, or moved on from its
-    base), WriteFrozen, WriteUnreviewed, LossRefused (connected clients would lose something that `consent` does not
-    accept), PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources; with
-    `strict`, a reference to nothing).
+    Raises Forbidden (the actor may not write each of them), NotFound (environment, or a resource to delete), Conflict
+    (the environment is on hold, or moved on from its base), WriteFrozen, WriteUnreviewed, LossRefused (connected
+    clients would lose something that `consent` does not accept), PreconditionFailed and InputInvalid (one name edited
+    twice, prune without owner, too many resources; with `strict`, a reference to nothing).
     """
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
@@ -80,14 +80,14 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     environment. `author`: who wrote what is written, where that is not `actor`, whose rights count. Raises what
     `change_apply` raises.
     """
-    planned = plan(environment, prepared, terms)
+    planned = plan(environment, prepared, terms, actor)
     staging = staging_of(environment, planned, [edit.key for edit in prepared], terms)
     held, held_after = environment.hold_reason, _hold_after(environment, back)
     if not planned.effective and not staging.promoted and held == held_after:
         return ChangeMade(environment.key, None, environment.generation)
     leads_back = back.to_generation is not None or back.undoes is not None
     broken = "" if leads_back else _barriers_pass(environment, actor, consent, request_id)
-    loss = loss_accept(planned.prospect(environment.key), consent)
+    loss = loss_accept(planned.prospect(environment.key), consent, told=planned.told)
     undo = owners_as_json(planned.owners_moved(terms.owner))
     if held != held_after:
         hold_told(environment=environment.key, before=held, after=held_after, actor=actor)
@@ -140,8 +140,11 @@ def _barriers_pass(environment: Environment, actor: Principal, consent: Consent,
     return "; ".join(filter(None, passed))
 
 
-def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = NO_TERMS) -> ChangePlanned:
-    """What `change_apply` would do now, without doing it. Raises what `change_apply` raises, except LossRefused,
+def change_plan(
+    *, environment_key: str, edits: Sequence[Edit], actor: Principal | None, terms: Terms = NO_TERMS
+) -> ChangePlanned:
+    """What `change_apply` would do now, without doing it. `actor`: who would; None: whoever looks may read the whole
+    environment, and nobody's right to write is asked. Raises what `change_apply` raises, except LossRefused,
     WriteFrozen and WriteUnreviewed: the loss is part of the result, and the two others are among its findings. Opens no
     transaction.
     """
@@ -149,10 +152,10 @@ def change_plan(*, environment_key: str, edits: Sequence[Edit], terms: Terms = N
     environment = Environment.objects.filter(key=environment_key).first()
     if environment is None:
         raise NotFound(f"There is no environment '{environment_key}'.")
-    planned = plan(environment, prepared, terms)
+    planned = plan(environment, prepared, terms, actor)
     loss = loss_foresee(planned.prospect(environment_key))
     findings = (*planned.findings, *frozen_findings(environment), *unreviewed_findings(environment))
-    return ChangePlanned(environment_key, planned.outcomes, findings, loss)
+    return ChangePlanned(environment_key, planned.outcomes, findings, loss if planned.told else loss.in_numbers)
 
 
 def _hold_after(environment: Environment, back: GoesBack) -> str:

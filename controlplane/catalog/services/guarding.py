@@ -53,13 +53,13 @@ def loss_foresee(prospect: Prospect) -> Loss:
     return replace(loss, own=replace(loss, names=here.names, who=here.who, truncated=True))
 
 
-def loss_accept(prospect: Prospect, consent: Consent) -> Loss:
+def loss_accept(prospect: Prospect, consent: Consent, *, told: bool = True) -> Loss:
     """What connected clients lose by a write. Raises LossRefused where that reaches the threshold of an environment and
-    `consent` does not accept it.
+    `consent` does not accept it. `told`: the writer may be told by name who loses what.
 
     Called within the transaction of the write, before its change: the thresholds are those in force until then.
     """
     loss = loss_foresee(prospect)
     if loss.asks and consent.asked and consent.accept_loss < loss.clients:
-        raise LossRefused(loss, prospect.environment if loss.own is None else "")
+        raise LossRefused(loss if told else loss.in_numbers, prospect.environment if loss.own is None else "")
     return loss

@@ -10,10 +10,12 @@ from typing import Final
 
 from django.conf import settings
 
+from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.guarding import Prospect
 from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.lasting import lasting_keys
+from controlplane.catalog.limiting import write_check
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.sealing import key_ring
@@ -30,7 +32,7 @@ from controlplane.catalog.values import (
     Put,
     edit_key,
 )
-from controlplane.common.errors import Conflict, InputInvalid, NotFound, PreconditionFailed
+from controlplane.common.errors import Conflict, Forbidden, InputInvalid, NotFound, PreconditionFailed
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity, has_errors
 from xdscore.resource_types import by_word
@@ -134,6 +136,7 @@ class Terms:
     `staged`: where the environment has rollouts, what is written waits for one. False, for rollbacks (rollouts.md R13)
         and `rollout=now`: it reaches both sides at once, and so does what waited of the names that are edited.
     `because`: why `rollout=now` was asked for; empty otherwise. It stands in the audit log.
+    `roles`: the writer needs one of these on each resource.
     """
 
     owner: str | None = None
@@ -143,6 +146,7 @@ class Terms:
     overrides_hold: bool = False
     staged: bool = True
     because: str = ""
+    roles: tuple[Role, ...] = (Role.EDITOR,)
 
 
 NO_TERMS: Final = Terms()
@@ -151,13 +155,15 @@ NO_TERMS: Final = Terms()
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a write would do. `effective`: the edits that make a difference; `current`: the stored rows of the resources
-    that are edited; `orphans` and `sizes`: findings about deleted names still in use, and about types that grow large.
+    that are edited; `orphans` and `sizes`: findings about deleted names still in use, and about types that grow large;
+    `told`: the writer may read the whole environment, and so be told of others' resources and clients.
     """
 
     effective: tuple[Prepared, ...]
     current: dict[Key, Resource]
     orphans: tuple[Finding, ...]
     sizes: tuple[Finding, ...]
+    told: bool = True
 
     @property
     def outcomes(self) -> tuple[EditedResource, ...]:
@@ -211,17 +217,18 @@ def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[
     return prepared
 
 
-def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -> Plan:
-    """The difference that these edits make to the environment as it is now. Raises Conflict, NotFound,
-    PreconditionFailed and InputInvalid (content not allowed, too many or too large resources, references to nothing).
+def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms, actor: Principal | None) -> Plan:
+    """The difference that these edits make to the environment as it is now. `actor`: who writes; None: nobody writes,
+    and whoever looks may read the whole environment. Raises Forbidden, Conflict, NotFound, PreconditionFailed and
+    InputInvalid (content not allowed, too many or too large resources, references to nothing).
+
+    Who may not read the whole environment is told nothing of resources that they did not name.
     """
-    if environment.hold_reason and not terms.overrides_hold:
-        raise Conflict(
-            f"Environment '{environment.key}' is on hold: {environment.hold_reason}. Release the hold, then try again."
-        )
-    _check_base(environment, terms)
     edits = (*prepared, *_pruned(environment, prepared, terms))
+    told = actor is None or _check_rights(environment, prepared, edits, terms, actor)
     current = _current_resources(environment, [edit.key for edit in edits])
+    _check_hold(environment, terms, told=told)
+    _check_base(environment, terms, told=told)
     for edit in edits:
         _check_expectation(edit, current.get(edit.key))
     policy = policy_of(environment.content)
@@ -236,13 +243,16 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms) -
             deleted={edit.key for edit in edits if edit.parsed is None},
         )
     put = {edit.key: edit.parsed for edit in effective if edit.parsed is not None}
+    sizes = _check_sizes(environment, effective, current)
+    if not told:
+        return Plan(effective, current, (), (), told=False)
     orphans = orphans_of(
         environment,
         deleted={edit.key for edit in effective if edit.parsed is None},
         put=put,
         created={key for key in put if not is_present(current.get(key))},
     )
-    return Plan(effective, current, orphans, _check_sizes(environment, effective, current))
+    return Plan(effective, current, orphans, sizes)
 
 
 def is_present(resource: Resource | None) -> bool:
@@ -262,7 +272,36 @@ def _refuse_repeats(edits: Sequence[Edit]) -> None:
         raise InputInvalid("A resource is edited more than once. Nothing was changed.", findings=tuple(findings))
 
 
-def _check_base(environment: Environment, terms: Terms) -> None:
+def _check_rights(
+    environment: Environment, prepared: Sequence[Prepared], edits: Sequence[Prepared], terms: Terms, actor: Principal
+) -> bool:
+    """Whether the writer may be told of others' resources: they may read the whole environment. `prepared`: the edits
+    that they named, among `edits`. Raises Forbidden where they may not write each of these, and where `strict` would
+    tell what they may not see.
+    """
+    write_check(
+        actor,
+        environment.key,
+        terms.roles,
+        writes={edit.key: edit.owner(terms.owner) if edit.parsed is not None else None for edit in edits},
+        named=[edit.key for edit in prepared],
+    )
+    told = any(actor.may(role, environment.key) for role in (Role.VIEWER, *terms.roles))
+    if terms.strict and not told:
+        raise Forbidden(
+            "strict asks whether resources of others exist, so it needs the role viewer in environment "
+            f"'{environment.key}' as a whole. Nothing was changed."
+        )
+    return told
+
+
+def _check_hold(environment: Environment, terms: Terms, *, told: bool) -> None:
+    if environment.hold_reason and not terms.overrides_hold:
+        because = f": {environment.hold_reason}" if told else ""
+        raise Conflict(f"Environment '{environment.key}' is on hold{because}. Release the hold, then try again.")
+
+
+def _check_base(environment: Environment, terms: Terms, *, told: bool) -> None:
     if terms.base_generation is None:
         return
     moved = (
@@ -285,7 +324,7 @@ def _check_base(environment: Environment, terms: Terms) -> None:
         raise Conflict(
             f"Environment '{environment.key}' moved on from the epoch this was made against. Look at it again. "
             "Nothing was changed.",
-            findings=findings,
+            findings=findings if told else (),
         )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from django.db import models, transaction
 from django.db.models.functions import Now
 
-from controlplane.accounts.principal import Principal
+from controlplane.accounts.principal import Principal, Role
 from controlplane.broker.hints import hint_rollout
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.models import CandidateSide, Environment, Rehearsal, RehearsedName
@@ -54,11 +54,11 @@ def rehearsal_open(
     The edits are judged as a write of them would be, and nothing of them is written. Raises what `change_apply` raises
     for them but LossRefused, and Occupied while a rollout or another rehearsal is open.
     """
-    terms = Terms()
+    terms = Terms(roles=(Role.REHEARSER, Role.EDITOR))
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
-        plan(environment, prepared, terms)
+        plan(environment, prepared, terms, actor)
         _refuse_occupied(environment)
         for kind in (BlobKind.RESOURCE, BlobKind.SECRET):
             of_kind = [edit for edit in prepared if edit.parsed is not None and edit.blob_kind is kind]

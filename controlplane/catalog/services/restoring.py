@@ -2,8 +2,9 @@
 
 from django.utils import timezone
 
-from controlplane.accounts.principal import Principal
+from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.guarding import NO_CONSENT, Consent
+from controlplane.catalog.limiting import write_check
 from controlplane.catalog.models import Blob, Revision
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services.changes import change_apply
@@ -28,9 +29,11 @@ def resource_restore(  # noqa: PLR0913 - what one request may say of it
     """Store the content of `revision` as the resource's next revision, if today's rules and policies allow it; secrets
     come back with it.
 
-    Makes no change when that content is current already. Raises NotFound, InputInvalid with every finding (the revision
-    is a deletion, or not allowed today), and what `change_apply` raises.
+    Makes no change when that content is current already. Raises Forbidden, NotFound, InputInvalid with every finding
+    (the revision is a deletion, or not allowed today), and what `change_apply` raises.
     """
+    # Before anything is told of its revisions.
+    write_check(actor, environment_key, (Role.EDITOR,), writes={(kind.word, name): None})
     parsed = revision_parsed(environment_key=environment_key, kind=kind, name=name, revision=revision)
     return change_apply(
         environment_key=environment_key,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from django.db import models
 
-from controlplane.accounts.principal import Principal
+from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.models import Change, Environment, Revision
@@ -89,7 +89,7 @@ def resources_undo(
             environment_key=change.environment.key,
             edits=_edits(change, written),
             actor=actor,
-            terms=Terms(overrides_hold=through_hold),
+            terms=Terms(overrides_hold=through_hold, roles=(Role.EDITOR, Role.OPERATOR)),
             back=GoesBack(columns=columns_of(change.undo), undoes=undoes),
             request_id=request_id,
             consent=consent,

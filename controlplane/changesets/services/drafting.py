@@ -25,7 +25,17 @@ from controlplane.catalog.values import Edit, Existing
 from controlplane.changesets.machine import Act, check
 from controlplane.changesets.models import ChangeSet, ChangeSetAuthor, ChangeSetEntry
 from controlplane.changesets.reading import Key, row_of
-from controlplane.changesets.services.locking import PAST, Locked, check_version, lock, note, standing_of, state_set
+from controlplane.changesets.rights import entries_check
+from controlplane.changesets.services.locking import (
+    PAST,
+    Locked,
+    check_rights,
+    check_version,
+    lock,
+    note,
+    standing_of,
+    state_set,
+)
 from controlplane.changesets.values import MAX_OPEN, Merge, SetState, Take
 from controlplane.common.errors import Conflict, InputInvalid
 from controlplane.common.principal_ids import Actor
@@ -88,13 +98,15 @@ def change_set_create(
     actor: Principal,
     request_id: str = "",
 ) -> str:
-    """Make a draft of these edits, and return its public id. Nothing of it is published. Raises NotFound, InputInvalid
-    (one name edited twice, times that contradict each other), and Conflict where the environment has too many.
+    """Make a draft of these edits, and return its public id. Nothing of it is published. Raises NotFound, Forbidden,
+    InputInvalid (one name edited twice, times that contradict each other), and Conflict where the environment has too
+    many.
     """
     _check_times(times)
     prepared = prepare(edits, environment_key, _NO_TERMS)
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
+        entries_check(actor, Act.EDIT, environment_key, [each.key for each in prepared])
         _check_room(environment)
         row = ChangeSet.objects.create(
             environment=environment,
@@ -117,7 +129,7 @@ def change_set_edit(
     """Change a change set, which becomes a draft at a new version: every approval is void. Returns False where it is so
     already. `version`: the version that the caller looked at; None: any.
 
-    Raises NotFound, InputInvalid, and Conflict where it is published or was edited since.
+    Raises NotFound, Forbidden, InputInvalid, and Conflict where it is published or was edited since.
     """
     environment_key = row_of(public_id).environment.key
     prepared = prepare(changes.adds if changes.edits is None else changes.edits, environment_key, _NO_TERMS)
@@ -125,6 +137,8 @@ def change_set_edit(
         environments_publish_lock()  # a content may lose its last user
         locked = lock(public_id)
         row = locked.row
+        check_rights(locked, Act.EDIT, actor)
+        entries_check(actor, Act.EDIT, environment_key, [each.key for each in prepared])
         check_version(locked, version)
         check(Act.EDIT, locked.standing, locked.name)
         times = changes.times(Times(row.not_before, row.expires))
@@ -153,11 +167,12 @@ def change_set_delete(
     *, public_id: str, actor: Principal, reason: str = "", version: int | None = None, request_id: str = ""
 ) -> None:
     """Delete a change set that was not published, with what others said of it. `version`: the version that the caller
-    looked at; None: any. Raises NotFound, and Conflict where it is published or was edited since.
+    looked at; None: any. Raises NotFound, Forbidden, and Conflict where it is published or was edited since.
     """
     with transaction.atomic(durable=True):
         environments_publish_lock()
         locked = lock(public_id)
+        check_rights(locked, Act.DELETE, actor)
         check_version(locked, version)
         check(Act.DELETE, locked.standing, locked.name)
         note(locked, PAST[Act.DELETE], actor=actor, reason=reason, request_id=request_id)

@@ -12,6 +12,7 @@ from controlplane.catalog.services import environment_lock
 from controlplane.changesets.machine import Act, Standing, after, check, is_done
 from controlplane.changesets.models import ChangeSet
 from controlplane.changesets.reading import row_of, standings_of
+from controlplane.changesets.rights import entries_check
 from controlplane.changesets.values import SetState
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import Conflict, NotFound
@@ -80,10 +81,11 @@ def act_upon(
     what the act needs beside the new state, and returns False where nothing is to change after all. `version`: the
     version that the caller looked at; None: any.
 
-    Raises NotFound, and Conflict where the act is not possible now or the change set was edited since.
+    Raises NotFound, Forbidden, and Conflict where the act is not possible now or the change set was edited since.
     """
     with transaction.atomic(durable=True):
         locked = lock(public_id)
+        check_rights(locked, act, actor)
         if is_done(act, locked.standing):
             return False
         check_version(locked, version)
@@ -94,6 +96,12 @@ def act_upon(
         state_set(locked.row, after(act, locked.standing))
         note(locked, PAST[act], actor=actor, reason=reason, request_id=request_id)
     return True
+
+
+def check_rights(locked: Locked, act: Act, actor: Principal) -> None:
+    """Raise Forbidden unless the actor's roles reach all that the change set writes and deletes."""
+    keys = list(locked.row.entries.values_list("type", "name"))
+    entries_check(actor, act, locked.environment.key, keys)
 
 
 def check_version(locked: Locked, version: int | None) -> None:
