@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from controlplane.accounts.models import RoleGrant
+from controlplane.accounts.models import ApiToken, RoleGrant
 from controlplane.accounts.principal import SYSTEM, Role, Scope
 from controlplane.catalog.selectors import resource_list
 from controlplane.catalog.services import Terms, change_apply
@@ -201,6 +201,20 @@ def test_operator_with_everything__rolls_back_and_undoes_as_before(
     change = stored("shop")
 
     assert as_role("operator", "prod").post(f"changes/{change}/undo", {"reason": "r"}).status == 202
+
+
+def test_key__rights_have_other_limits_since__the_old_answer_is_not_told(environments: None) -> None:
+    asker = limited()
+    body = [cluster("pay")]
+    first = asker.post("environments/prod/apply", body, Idempotency_Key="k")
+    again = asker.post("environments/prod/apply", body, Idempotency_Key="k")
+
+    ApiToken.objects.update(scopes=[{"role": "editor", "environment": "prod", "names": ["shop*"]}])
+    later = asker.post("environments/prod/apply", body, Idempotency_Key="k")
+
+    assert (first.status, again.status, again.json["id"]) == (202, 202, first.json["id"])
+    assert later.status == 409
+    assert first.json["id"].encode() not in later.content
 
 
 ASKED = (

@@ -70,6 +70,36 @@ def test_create_token__for_a_pipeline__alone_on_standard_output_and_nowhere_else
         assert made.out.strip() not in shown
 
 
+def test_create_token__limited_to_some_resources__works_with_the_commands_for_them(
+    address: str, xdsctl: Xdsctl, tmp_path: Path
+) -> None:
+    publish(cluster("pay"), cluster("shop"))
+    limits = "/types:cluster+route/names:pay*+a%2Fb"
+
+    made = xdsctl("create", "token", "pay", "--scope", f"editor@default{limits}", "-q")
+    bad = [
+        xdsctl("create", "token", "t", "--scope", f"editor@default/{each}")
+        for each in ("names", "kind:x", "owner:a/owner:b")
+    ]
+    listed = xdsctl("get", "tokens")
+    pay = Xdsctl({**xdsctl.variables, "XDSCTL_TOKEN": made.out.strip()})
+    file = tmp_path / "pay.json"
+    file.write_text(json.dumps(cluster("pay", connect_timeout="3s")))
+    seen, difference, applied = pay("get", "clusters"), pay("diff", "-f", str(file)), pay("apply", "-f", str(file))
+    file.write_text(json.dumps(cluster("shop", connect_timeout="3s")))
+    refused = pay("apply", "-f", str(file))
+
+    assert ApiToken.objects.get(name="pay").scopes == [
+        {"role": "editor", "environment": "default", "types": ["cluster", "route"], "names": ["a/b", "pay*"]}
+    ]
+    assert "editor@default/types:cluster+route/names:a%2Fb+pay*" in listed.out
+    assert [each.status for each in bad] == [USAGE] * 3
+    assert ("pay" in seen.out, "shop" in seen.out) == (True, False)
+    assert "3s" in difference.out
+    assert (applied.status, refused.status) == (DONE, NO)
+    assert "cluster, route" in refused.err
+
+
 def test_create_token__into_a_file__only_its_owner_reads_it_and_none_is_written_over(
     address: str, xdsctl: Xdsctl, tmp_path: Path
 ) -> None:

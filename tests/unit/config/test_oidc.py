@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.models import ENVIRONMENT_KEY_PATTERN
+from controlplane.common.limits import Limit
 from controlplane.config import oidc
 from controlplane.config.loading import Config, ConfigError, in_force, load
 from controlplane.config.oidc import GroupRole, LocalSignIn
@@ -56,6 +57,18 @@ def test_oidc__everything_set__is_read() -> None:
     assert (found.name, found.local_sign_in) == ("Staff ID", LocalSignIn.BREAK_GLASS)
 
 
+def test_oidc__roles_with_limits__are_read_with_what_stands_for_separators() -> None:
+    written = "pay=editor@prod/types:route+cluster/names:pay*+a%2Fb%2B%2C%3D, ops=viewer/owner:team%20pay"
+
+    found = read(PARLEY_OIDC_ROLES=written).oidc
+
+    assert found is not None
+    assert found.roles == (
+        GroupRole("pay", Role.EDITOR, "prod", Limit(None, ("cluster", "route"), ("a/b+,=", "pay*"))),
+        GroupRole("ops", Role.VIEWER, "", Limit(owner="team pay")),
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -81,6 +94,17 @@ def test_oidc__everything_set__is_read() -> None:
         ("ROLES", "platform=root", "must give each group a role: viewer, "),
         ("ROLES", "platform=admin@", "must name an environment by its key behind @"),
         ("ROLES", "platform=admin@Prod", "must name an environment by its key behind @"),
+        ("ROLES", "pay=editor@prod/", "must limit a role by /owner:OWNER, /types:TYPE+TYPE, /names:NAME+NAME"),
+        ("ROLES", "pay=editor@prod/name:x", "must limit a role by /owner:OWNER, /types:TYPE+TYPE, /names:NAME+NAME"),
+        (
+            "ROLES",
+            "pay=editor/owner:a/owner:b",
+            "must limit a role by /owner:OWNER, /types:TYPE+TYPE, /names:NAME+NAME",
+        ),
+        ("ROLES", "pay=editor@prod/types:wheel", "must limit a role as limits are written. Types are one or more of"),
+        ("ROLES", "pay=editor@prod/names:", "must limit a role as limits are written. A name is empty."),
+        ("ROLES", "pay=editor@prod/names:*", "must limit a role as limits are written. The pattern '*' takes every"),
+        ("ROLES", "pay=operator@prod/owner:pay", "must not limit that role. The role operator is about a whole"),
         ("ROLES", ",".join(f"g{number}=viewer" for number in range(501)), "must list at most 500"),
         ("LOCAL_SIGN_IN", "nobody", "must be everybody or break-glass"),
     ],
