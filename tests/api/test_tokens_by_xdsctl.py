@@ -85,7 +85,7 @@ def test_create_token__limited_to_some_resources__works_with_the_commands_for_th
     pay = Xdsctl({**xdsctl.variables, "XDSCTL_TOKEN": made.out.strip()})
     file = tmp_path / "pay.json"
     file.write_text(json.dumps(cluster("pay", connect_timeout="3s")))
-    seen, difference, applied = pay("get", "clusters"), pay("diff", "-f", str(file)), pay("apply", "-f", str(file))
+    seen, difference, applied = pay("get", "cluster"), pay("diff", "-f", str(file)), pay("apply", "-f", str(file))
     file.write_text(json.dumps(cluster("shop", connect_timeout="3s")))
     refused = pay("apply", "-f", str(file))
 

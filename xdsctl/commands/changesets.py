@@ -101,7 +101,7 @@ def get(ctx: typer.Context, change_set: SetId) -> Outcome:
     session = session_of(ctx)
     found = _read(session, change_set)
     session.printer.document(found, lambda: summary(found), name=found["id"])
-    return Outcome(text=impact_text(found["impact"]) if found["impact"] else "")
+    return Outcome(text=impact_text(found["impact"]))
 
 
 @command
@@ -120,7 +120,7 @@ def diff(ctx: typer.Context, change_set: SetId) -> Outcome:
     if not text:
         return Outcome(text="No difference.")
     more = dry_run_lines(found["loss"], f"changesets publish {found['id']}")
-    return Outcome(Exit.NO, impact_text(found["impact"]) if found["impact"] else "", more=more)
+    return Outcome(Exit.NO, impact_text(found["impact"]), more=more)
 
 
 @command

@@ -131,7 +131,7 @@ def diff(ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = 
         session.printer.document(planned, lambda: "".join(each["text"] for each in edits).rstrip("\n"))
     if not edits:
         return Outcome(text="No difference.", remarks=remarks)
-    text = f"{_resources(len(edits))} would change. {impact_text(planned['impact'])}"
+    text = f"{_resources(len(edits))} would change. {impact_text(planned.get('impact'))}".rstrip()
     return Outcome(Exit.NO, text, remarks, dry_run_lines(planned.get("loss")))
 
 
@@ -166,8 +166,10 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         planned = _planned(session, manifests, body, strict=strict or None)
         session.printer.rows(planned["diff"], _EDIT_COLUMNS, lambda row: f"{row['type']}/{row['name']}")
         remarks = tuple(manifests.remark(each) for each in planned["findings"])
-        text = f"{_resources(len(planned['diff']))} would change; nothing was done. {impact_text(planned['impact'])}"
-        return Outcome(text=text, remarks=remarks, more=dry_run_lines(planned.get("loss")))
+        text = (
+            f"{_resources(len(planned['diff']))} would change; nothing was done. {impact_text(planned.get('impact'))}"
+        )
+        return Outcome(text=text.rstrip(), remarks=remarks, more=dry_run_lines(planned.get("loss")))
 
     def sent(accepted: int | None) -> JsonObject:
         parameters = {"strict": strict or None, "accept_loss": accepted, "break_glass": break_glass or None}
@@ -189,8 +191,12 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     return Outcome(text=f"{_resources(made['edit_count'])} changed. 'xdsctl rollout status {made['id']}' follows it.")
 
 
-def impact_text(impact: JsonObject) -> str:
-    """A sentence about the impact of an apply: how many clients, of which groups, would be sent something different."""
+def impact_text(impact: JsonObject | None) -> str:
+    """A sentence about the impact of an apply: how many clients, of which groups, would be sent something different.
+    Empty where the server does not say, for who may not read the environment as a whole or of what is published.
+    """
+    if not impact:
+        return ""
     if not impact["connected"]:
         return "No client is connected."
     groups = ", ".join(f"{each['receive']} {_in_group(each['key'])}" for each in impact["groups"])
