@@ -130,7 +130,7 @@ def change_set_plan(*, read: EntriesRead) -> tuple[ChangePlanned | None, tuple[F
     if read.refused:
         return None, read.refused
     try:
-        planned = change_plan(environment_key=read.environment, edits=read.edits, actor=None, terms=_OVER_HOLD)
+        planned = change_plan(environment_key=read.environment, edits=read.edits, asker=None, terms=_OVER_HOLD)
     except InputInvalid as error:
         return None, error.findings or (_finding(error),)
     except ControlPlaneError as error:

@@ -132,7 +132,7 @@ def draft_check(draft: Draft, *, owner: str, actor: Principal) -> Checked:
     parsed = read.parsed[0]
     _refuse_taken(draft, manifest, parsed)
     with placed([manifest], read):
-        planned = change_plan(environment_key=draft.environment, edits=edits, actor=actor, terms=Terms(owner or None))
+        planned = change_plan(environment_key=draft.environment, edits=edits, asker=actor, terms=Terms(owner or None))
     key = (parsed.type.word, parsed.name)
     before = dict(resources_named(environment_key=draft.environment, keys=[key])).get(key)
     old = manifest_of(before) if before is not None else None

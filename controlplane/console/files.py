@@ -133,7 +133,7 @@ class ImportPage(Page):
         edits: tuple[Edit, ...] = puts_of(parsed_all(manifests, environment_key=environment_key))
         if prune:
             terms = Terms(given["owner"], prune)
-            planned = change_plan(environment_key=environment_key, edits=edits, actor=self.principal, terms=terms)
+            planned = change_plan(environment_key=environment_key, edits=edits, asker=self.principal, terms=terms)
             gone = [each for each in planned.edits if each.action == "deleted"]
             edits = (*edits, *(Delete(by_word[each.type], each.name) for each in gone))
         return propose(
@@ -177,7 +177,7 @@ def _planned(environment_key: str, text: str, *, owner: str, prune: bool, actor:
     edits = puts_of(read)
     with placed(manifests, read):
         terms = Terms(owner or None, prune)
-        plan = change_plan(environment_key=environment_key, edits=edits, actor=actor, terms=terms)
+        plan = change_plan(environment_key=environment_key, edits=edits, asker=actor, terms=terms)
     differences = _differences(environment_key, plan.edits[:_MAX_DIFFS], read.parsed)
     closed = secret_findings(environment_key=environment_key, edits=plan.edits)
     return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings, *closed), plan.loss)

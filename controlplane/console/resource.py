@@ -119,7 +119,7 @@ class ResourcePage(Page):
             require_some(self.principal, Role.EDITOR, environment_key)
             return self.foreseen(
                 lambda: (
-                    change_plan(environment_key=environment_key, edits=[Delete(kind, name)], actor=self.principal).loss
+                    change_plan(environment_key=environment_key, edits=[Delete(kind, name)], asker=self.principal).loss
                 )
             )
         row = _row(environment_key, kind, name)

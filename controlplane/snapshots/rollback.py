@@ -63,7 +63,7 @@ def rollback_plan(*, environment_key: str, to_epoch: int) -> ChangePlanned:
     """
     past = snapshot_at(environment_key=environment_key, epoch=to_epoch)
     edits = _edits(environment_key, past)
-    return change_plan(environment_key=environment_key, edits=edits, actor=None, terms=_TERMS)
+    return change_plan(environment_key=environment_key, edits=edits, asker=None, terms=_TERMS)
 
 
 def _edits(environment_key: str, past: PastSnapshot) -> list[Edit]:

@@ -1,8 +1,9 @@
 """Two environments that know nothing of each other: every path of the URL configuration, every verb, three roles by
 token and by session, every filter, and every error text (reliability S3, threat 22).
 
-A word that no request ever holds is in everything of `default`; a stranger with roles in `prod` must never read it. The
-paths come from the URL configuration itself, so that a new one is included, or fails for want of a value to try.
+A word that no request ever holds is in everything of `default`; a stranger with roles in `prod` must never read it, nor
+one who may edit some resources of `default` itself, none of which has it. The paths come from the URL configuration
+itself, so that a new one is included, or fails for want of a value to try.
 """
 
 import json
@@ -26,6 +27,7 @@ from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.clients.models import Report
+from controlplane.common.limits import Limit
 from controlplane.database.aliases import READER
 from controlplane.explain import beliefs
 from controlplane.incidents.services import digest
@@ -41,6 +43,8 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READE
 CANARY = "kanari"
 VERBS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 ROLES = ("viewer", "operator", "admin")
+LIMITED = "editor of other resources"
+OTHERS = Limit(types=("cluster", "route"), names=("zebra*",))
 # What the queries of pages hold; those of the API are documented.
 PAGE_FILTERS = {"q", "e", "t", "n", "page", "sort", "environment", "type", "name", "owner", "client", "state"}
 
@@ -154,19 +158,24 @@ def _routes(resolver: URLResolver, prefix: str = "") -> Iterator[str]:
 
 
 def strangers(role: str) -> Iterator[Client]:
-    """Somebody with this role in `prod` and nothing else: by token, and signed in."""
-    _row, token = api_token_create(name="stranger", scopes=(Scope(Role(role), "prod"),), actor=SYSTEM)
+    """Somebody with this role in `prod` and nothing else, or who edits `OTHERS` in `default`: by token, and signed
+    in.
+    """
+    limited = Scope(Role.EDITOR, "default", (OTHERS,))
+    scope = limited if role == LIMITED else Scope(Role(role), "prod")
+    _row, token = api_token_create(name="stranger", scopes=(scope,), actor=SYSTEM)
     yield Client(headers={"Authorization": f"Bearer {token}"}, raise_request_exception=False)
     users: Any = get_user_model()
     user = users.objects.create_user("mallory")
-    RoleGrant.objects.create(user=user, role=role, environment="prod")
+    within = "".join(limit.text for limit in scope.limits)
+    RoleGrant.objects.create(user=user, role=scope.role.value, environment=scope.environment or "", within=within)
     client = Client(raise_request_exception=False)
     client.force_login(user)
     yield client
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", [*ROLES, LIMITED])
 def test_every_path_and_verb__of_another_environment__shows_nothing_of_it(
     known: dict[str, list[str]], role: str
 ) -> None:

@@ -96,7 +96,7 @@ def test_create_token__limited_to_some_resources__works_with_the_commands_for_th
     assert [each.status for each in bad] == [USAGE] * 3
     assert ("pay" in seen.out, "shop" in seen.out) == (True, False)
     assert "3s" in difference.out
-    assert (applied.status, refused.status) == (DONE, NO)
+    assert (applied.status, refused.status) == (DONE, NO_ANSWER)
     assert "cluster, route" in refused.err
 
 

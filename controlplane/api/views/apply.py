@@ -97,7 +97,7 @@ class ApplyView(ApiView):
         if dry_run:
             with placed(wanted.manifests, read):
                 planned = change_plan(
-                    environment_key=environment_key, edits=edits, actor=principal_of(request), terms=terms
+                    environment_key=environment_key, edits=edits, asker=principal_of(request), terms=terms
                 )
             diff = edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text)
             closed = secret_findings(environment_key=environment_key, edits=planned.edits) if told else ()

@@ -141,9 +141,9 @@ def _barriers_pass(environment: Environment, actor: Principal, consent: Consent,
 
 
 def change_plan(
-    *, environment_key: str, edits: Sequence[Edit], actor: Principal | None, terms: Terms = NO_TERMS
+    *, environment_key: str, edits: Sequence[Edit], asker: Principal | None, terms: Terms = NO_TERMS
 ) -> ChangePlanned:
-    """What `change_apply` would do now, without doing it. `actor`: who would; None: whoever looks may read the whole
+    """What `change_apply` would do now, without doing it. `asker`: who would; None: whoever looks may read the whole
     environment, and nobody's right to write is asked. Raises what `change_apply` raises, except LossRefused,
     WriteFrozen and WriteUnreviewed: the loss is part of the result, and the two others are among its findings. Opens no
     transaction.
@@ -152,7 +152,7 @@ def change_plan(
     environment = Environment.objects.filter(key=environment_key).first()
     if environment is None:
         raise NotFound(f"There is no environment '{environment_key}'.")
-    planned = plan(environment, prepared, terms, actor)
+    planned = plan(environment, prepared, terms, asker)
     loss = loss_foresee(planned.prospect(environment_key))
     findings = (*planned.findings, *frozen_findings(environment), *unreviewed_findings(environment))
     return ChangePlanned(environment_key, planned.outcomes, findings, loss if planned.told else loss.in_numbers)

@@ -103,7 +103,7 @@ def change_set_schedule(
     clients would lose now) and Conflict.
     """
     row = row_of(public_id)
-    planned = change_plan(environment_key=row.environment.key, edits=_edits(row), actor=actor, terms=_OVER_HOLD)
+    planned = change_plan(environment_key=row.environment.key, edits=_edits(row), asker=actor, terms=_OVER_HOLD)
     if planned.loss.asks and planned.loss.clients > consent.accept_loss:
         raise LossRefused(planned.loss, row.environment.key)
 

@@ -139,7 +139,7 @@ def orphans(made: ChangeMade) -> list[tuple[str, str]]:
 def test_delete__something_still_refers_to_it__is_made_with_a_warning() -> None:
     apply(put(cluster("pay")), put(route("edge", "pay")), put(route("side", "pay")))
 
-    planned = change_plan(environment_key="default", edits=[Delete(CLUSTER, "pay")], actor=None)
+    planned = change_plan(environment_key="default", edits=[Delete(CLUSTER, "pay")], asker=None)
     made = apply(Delete(CLUSTER, "pay"))
 
     assert made.changed

@@ -5,7 +5,11 @@ judged by what is there and by what it makes of it.
 from itertools import product
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
 
+from controlplane.accounts.models import RoleGrant
+from controlplane.accounts.people import people_who_may
 from controlplane.accounts.principal import ADMIN_SCOPES, Allowed, Principal, Role, Scope
 from controlplane.catalog.limiting import change_allowed, rows_allowed
 from controlplane.catalog.models import Change, Resource
@@ -149,17 +153,17 @@ def test_plan__by_limits_alone__tells_nothing_of_others(database: str) -> None:
     write("pay")
     change_apply(environment_key="default", edits=[Put(parsed(endpoints("pay", 80)))], actor=DANA)
 
-    mine_sees = change_plan(environment_key="default", edits=[Delete(CLUSTER, "pay")], actor=mine)
-    dana_sees = change_plan(environment_key="default", edits=[Delete(CLUSTER, "pay")], actor=DANA)
+    mine_sees = change_plan(environment_key="default", edits=[Delete(CLUSTER, "pay")], asker=mine)
+    dana_sees = change_plan(environment_key="default", edits=[Delete(CLUSTER, "pay")], asker=DANA)
 
     assert mine_sees.edits == dana_sees.edits
     assert mine_sees.findings == ()
     with pytest.raises(Forbidden, match="strict"):
-        change_plan(environment_key="default", edits=[Put(parsed(cluster()))], actor=mine, terms=Terms(strict=True))
+        change_plan(environment_key="default", edits=[Put(parsed(cluster()))], asker=mine, terms=Terms(strict=True))
     write("theirs")
     terms = Terms(base_generation=1)
     with pytest.raises(Conflict) as moved:
-        change_plan(environment_key="default", edits=[Put(parsed(cluster()))], actor=mine, terms=terms)
+        change_plan(environment_key="default", edits=[Put(parsed(cluster()))], asker=mine, terms=terms)
     assert moved.value.findings == ()
 
 
@@ -172,6 +176,25 @@ def test_change_allowed__only_where_all_that_it_wrote_is_within(database: str) -
 
     assert (may_see(mine), may_see(both)) == (True, False)
     assert not change_allowed(Allowed(()), Change.objects.get(public_id=mine).pk)
+
+
+def test_grant__limited_role_about_a_whole_environment__the_database_refuses_it(database: str) -> None:
+    user = User.objects.create_user("pia")
+    within = Limit(owner="pay").text
+    RoleGrant.objects.create(user=user, role="editor", environment="default", within=within)
+    RoleGrant.objects.create(user=user, role="editor", environment="default")
+
+    for role, text in (("operator", within), ("admin", "{}"), ("editor", within)):  # the last is there already
+        with pytest.raises(IntegrityError), transaction.atomic():
+            RoleGrant.objects.create(user=user, role=role, environment="default", within=text)
+
+
+def test_people_who_may__edit_as_a_whole__leaves_out_those_with_limits(database: str) -> None:
+    for name, within in (("pia", Limit(owner="pay").text), ("dana", "")):
+        user = User.objects.create_user(name)
+        RoleGrant.objects.create(user=user, role="editor", environment="default", within=within)
+
+    assert people_who_may(role=Role.EDITOR, environment="default", limit=9) == ("dana",)
 
 
 def test_restore__of_what_is_outside__refused_before_anything_is_told(database: str) -> None:

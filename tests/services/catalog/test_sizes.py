@@ -53,7 +53,7 @@ def test_change__one_byte_above_the_limit__is_refused_with_the_largest_and_leave
     assert finding.hint.startswith(f"The largest are long ({SIZE - 2:,}), a ({SIZE - 5:,}), b")
     assert Change.objects.count() == before
     with pytest.raises(InputInvalid):
-        change_plan(environment_key="default", edits=[Put(parsed(cluster("long")))], actor=None)
+        change_plan(environment_key="default", edits=[Put(parsed(cluster("long")))], asker=None)
     measured(refused_bytes=3 * SIZE + 3, allowed_bytes=3 * SIZE)
 
 
