@@ -30,6 +30,7 @@ from controlplane.changesets.services import (
     publishing,
 )
 from controlplane.changesets.values import SetState
+from controlplane.common.limits import Limit
 from controlplane.database import failpoints
 from controlplane.database.aliases import READER
 from controlplane.journal.models import DomainEvent
@@ -257,6 +258,28 @@ def test_scheduler__may_not_any_more__nothing_is_published_and_it_is_told(databa
     assert stands(made).view.state is SetState.APPROVED
     assert "eve, who scheduled it" in told("stopped")[0]
     assert Resource.objects.count() == 0
+
+
+@pytest.mark.parametrize("names", [("pay*",), ("shop*",)], ids=["within", "outside"])
+def test_scheduler__has_a_limit_by_then__it_is_published_only_within_it(database: str, names: tuple[str, ...]) -> None:
+    eve = User.objects.create_user("eve", password="pw")
+    whole = RoleGrant.objects.create(user=eve, role="editor", environment="default")
+    scheduler = user_principal(eve)
+    assert scheduler is not None
+    public_id = due(proposed(by=scheduler), by=scheduler)
+    whole.delete()
+    RoleGrant.objects.create(user=eve, role="viewer", environment="default")
+    RoleGrant.objects.create(user=eve, role="editor", environment="default", within=Limit(names=names).text)
+
+    change_sets_tick()
+
+    view = stands(public_id).view
+    if names == ("pay*",):
+        assert view.state is SetState.PUBLISHED
+    else:
+        assert view.state is SetState.APPROVED
+        assert "eve has it for resources 'shop*' only" in view.waits_for
+        assert not Resource.objects.filter(name="pay").exists()
 
 
 def test_one_that_cannot_be_handled__holds_up_no_other(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
