@@ -96,6 +96,7 @@ PRECONDITIONS: Final = [
     _header("If-Match", 'Only if it is at this revision: `"r17"`, several of them, or `*`.'),
     _header("If-None-Match", "`*`: only if it does not exist."),
 ]
+OWNER: Final = _query("owner", OpenApiTypes.STR, "Whose it is from now on; without it the owner stays.")
 RESOURCE_FILTERS: Final = [
     _query("type", OpenApiTypes.STR, "A type's word or type URL."),
     _query("owner", OpenApiTypes.STR, "Exactly this owner; empty: none."),

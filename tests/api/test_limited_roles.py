@@ -129,6 +129,19 @@ def test_write__outside_the_limit__403_that_says_what_is_missing_and_where(envir
     assert resource_list(environment_key="prod").count() == 1
 
 
+def test_put__limited_by_owner__makes_and_writes_what_is_theirs_and_gives_nothing_away(environments: None) -> None:
+    stored("theirs", owner="shop")
+    asker = limited(Limit(owner="pay"))
+
+    made = asker.put(f"{CLUSTERS}/new?owner=pay", cluster("new"))
+    again = asker.put(f"{CLUSTERS}/new", cluster("new", connect_timeout="2s"))
+
+    assert (made.status, again.status) == (202, 202)
+    assert asker.get(f"{CLUSTERS}/new?status=true").json["owner"] == "pay"
+    for way, name in (("new?owner=shop", "new"), ("theirs?owner=pay", "theirs"), ("other", "other")):
+        assert_problem(asker.put(f"{CLUSTERS}/{way}", cluster(name)), 403)
+
+
 def test_change__that_wrote_others_too__404_and_is_not_undone(environments: None) -> None:
     both, mine = stored("pay-1", "shop"), stored("pay-2")
     asker = limited()

@@ -28,6 +28,7 @@ from controlplane.api.schema import (
     MANIFEST,
     MANIFEST_LIST,
     MESSAGE,
+    OWNER,
     PAGE,
     PRECONDITIONS,
     RESOURCE_FILTERS,
@@ -54,7 +55,7 @@ from controlplane.catalog.selectors import (
     resource_row,
     revision_list,
 )
-from controlplane.catalog.services import change_apply, resource_restore, secrets_read_record
+from controlplane.catalog.services import Terms, change_apply, resource_restore, secrets_read_record
 from controlplane.catalog.standing import Key
 from controlplane.catalog.values import Delete
 from controlplane.common.errors import NotFound
@@ -151,7 +152,7 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_put",
         summary="Create or replace a resource",
-        parameters=[MESSAGE, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
+        parameters=[MESSAGE, OWNER, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
         request={"application/json": MANIFEST, "application/yaml": MANIFEST},
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
@@ -159,8 +160,9 @@ class ResourceView(ApiView):
     )
     def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Store the manifest as the resource's next revision."""
-        query = Query(request, ("accept_loss", "break_glass", "message", "reason", "rollout"))
+        query = Query(request, ("accept_loss", "break_glass", "message", "owner", "reason", "rollout"))
         message = query.message()
+        owner = query.text("owner", at_most=150) or None
         consent = query.consent()
         now = rollout_asked(query)
         query.done()
@@ -174,7 +176,7 @@ class ResourceView(ApiView):
             edits=puts_of(read, expect=expect),
             actor=principal_of(request),
             message=message,
-            terms=now.terms(),
+            terms=now.terms(Terms(owner)),
             request_id=request_id(),
             consent=consent,
         )
