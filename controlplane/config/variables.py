@@ -68,7 +68,10 @@ MEANINGS: Final = {
     "PARLEY_OIDC_CLIENT_SECRET": "The secret of Parley there; unset: a public client, by PKCE alone.",
     "PARLEY_OIDC_SCOPES": "The scopes that are asked for, separated by blanks.",
     "PARLEY_OIDC_GROUPS_CLAIM": "The claim that lists a person's groups.",
-    "PARLEY_OIDC_ROLES": "Which groups have which role: GROUP=ROLE or GROUP=ROLE@ENVIRONMENT, separated by commas.",
+    "PARLEY_OIDC_ROLES": (
+        "Which groups have which role: GROUP=ROLE or GROUP=ROLE@ENVIRONMENT, separated by commas; behind viewer and "
+        "editor, /owner:, /types: and /names: limit the role to some resources."
+    ),
     "PARLEY_OIDC_NAME": "What people call the identity provider: the button says 'Sign in with' and this.",
     "PARLEY_OIDC_LOCAL_SIGN_IN": "Who may sign in by password beside it: "
     f"{any_of([each.value for each in LocalSignIn])} (superusers of Parley's own).",
