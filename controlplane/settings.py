@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     "controlplane.loss",
     "controlplane.factors",
     "controlplane.incidents",
+    "controlplane.discussion",
     "controlplane.changesets",
     "controlplane.rollouts",
     "controlplane.notify",

@@ -104,6 +104,31 @@ def person_behind(principal: PrincipalId) -> int | None:
     return None
 
 
+def person_or_token(principal: Principal) -> PrincipalId:
+    """The id under which is kept what somebody said or looks after: the person's, whether they act by a page or by a
+    token of theirs; else the principal's own.
+    """
+    person = person_behind(principal.id)
+    return PrincipalId(PrincipalKind.USER, person) if person is not None else principal.id
+
+
+def user_named(login: str) -> PrincipalId | None:
+    """The id of the person who signs in with this login; None where there is none, or the account is turned off."""
+    number = get_user_model().objects.filter(username=login, is_active=True).values_list("pk", flat=True).first()
+    return PrincipalId(PrincipalKind.USER, number) if number is not None else None
+
+
+def rights_granted(principal: PrincipalId) -> Principal | None:
+    """Whoever has this id, with the rights that were given to them, whether or not the identity provider vouches for
+    them at this moment: also while they sleep. Only for what is shown of them, never for what they may do. None where
+    they may not act any more.
+    """
+    if principal.kind is not PrincipalKind.USER:
+        return principal_by_id(principal)
+    user = get_user_model().objects.filter(pk=principal.number, is_active=True).first()
+    return _granted(user) if user is not None else None
+
+
 def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
     """The principal of a signed-in user: a superuser may do everything, others what was granted to them or their
     groups; somebody for whom the identity provider does not vouch, nothing. None for somebody who is not signed in or
@@ -113,6 +138,10 @@ def user_principal(user: AbstractBaseUser | AnonymousUser) -> Principal | None:
         return None
     if not vouched(user.pk):
         return Principal(user.get_username(), (), id_of_user(user))
+    return _granted(user)
+
+
+def _granted(user: AbstractBaseUser) -> Principal:
     if getattr(user, "is_superuser", False):
         return Principal(user.get_username(), ADMIN_SCOPES, id_of_user(user))
     grants = grants_in_force().filter(Q(user_id=user.pk) | Q(group__user=user.pk)).distinct()

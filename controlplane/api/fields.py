@@ -78,6 +78,20 @@ class Text(serializers.CharField):
         super().run_validators(value)
 
 
+class Paragraphs(Text):
+    """A field for strings of one or more lines."""
+
+    def to_internal_value(self, data: object) -> str:
+        """The string, unchanged. Raises ValidationError for anything else, and for characters that cannot be printed,
+        other than line feeds and tabs.
+        """
+        if not isinstance(data, str):
+            raise ValidationError("This must be a string.", code="wrong_type")
+        if not all(each.isprintable() or each in "\n\r\t" for each in data):
+            raise ValidationError("This holds a character that cannot be printed.")
+        return data
+
+
 class Flag(serializers.BooleanField):
     """A field for the booleans true and false alone, and not for strings or numbers that look like them."""
 

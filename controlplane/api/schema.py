@@ -196,6 +196,11 @@ INCIDENT_FILTERS: Final = (
     _query("client", OpenApiTypes.STR, "Only what this client refuses, or lost: its id or node id."),
     _query("author", OpenApiTypes.STR, "Only where the suspect change is by this author."),
     _query(
+        "assignee",
+        OpenApiTypes.STR,
+        "Only what `me`, `person:LOGIN`, `team:OWNER` or, where those may not see it any more, `nobody` looks after.",
+    ),
+    _query(
         "since",
         OpenApiTypes.STR,
         "Only what was refused since: a time such as `2026-07-01T12:00:00Z`, or an age such as `24h`.",

@@ -188,6 +188,17 @@ def resource_names(*, environment_key: str, kind: ResourceType, limit: int = 1_0
     return tuple(rows.values_list("name", flat=True)[:limit])
 
 
+def owner_list(*, environment_key: str, limit: int = 200) -> tuple[str, ...]:
+    """Who owns resources of an environment, by name; the first `limit`."""
+    rows = Resource.objects.filter(environment__key=environment_key, deleted=False).exclude(owner="")
+    return tuple(rows.order_by("owner").values_list("owner", flat=True).distinct()[:limit])
+
+
+def owner_exists(*, environment_key: str, owner: str) -> bool:
+    """Whether a resource of an environment has this owner."""
+    return Resource.objects.filter(environment__key=environment_key, owner=owner, deleted=False).exists()
+
+
 def environments_holding(*, kind: ResourceType, name: str, keys: Collection[str]) -> tuple[str, ...]:
     """The environments among `keys` in which a resource of this type and name exists, in the order in which clients are
     matched with them.
@@ -231,6 +242,17 @@ def resource_named(*, environment_key: str, kind: ResourceType, name: str, allow
     if row is None:
         raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
     return row
+
+
+def resource_ever(*, environment_key: str, kind: ResourceType, name: str) -> int:
+    """The primary key of the resource of this type and name, also of a deleted one. Raises NotFound where there never
+    was one.
+    """
+    rows = Resource.objects.filter(environment__key=environment_key, type=kind.word, name=name)
+    number = rows.values_list("pk", flat=True).first()
+    if number is None:
+        raise NotFound(f"There is no {kind.word} '{name}' in '{environment_key}'.")
+    return number
 
 
 def resources_named(

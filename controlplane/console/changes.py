@@ -33,6 +33,7 @@ from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.in_use import NotInUse, Unused
 from controlplane.common.errors import Conflict, ControlPlaneError, NotFound
 from controlplane.console.charts import convergence_chart
+from controlplane.console.comments import comments_shown
 from controlplane.console.live import shared
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
@@ -41,6 +42,7 @@ from controlplane.console.places import Place, Section
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
+from controlplane.discussion.values import About, Subject
 from controlplane.incidents.selectors import IncidentValue, counted_in, incidents_of_change, refused_and_lost
 from controlplane.incidents.settling import ChangeReading, Delivery
 from controlplane.incidents.values import IncidentCause
@@ -289,6 +291,7 @@ class ChangePage(Page):
                 "undone": undone,
                 "undone_count": undone_count,
                 "permalink": request.build_absolute_uri(request.path),
+                **comments_shown(self, Subject(About.CHANGE, key, str(change.public_id), change.pk)),
             }
         )
 

@@ -26,9 +26,11 @@ class InboxPage(Page):
         wanted = request.GET.get("environment", "").strip()
         keys = self.principal.sees(state.key for state in self.environments)
         shown = (environment_visible(self.principal, wanted).key,) if wanted else keys
-        before = request.GET.get("before", "")
+        before, alone = request.GET.get("before", ""), request.GET.get("for") == "me"
         found = notification_list(
             environment_keys=shown,
+            reader=self.principal.id,
+            alone=alone,
             before=int(before) if before.isascii() and before.isdigit() and len(before) <= 18 else None,
             limit=_SIZE + 1,
         )
@@ -37,6 +39,7 @@ class InboxPage(Page):
             "next": found[_SIZE - 1].number if len(found) > _SIZE else None,
             "later": bool(before),
             "asked": wanted,
+            "alone": alone,
             "keys": keys,
         }
         return self.page(context)

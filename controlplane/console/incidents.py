@@ -1,5 +1,6 @@
 """What clients refuse or lost: the list, the most urgent first, and one incident with all that is known of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -11,32 +12,34 @@ from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import require
-from controlplane.catalog.selectors import change_get
+from controlplane.catalog.selectors import change_get, owner_list
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.clock import database_now
 from controlplane.clients.nack_times import nack_times_of_name
-from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.common.errors import ControlPlaneError, NotFound
 from controlplane.console.charts import Chart, since_chart
+from controlplane.console.comments import comments_shown
 from controlplane.console.diffs import first_changed
+from controlplane.console.incident_acts import Sent, incident_acted
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
 from controlplane.console.places import Place, Section
-from controlplane.console.posted import reason_of
 from controlplane.console.resources import kind_of
-from controlplane.http.moments import moment_or_age
+from controlplane.discussion.values import About, Subject
+from controlplane.http.moments import moment_named, moment_or_age
 from controlplane.incidents.attribution import Confidence
-from controlplane.incidents.filtering import IncidentFilter
+from controlplane.incidents.filtering import NOBODY, IncidentFilter
 from controlplane.incidents.fingerprint import PROVEN_ALGORITHM
+from controlplane.incidents.muting import MUTES
 from controlplane.incidents.selectors import IncidentDetail, incident_get
-from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
 from controlplane.incidents.triage import (
     incident_difference,
     incident_events,
     incident_page,
     incident_state_counts,
 )
-from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED, IncidentCause, IncidentState
+from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED, Assignee, IncidentCause, IncidentState
 from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.history import epoch_before
 from xdscore.codes import shown
@@ -44,7 +47,6 @@ from xdscore.resource_types import RESOURCE_TYPES, by_word
 
 _MAX_TEXT: Final = 200
 
-_STATES: Final = {state.value: state for state in IncidentState}
 # Which states a filter stands for, by its word in the address.
 _SHOWN: Final = {
     "unresolved": UNRESOLVED,
@@ -69,10 +71,20 @@ _DONE: Final = {
     "incident.open": "opened it again",
     "incident.acknowledged": "looks after it",
     "incident.resolved": "resolved it",
-    "incident.ignored": "silenced it: counted, but nobody is told",
+    "incident.ignored": "ignores it: counted, but nobody is told",
+    "comment.added": "commented",
+    "comment.edited": "edited a comment",
+    "comment.deleted": "deleted a comment",
+    "incident.promised": "says that the next revision mends it",
+    "incident.muted": "muted it",
+    "incident.unmuted": "ended the mute",
+    "incident.assigned": "assigned it",
     "quarantine.opened": "took the refused revision out of service",
     "quarantine.released": "put the refused revision back into service",
 }
+
+# What Parley itself may have done, and then says why.
+_EXPLAINED: Final = frozenset({"incident.resolved", "incident.unmuted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +93,7 @@ class Event:
 
     `who`, `reason`: who did it, and why, in their words.
     `because`: where Parley did it, why.
+    `to`: to whom it was assigned; `until`: until when it was muted.
     `change`, `author`: the change that caused it, and who made that.
     `incident`: another incident that tells more.
     """
@@ -94,6 +107,8 @@ class Event:
     change: str = ""
     author: str = ""
     incident: str = ""
+    to: str = ""
+    until: datetime | None = None
 
 
 class IncidentsPage(Page):
@@ -108,7 +123,7 @@ class IncidentsPage(Page):
         text, author, client = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("q", "author", "client"))
         kind, since = kind_of(request), request.GET.get("since", "")
         since = since if since in _AGES else ""
-        cause = _CAUSES.get(request.GET.get("cause", ""))
+        cause, assignee = _CAUSES.get(request.GET.get("cause", "")), request.GET.get("assignee", "")[:_MAX_TEXT]
         number = page_number(request)
         items, count = incident_page(
             environment_keys=[environment_key],
@@ -118,6 +133,7 @@ class IncidentsPage(Page):
                 word=kind.word if kind is not None else "",
                 client=client,
                 author=author,
+                assignee=self._assignee(assignee),
                 since=moment_or_age(since, database_now()) if since else None,
             ),
             text=text,
@@ -133,10 +149,12 @@ class IncidentsPage(Page):
             "word": kind.word if kind is not None else "",
             "cause": cause,
             "author": author,
+            "assignee": assignee,
+            "teams": owner_list(environment_key=environment_key),
             "client": client,
             "ages": _AGES.items(),
             "since": since,
-            "filtered": bool(text or kind or cause or author or client or since or shown != "unresolved"),
+            "filtered": bool(text or kind or cause or author or assignee or client or since or shown != "unresolved"),
             "choices": tuple(counts.items()),
             "resolved": counts[IncidentState.RESOLVED],
         }
@@ -144,6 +162,15 @@ class IncidentsPage(Page):
             standing = standing_counts(environment_keys=[environment_key])[environment_key]
             context["connected"] = sum(standing.values()) - standing[Standing.GONE]
         return self.page(context)
+
+    def _assignee(self, asked: str) -> Assignee | None:
+        """Whose incidents the URL asks for; None for anybody's."""
+        word, _, name = asked.partition(":")
+        if word == "me":
+            return Assignee(self.principal.name, str(self.principal.id))
+        if word == "nobody":
+            return NOBODY
+        return Assignee(name, team=word == "team") if word in ("person", "team") and name else None
 
 
 class IncidentPage(Page):
@@ -166,7 +193,8 @@ class IncidentPage(Page):
         detail = self._visible(incident_id)
         require(self.principal, Role.OPERATOR, detail.incident.environment)
         try:
-            messages.success(request, self._act(request, detail))
+            sent = Sent(request, detail, self.principal, self.request_id, self.consent)
+            messages.success(request, incident_acted(sent))
         except ControlPlaneError as error:
             return self._page(detail, error=error)
         return redirect(request.path)
@@ -182,35 +210,6 @@ class IncidentPage(Page):
             raise NotFound(f"There is no incident '{shown(incident_id, 64)}'.") from None
         return detail
 
-    def _act(self, request: HttpRequest, detail: IncidentDetail) -> str:
-        """Carry out the action that the form names; returns a sentence that says what was done. Raises
-        ControlPlaneError.
-        """
-        action, public_id = request.POST.get("action", ""), detail.incident.id
-        if action in _STATES:
-            incident_set_state(
-                public_id=public_id, state=_STATES[action], actor=self.principal, request_id=self.request_id
-            )
-            return f"The incident is {action}."
-        if action not in ("quarantine", "release"):
-            raise InputInvalid("There is no such action. Nothing was changed.")
-        out, reason = action == "quarantine", reason_of(request)
-        if out:
-            made = incident_quarantine(
-                public_id=public_id,
-                reason=reason,
-                actor=self.principal,
-                request_id=self.request_id,
-                consent=self.consent,
-            )
-        else:
-            made = incident_release(
-                public_id=public_id, reason=reason, actor=self.principal, request_id=self.request_id
-            )
-        if not made.changed:
-            return "Nothing had to change."
-        return f"Revision r{detail.revision} is {'out of' if out else 'back in'} service with the next build."
-
     def _page(self, detail: IncidentDetail, *, error: ControlPlaneError | None = None) -> HttpResponse:
         incident = detail.incident
         shared = {
@@ -219,8 +218,12 @@ class IncidentPage(Page):
             "events": [_event(each) for each in incident_events(detail)],
             "steps": frozenset(state.value for state in TRANSITIONS[incident.state]),
             "unresolved": incident.state in UNRESOLVED,
-            "mine": detail.assignee == self.principal.name,
+            "mine": detail.assignee is not None and detail.assignee.id == str(self.principal.id),
+            "teams": owner_list(environment_key=incident.environment),
+            "mutes": MUTES,
+            "given": self.request.POST if error is not None else {},
             "error": error,
+            **comments_shown(self, Subject(About.INCIDENT, incident.environment, incident.id, detail.number)),
         }
         status = 200 if error is None else error.status
         if incident.loss is not None:
@@ -277,12 +280,25 @@ def _others(detail: IncidentDetail) -> tuple[str, ...]:
 
 
 def _event(event: AuditEvent) -> Event:
-    told = event.detail if isinstance(event.detail, dict) else {}
-    what = _DONE.get(event.verb, event.verb)
-    if event.verb != "incident.resolved":
-        return Event(event.at, event.actor, what, str(told.get("reason", "")), event.request_id)
-    links = (str(told.get(key, "")) for key in ("because", "change", "author", "incident"))
-    return Event(event.at, event.actor, what, "", event.request_id, *links)
+    told = {key: str(value) for key, value in event.detail.items()} if isinstance(event.detail, dict) else {}
+    return Event(
+        event.at,
+        event.actor,
+        _DONE.get(event.verb, event.verb),
+        told.get("reason", ""),
+        event.request_id,
+        because=told.get("because", "") if event.verb in _EXPLAINED else "",
+        change=told.get("change", "") if event.verb == "incident.resolved" else "",
+        author=told.get("author", ""),
+        incident=told.get("incident", "") if event.verb == "incident.resolved" else "",
+        to=_assigned(told) if event.verb == "incident.assigned" else "",
+        until=moment_named(told.get("until", "")) if event.verb == "incident.muted" else None,
+    )
+
+
+def _assigned(told: Mapping[str, str]) -> str:
+    name = told.get("assignee", "")
+    return f"the team {name}" if told.get("team") == "True" else name or "nobody"
 
 
 urlpatterns = [

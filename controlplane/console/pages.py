@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, Query
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 from django.views import View
 from structlog.contextvars import get_contextvars
 
@@ -26,6 +27,8 @@ from controlplane.common.errors import ControlPlaneError
 from controlplane.console.guarding import consent_of, freeze_question_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
 from controlplane.console.proposing import proposal_question
+from controlplane.discussion.linking import Ticket
+from controlplane.discussion.tickets import tickets_of
 
 PART: Final = "X-Parley-Part"
 """A request header: only the part of the page that changes is wanted."""
@@ -138,6 +141,10 @@ class Page(View):
         """The freeze that holds in the page's environment; None without either."""
         return frozen_at(self.environment.policy.freezes, timezone.now()) if self.environment is not None else None
 
+    def _tickets(self) -> tuple[Ticket, ...]:
+        """Which words lead to tickets in the page's environment; none where it has none."""
+        return tickets_of(environment_key=self.environment.key) if self.environment is not None else ()
+
     def may(self, role: Role) -> bool:
         """Whether the user may act in this role in the page's environment or, where the page has none, in all
         environments.
@@ -172,6 +179,7 @@ class Page(View):
             "principal": self.principal,
             "environment": self.environment,
             "frozen": self._frozen,
+            "tickets": SimpleLazyObject(self._tickets),
             "around": around,
             "may_edit": self.may_edit,
             "may_operate": self.may(Role.OPERATOR),

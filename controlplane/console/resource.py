@@ -30,11 +30,13 @@ from controlplane.changesets.selectors import change_sets_writing
 from controlplane.clients.nack_times import nack_times_of_name
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import DAY, kept_nacks_chart, recent
+from controlplane.console.comments import comments_shown
 from controlplane.console.holders import holders_shown
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.proposing import INTO, PROPOSE, PROPOSED, propose
 from controlplane.console.resources import lines_of, resource_url, subject_of
+from controlplane.discussion.selectors import resource_subject
 from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.incidents.values import IncidentState
@@ -51,7 +53,9 @@ TABS: Final = (
     ("clients", "Clients"),
     ("access", "Access"),
     ("incidents", "Incidents"),
+    ("comments", "Comments"),
 )
+_OF_DELETED: Final = ("history", "comments")
 _TELLS_PROPOSALS: Final = ("current", "history")
 _HISTORY_SIZE: Final = 10
 
@@ -104,7 +108,7 @@ class Comparison:
 
 
 class ResourcePage(Page):
-    """The page of one resource, with tabs. Of a deleted resource only the history is shown."""
+    """The page of one resource, with tabs. Of a deleted resource only the history and the comments are shown."""
 
     template = "resources/detail.html"
     needs = {"GET": Role.VIEWER, "POST": OnSome(Role.EDITOR)}
@@ -125,7 +129,7 @@ class ResourcePage(Page):
         row = _row(environment_key, kind, name)
         content = resource_content(row, environment_key=environment_key) if row is not None else None
         tab = request.GET.get("tab", "current")
-        if content is None or tab not in dict(TABS):
+        if tab not in dict(TABS) or (content is None and tab not in _OF_DELETED):
             tab = "current" if content is not None else "history"
         incidents = incidents_of_name(environment_key=environment_key, word=kind.word, name=name)
         context: dict[str, object] = {
@@ -138,7 +142,7 @@ class ResourcePage(Page):
             if tab in _TELLS_PROPOSALS
             else (),
             "tab": tab,
-            "tabs": TABS if content is not None else TABS[1:2],
+            "tabs": [each for each in TABS if content is not None or each[0] in _OF_DELETED],
             "url": resource_url(environment_key, kind.word, name),
             "edit_url": resource_url(environment_key, kind.word, name, "resource-edit"),
             "error": error,
@@ -258,6 +262,9 @@ class ResourcePage(Page):
         window = recent(DAY)
         rows = nack_times_of_name(environment_key=self.here.key, word=kind.word, name=name, since=window.since)
         return {"every_incident": past, "chart": kept_nacks_chart(rows, window, label="family")}
+
+    def _comments(self, kind: ResourceType, name: str) -> dict[str, object]:
+        return dict(comments_shown(self, resource_subject(self.principal, self.here.key, kind, name)))
 
     def _clients(self, kind: ResourceType, name: str) -> dict[str, object]:
         return {"holders": holders_shown(self.request, self.here.key, kind, name)}

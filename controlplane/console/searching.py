@@ -1,5 +1,5 @@
-"""The search box: understands client ids, node ids, names, ids of changes and incidents, XDS codes and pasted error
-texts.
+"""The search box: understands client ids, node ids, names, ids of changes and incidents, words in comments, XDS codes
+and pasted error texts.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +18,11 @@ from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import ClientLine, client_page
 from controlplane.common.errors import NotFound
 from controlplane.console.clients import looks_of
+from controlplane.console.comments import page_of
 from controlplane.console.pages import Page
 from controlplane.console.search_terms import Terms, terms_of
 from controlplane.console.states import look_of_resource
+from controlplane.discussion.selectors import comments_holding
 from controlplane.incidents.selectors import incident_get
 from controlplane.incidents.triage import incident_page
 from controlplane.incidents.values import IncidentState
@@ -68,7 +70,8 @@ class SearchPage(Page):
             environment_keys=keys, states=tuple(IncidentState), text=wanted, limit=_LISTED
         )
         changes = changes_found(environment_keys=keys, text=wanted, limit=_LISTED)
-        if len(changes) == 1 and changes[0].author != wanted and not (clients or resources or incidents):
+        comments = comments_holding(text=wanted, environment_keys=keys, limit=_LISTED)
+        if len(changes) == 1 and changes[0].author != wanted and not (clients or resources or incidents or comments):
             return redirect("change", changes[0].public_id)
         context = {
             "query": terms.text,
@@ -84,7 +87,8 @@ class SearchPage(Page):
             "incidents": incidents,
             "incident_count": incident_count,
             "changes": changes,
-            "nothing": not (clients or resources or incidents or changes),
+            "comments": [(each, page_of(each.subject)) for each in comments],
+            "nothing": not (clients or resources or incidents or changes or comments),
         }
         return self.page(context)
 

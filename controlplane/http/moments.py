@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-_AGE: Final = re.compile(r"(\d{1,6})(s|m|h|d)", re.ASCII)
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_SPAN: Final = re.compile(r"(\d{1,6})(s|m|h|d|w)", re.ASCII)
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def moment_named(text: str) -> datetime | None:
@@ -25,10 +25,21 @@ def moment_or_age(text: str, now: datetime) -> datetime | None:
     """The time that a text names: an RFC 3339 time, as `moment_named` reads it, or how long before `now`, such as
     `24h`, `30m`, `90s` or `7d`. None where it is neither.
     """
-    age = _AGE.fullmatch(text)
-    if age is None:
+    return _moved(text, now, -1)
+
+
+def moment_or_span(text: str, now: datetime) -> datetime | None:
+    """The time that a text names: an RFC 3339 time, as `moment_named` reads it, or how long after `now`, such as `8h`
+    or `1w`. None where it is neither.
+    """
+    return _moved(text, now, 1)
+
+
+def _moved(text: str, now: datetime, sign: int) -> datetime | None:
+    span = _SPAN.fullmatch(text)
+    if span is None:
         return moment_named(text)
     try:
-        return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
+        return now + sign * timedelta(**{_UNITS[span[2]]: int(span[1])})
     except OverflowError:
         return None

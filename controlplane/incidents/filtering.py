@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from controlplane.incidents.models import Incident, IncidentClient
-from controlplane.incidents.values import IncidentCause
+from controlplane.incidents.values import Assignee, IncidentCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,8 @@ class IncidentFilter:
     `word`, `name`: the type, and a part of the resource's name; `resource`: the type and whole name of one resource.
     `client`: the id or node id of a client that refused, or that is named as having lost something.
     `author`: who made the change that is the suspect.
+    `assignee`: who is to look after it; with NOBODY, what nobody looks after: it is assigned to nobody, or to somebody
+        who may not see it any more.
     `since`: only incidents whose last refusal or loss was then or later.
     """
 
@@ -25,6 +27,7 @@ class IncidentFilter:
     resource: tuple[str, str] | None = None
     client: str = ""
     author: str = ""
+    assignee: Assignee | None = None
     since: datetime | None = None
 
     def applied(self, rows: QuerySet[Incident]) -> QuerySet[Incident]:
@@ -39,6 +42,8 @@ class IncidentFilter:
             rows = rows.filter(type=self.resource[0], name=self.resource[1])
         if self.author:
             rows = rows.filter(author=self.author)
+        if self.assignee is not None:
+            rows = rows.filter(_assigned(self.assignee))
         if self.since is not None:
             rows = rows.filter(last_at__gte=self.since)
         if self.client:
@@ -47,4 +52,13 @@ class IncidentFilter:
         return rows
 
 
+def _assigned(wanted: Assignee) -> Q:
+    if wanted == NOBODY:
+        return Q(assignee="") | Q(assignee_gone=True)
+    if wanted.id:
+        return Q(assigned_to=wanted.id)
+    return Q(assignee=wanted.name, assigned_team=wanted.team)
+
+
+NOBODY = Assignee("")
 EVERY_INCIDENT = IncidentFilter()

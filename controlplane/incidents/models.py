@@ -6,8 +6,10 @@ from enum import Enum
 from django.db import models
 
 from controlplane.clients.identity import CLIENT_ID_CHARS
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import FINGERPRINT_CHARS
+from controlplane.incidents.muting import MAX_MUTE_REASON_CHARS
 from controlplane.incidents.values import IncidentCause, IncidentState
 from xdscore.client_kinds import ClientFamily
 from xdscore.resource_types import RESOURCE_TYPES
@@ -30,7 +32,12 @@ class Incident(models.Model):
     `verdict`: what that means for all clients; `verdict_asks`: whether a person should decide.
     `settles_at`: until when it is judged again, because NACKs still come in.
     `told_nacked`: how many refused when people were last told.
-    `assignee`: who said last that they look after it.
+    `assignee`: the name of who is to look after it: a person, a token, or, with `assigned_team`, an owner of resources.
+        `assigned_to`: the id (`principal_ids.PrincipalId`) of the person or token; empty for a team, and where an
+        earlier version wrote it. `assignee_gone`: they may not see it any more.
+    `muted_until`: until when channels are told nothing of it, by whom and why; null while it is not muted.
+    `wordings`: in which words it was refused so far (`muting.wording`), separated by blanks.
+    `mended_by`: who said that the next revision of the resource mends it; empty where nobody did.
     `opened_by`: the key of whoever is accountable for it (`xdscore.shares`); empty where an earlier version opened it.
 
     For a loss: `loss` is what the change stores of it (`catalog.guarding.Loss`), `type` and `name` what most clients
@@ -58,6 +65,14 @@ class Incident(models.Model):
         max_length=16, choices=[(value, value) for value in _values(IncidentState)], default=IncidentState.OPEN.value
     )
     assignee = models.CharField(max_length=150, blank=True, db_default="")
+    assigned_to = models.CharField(max_length=MAX_PRINCIPAL_CHARS, blank=True, db_default="")
+    assigned_team = models.BooleanField(default=False, db_default=False)
+    assignee_gone = models.BooleanField(default=False, db_default=False)
+    muted_until = models.DateTimeField(null=True)
+    muted_by = models.CharField(max_length=150, blank=True, db_default="")
+    muted_reason = models.CharField(max_length=MAX_MUTE_REASON_CHARS, blank=True, db_default="")
+    wordings = models.TextField(blank=True, default="", db_default="")
+    mended_by = models.CharField(max_length=150, blank=True, db_default="")
     opened_by = models.CharField(max_length=ACCOUNTABLE_CHARS, blank=True, db_default="")
     change = models.CharField(max_length=36, blank=True)
     author = models.CharField(max_length=150, blank=True)
@@ -83,7 +98,8 @@ class Incident(models.Model):
 
     class Meta:
         """At most one incident for each fingerprint in an environment. Unresolved ones are looked up by an index of
-        their own, and so are those about one resource: a list of resources asks for each whether it is refused.
+        their own, and so are those about one resource: a list of resources asks for each whether it is refused; and
+        the few that are muted, each second.
         """
 
         constraints = (
@@ -101,6 +117,7 @@ class Incident(models.Model):
         indexes = (
             models.Index(fields=("environment", "state"), name="incident_by_state"),
             models.Index(fields=("environment", "type", "name"), name="incident_by_name"),
+            models.Index(fields=("muted_until",), condition=models.Q(muted_until__isnull=False), name="incident_muted"),
         )
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ from controlplane.common.errors import NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
-from controlplane.incidents.values import UNRESOLVED, IncidentCause, IncidentState
+from controlplane.incidents.values import UNRESOLVED, Assignee, IncidentCause, IncidentState, Mute
 from controlplane.incidents.verdict import Outcome
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
@@ -101,22 +101,27 @@ class VerdictView:
 class IncidentDetail:
     """Everything that is known of one incident. A loss has none of the following; see `incident.loss`.
 
+    `number`: its primary key.
     `suspects`: their names, where no culprit is known.
     `quarantined`: whether the refused revision is quarantined now.
     `verdict`: what the refusals mean for all clients; None until they were judged.
-    `assignee`: who looks after it; empty where nobody said so.
+    `assignee`: who is to look after it; None: nobody. `mute`: None while it is not muted; `mended_by`: who said that
+        the next revision mends it, empty where nobody did.
     `used_by`: resources that refer to the refused one, and so get an older revision of it, or nothing.
     `refusing`: the clients that refused last, at most 100; `samples`: the first NACKs, newest first.
     `now`: what clients that refuse the revision have instead, in words, and how many of them.
     """
 
     incident: IncidentValue
+    number: int
     algorithm: str
     fingerprint: str
     normalised: str
     family: ClientFamily
     author: str
-    assignee: str
+    assignee: Assignee | None
+    mute: Mute | None
+    mended_by: str
     revision: int
     quarantined: bool
     verdict: VerdictView | None
@@ -172,12 +177,15 @@ def incident_get(*, public_id: str) -> IncidentDetail:
     samples = IncidentNack.objects.filter(incident=row).values_list("nack_id", flat=True)
     return IncidentDetail(
         incident=_value(row),
+        number=row.pk,
         algorithm=row.algorithm,
         fingerprint=row.fingerprint,
         normalised=row.normalised,
         family=ClientFamily(row.family),
         author=row.author,
-        assignee=row.assignee,
+        assignee=assignee_of(row),
+        mute=mute_of(row),
+        mended_by=row.mended_by,
         revision=row.revision,
         quarantined=_quarantined(row),
         verdict=_verdict(row),
@@ -202,6 +210,27 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         ),
         samples=nacks_get(ids=list(samples)),
     )
+
+
+def incident_place(*, public_id: str) -> tuple[str, int]:
+    """The key of the environment of an incident, and its primary key. Raises NotFound."""
+    rows = Incident.objects.filter(public_id=public_key(public_id)).values_list("environment__key", "pk")
+    found = rows.first()
+    if found is None:
+        raise NotFound(f"There is no incident '{shown(public_id, 64)}'.")
+    return found
+
+
+def assignee_of(row: Incident) -> Assignee | None:
+    """Who is to look after the incident of this row; None: nobody."""
+    if not row.assignee:
+        return None
+    return Assignee(row.assignee, row.assigned_to, team=row.assigned_team, gone=row.assignee_gone)
+
+
+def mute_of(row: Incident) -> Mute | None:
+    """The mute of the incident of this row; None while it is not muted."""
+    return Mute(row.muted_until, row.muted_by, row.muted_reason) if row.muted_until is not None else None
 
 
 def clients_now(incident: Incident) -> tuple[tuple[str, int], ...]:

@@ -19,9 +19,9 @@ from controlplane.common.errors import NotFound
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.filtering import EVERY_INCIDENT, IncidentFilter
 from controlplane.incidents.models import Incident
-from controlplane.incidents.selectors import Impact, IncidentDetail
+from controlplane.incidents.selectors import Impact, IncidentDetail, assignee_of, mute_of
 from controlplane.incidents.urgency import urgency
-from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentCause, IncidentState
+from controlplane.incidents.values import CROWDED, UNRESOLVED, Assignee, IncidentCause, IncidentState, Mute
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 from xdscore.client_kinds import ClientFamily
@@ -50,7 +50,8 @@ class IncidentRow:
     impact: Impact
     change: str
     author: str
-    assignee: str
+    assignee: Assignee | None
+    mute: Mute | None
     revision: int
     opened_epoch: int
     first_at: datetime
@@ -173,7 +174,8 @@ def _row(row: Incident) -> IncidentRow:
         impact=Impact(row.nacked, row.sent),
         change=row.change,
         author=row.author,
-        assignee=row.assignee,
+        assignee=assignee_of(row),
+        mute=mute_of(row),
         revision=row.revision,
         opened_epoch=row.opened_epoch,
         first_at=row.first_at,

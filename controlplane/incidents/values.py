@@ -1,5 +1,7 @@
 """What incidents are made of, as values: causes, states and the ways between them."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -18,6 +20,28 @@ class IncidentState(StrEnum):
     # What was refused is not served any more, the change that took something was taken back, or an operator says so.
     RESOLVED = "resolved"
     IGNORED = "ignored"  # counted, never acted upon
+
+
+@dataclass(frozen=True, slots=True)
+class Assignee:
+    """Who is to look after an incident. `team`: it is an owner of resources, not a person; `id`: the id
+    (`principal_ids.PrincipalId`) of a person or token, empty for a team and where it is not known; `gone`: they may not
+    see the incident any more.
+    """
+
+    name: str
+    id: str = ""
+    team: bool = False
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Until when channels are told nothing of an incident, who said so, and why."""
+
+    until: datetime
+    by: str
+    reason: str
 
 
 # What an incident says of its words whose NACKs are not told apart: there were too many.

@@ -52,6 +52,7 @@ class Kind:
     `cooldown`: for how long people are not told again about the same subject.
     `after`: other kinds that also keep this one from being told during that time, if they were at least as severe.
     `stage`: whether it says that something begins or ends.
+    `personal`: whether it is told to one person alone, in the inbox, and to no channel.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Kind:
     severity: Severity
     after: tuple[str, ...] = ()
     stage: Stage = Stage.MOMENT
+    personal: bool = False
 
     @property
     def noun(self) -> str:
@@ -84,9 +86,12 @@ KINDS: Mapping[str, Kind] = {
             after=("incident.opened", "incident.regressed"),
             stage=Stage.BEGINS,
         ),
+        Kind("incident.unmuted", _AT_ONCE, Severity.NORMAL, stage=Stage.BEGINS),
+        Kind("incident.assigned", _AT_ONCE, Severity.QUIET),
         Kind("incident.resolved", _AT_ONCE, Severity.QUIET, stage=Stage.ENDS),
         Kind("quarantine.opened", _AT_ONCE, Severity.NORMAL, stage=Stage.BEGINS),
         Kind("quarantine.released", _AT_ONCE, Severity.NORMAL, stage=Stage.ENDS),
+        Kind("comment.mentioned", _AT_ONCE, Severity.QUIET, personal=True),
         Kind("build.failed", timedelta(hours=1), Severity.NORMAL),
         Kind("certificate.expiring", _AT_ONCE, Severity.NORMAL),
         Kind("hold.set", _AT_ONCE, Severity.NORMAL, stage=Stage.BEGINS),
@@ -157,10 +162,8 @@ def wording_of(kind: Kind, *, environment: str, payload: Mapping[str, object], p
         return Wording(kind.severity, title, text, f"{public_url}{_environment_page(environment)}/builds")
     room = kind.name.partition(".")[0]
     title, text = _words_of(room, kind.name, environment, said)
-    if kind.name == "certificate.expiring":
-        return Wording(kind.severity, title, text, _resource_page(environment, said, public_url))
-    if kind.name == "token.expiring":
-        return Wording(kind.severity, title, text, _tokens_page(said, public_url))
+    if kind.name in _LINKS:
+        return Wording(kind.severity, title, text, _LINKS[kind.name](environment, said, public_url))
     page = _PAGES.get(kind.name, "").format(environment=_environment_page(environment))
     if room == "rollout":
         page = f"/rollouts/{said.get('rollout', '')}"
@@ -191,7 +194,24 @@ def _resource_page(environment: str, said: Mapping[str, str], public_url: str) -
     return link if len(link) <= LINK_CHARS else page
 
 
-def _tokens_page(said: Mapping[str, str], public_url: str) -> str:
+def _subject_page(environment: str, said: Mapping[str, str], public_url: str) -> str:
+    """The URL of the page of what a comment is about, at the comment."""
+    key, anchor = said.get("key", ""), f"#comment-{said.get('comment', '')}"
+    if said.get("about") == "resource":
+        word, _, name = key.partition("/")
+        page = _resource_page(environment, {"type": word, "name": name}, public_url)
+        return f"{page}&tab=comments{anchor}" if "?" in page and len(page) <= LINK_CHARS - 100 else page
+    return f"{public_url}/{said.get('about', '')}s/{quote(key, safe='')}{anchor}"
+
+
+def _mentioned(environment: str, said: Mapping[str, str]) -> tuple[str, str]:
+    key = said.get("key", "")
+    about = key.replace("/", " ", 1) if said.get("about") == "resource" else f"{said.get('about', '')} {key[:8]}"
+    title = f"{said.get('author', '')} mentioned you in a comment on {about} in '{environment}'"
+    return title, f'They say: "{said.get("text", "")}".'
+
+
+def _tokens_page(_environment: str, said: Mapping[str, str], public_url: str) -> str:
     """The URL of the page that lists tokens of the kind in `said`, and only that token, unless its name makes the link
     too long to be stored whole.
     """
@@ -290,6 +310,11 @@ def _days(said: Mapping[str, str]) -> str:
     return "a day" if said.get("days") == "1" else f"{said.get('days', '?')} days"
 
 
+_LINKS: Mapping[str, Callable[[str, Mapping[str, str], str], str]] = {
+    "certificate.expiring": _resource_page,
+    "comment.mentioned": _subject_page,
+    "token.expiring": _tokens_page,
+}
 # Where there is more to see than the front page has.
 _PAGES: Mapping[str, str] = {
     "channel.paused": "/messages",
@@ -305,6 +330,7 @@ _PAGES: Mapping[str, str] = {
 
 _WORDS: Mapping[str, Callable[[str, Mapping[str, str]], tuple[str, str]]] = {
     "certificate.expiring": _certificate,
+    "comment.mentioned": _mentioned,
     "channel.paused": _paused,
     "hold.set": _held,
     "messages.held": _left_out,
@@ -325,21 +351,40 @@ def _incident(kind: Kind, environment: str, said: Mapping[str, str], public_url:
         "incident.opened": f"{resource} is refused in '{environment}'",
         "incident.regressed": f"{resource} is refused again in '{environment}'",
         "incident.escalating": f"More and more clients refuse {resource} in '{environment}'",
+        "incident.unmuted": f"{resource} is refused in '{environment}', and not muted any more",
+        "incident.assigned": f"{_assignee(said)} is to look after {resource}, which is refused in '{environment}'",
         "incident.resolved": f"{resource} is not refused any more in '{environment}'",
     }[kind.name]
     cause = f" Suspect: change {said['change']} by {said.get('author') or 'somebody'}." if said.get("change") else ""
     impact = f"{nacked} of {sent} {said.get('family', '')} clients refuse it since {_moment(said.get('since', ''))}."
-    if said.get("by"):
+    if kind.name == "incident.resolved" and said.get("by"):
         title, text = _closed(f"of {resource}", environment, said), f"{impact} That is as it was."
     elif kind.name == "incident.resolved":
         text = f"It was refused since {_moment(said.get('since', ''))}; nothing is left to do."
     else:
         now = f" Since then: {said['now']}." if said.get("now") else ""
         says = f'They say: "{said.get("message", "")}".'
-        text = f"{impact}{now}{cause} {says} Next: look at the incident, mend or quarantine."
+        text = f"{_done(kind, said)}{impact}{now}{cause} {says} Next: look at the incident, mend or quarantine."
     loud = kind.severity is not Severity.QUIET and sent > 0 and nacked > PAGE_SHARE * sent
     severity = Severity.PAGE if loud else kind.severity
     return Wording(severity, title, text, f"{public_url}/incidents/{said.get('incident', '')}")
+
+
+def _assignee(said: Mapping[str, str]) -> str:
+    name = said.get("assignee", "")
+    return f"The team '{name}'" if said.get("team") == "True" else name
+
+
+def _done(kind: Kind, said: Mapping[str, str]) -> str:
+    """The sentence, with a blank behind it, that says who assigned an incident, or what ended its mute; empty for other
+    kinds.
+    """
+    if kind.name == "incident.assigned":
+        return f"{said.get('by', '')} assigned it. "
+    if kind.name == "incident.unmuted":
+        by = said.get("by")
+        return f"{by} unmuted it. " if by else f"It is not muted any more, because {said.get('because', '')}. "
+    return ""
 
 
 def _closed(about: str, environment: str, said: Mapping[str, str]) -> str:
@@ -363,12 +408,17 @@ def _loss(kind: Kind, environment: str, said: Mapping[str, str], public_url: str
             f"{_moment(said.get('since', ''))}. The incident says what ended it; nothing is left to do."
         )
         return Wording(kind.severity, title, text, f"{public_url}/incidents/{said.get('incident', '')}")
-    title = f"{counted} lost {said.get('lost', '?')} in '{environment}'"
+    lost = f"{counted} lost {said.get('lost', '?')} in '{environment}'"
+    title = {
+        "incident.unmuted": f"{lost}, which is not muted any more",
+        "incident.assigned": f"{_assignee(said)} is to look after what {lost}",
+    }.get(kind.name, lost)
     text = (
-        f"{said.get('message', '')} Lost since {_moment(said.get('since', ''))}: {said.get('names', '')}. Who: "
-        f"{said.get('who', '')}. Of these kinds: {said.get('kinds', '')}."
+        f"{_done(kind, said)}{said.get('message', '')} Lost since {_moment(said.get('since', ''))}: "
+        f"{said.get('names', '')}. Who: {said.get('who', '')}. Of these kinds: {said.get('kinds', '')}."
     )
-    return Wording(Severity.PAGE, title, text, f"{public_url}/changes/{change}")
+    severity = Severity.QUIET if kind.severity is Severity.QUIET else Severity.PAGE
+    return Wording(severity, title, text, f"{public_url}/changes/{change}")
 
 
 def _quarantine(kind: Kind, environment: str, said: Mapping[str, str], public_url: str) -> Wording:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from django.db import models
 from django.utils import timezone
 
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
 from controlplane.notify.catalogue import Severity
 from controlplane.notify.channel_kinds import ChannelKind
 from xdscore.shares import ACCOUNTABLE_CHARS
@@ -23,6 +24,7 @@ class Sending(StrEnum):
     """Whether a notification was sent to channels. In any case it is in the inbox of the console."""
 
     SENT = "sent"  # to every channel that wants it
+    INBOX = "inbox"  # to none: it is muted, or concerns one person alone
     HELD = "held"  # to none: there were too many
     SUMMED = "summed"  # to none, and a summary has said so
 
@@ -71,6 +73,7 @@ class Notification(models.Model):
 
     `caused_by`: the key of whoever is accountable for it, when messages are limited per party (`xdscore.shares`), or
         `SEVERAL`; empty where no data plane caused it.
+    `recipient`: the id (`principal_ids.PrincipalId`) of the person whom it concerns; empty where it is nobody's alone.
     """
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -84,6 +87,7 @@ class Notification(models.Model):
     text = models.TextField()
     link = models.CharField(max_length=500, blank=True)
     caused_by = models.CharField(max_length=ACCOUNTABLE_CHARS, blank=True, db_default="")
+    recipient = models.CharField(max_length=MAX_PRINCIPAL_CHARS, blank=True, db_default="")
     sending = models.CharField(max_length=8, db_default=Sending.SENT.value)
 
     class Meta:

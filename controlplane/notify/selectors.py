@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
 from controlplane.common.errors import NotFound
+from controlplane.common.principal_ids import PrincipalId
 from controlplane.notify.catalogue import KINDS
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.models import Channel, Delivery, DeliveryState, DigestEntry, Notification, ToldCount
@@ -139,12 +140,19 @@ def delivery_list(
 
 
 def notification_list(
-    *, environment_keys: Collection[str], before: int | None = None, limit: int = 100
+    *,
+    environment_keys: Collection[str],
+    reader: PrincipalId,
+    alone: bool = False,
+    before: int | None = None,
+    limit: int = 100,
 ) -> tuple[NotificationView, ...]:
-    """The notifications of these environments, newest first. `before`: only those with a smaller number; None: from the
-    newest.
+    """The notifications of these environments, newest first, without those that are for another person alone. `reader`:
+    who reads them; `alone`: only those that concern the reader; `before`: only those with a smaller number; None: from
+    the newest.
     """
     rows = Notification.objects.filter(environment__in=["", *environment_keys])
+    rows = rows.filter(recipient=str(reader)) if alone else rows.exclude(_of_another(reader))
     if before is not None:
         rows = rows.filter(pk__lt=before)
     return tuple(
@@ -162,6 +170,11 @@ def notification_list(
         )
         for row in rows.order_by("-pk")[:limit]
     )
+
+
+def _of_another(reader: PrincipalId) -> Q:
+    personal = [kind.name for kind in KINDS.values() if kind.personal]
+    return Q(kind__in=personal) & ~Q(recipient=str(reader))
 
 
 def oldest_delivery_due() -> datetime | None:

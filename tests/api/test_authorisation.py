@@ -94,6 +94,14 @@ def rows() -> Iterator[Row]:
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
     yield row("explain", "GET", "explain?environment=prod&type=cluster&name=pay", EVERYBODY)
     yield row("incidents", "GET", "incidents", EVERYBODY, scoped=False)
+    yield row("comments", "GET", "comments?environment=prod&resource=cluster/pay", EVERYBODY)
+    about = {"environment": "prod", "resource": "cluster/pay", "text": "t"}
+    yield row(
+        "comments", "POST", "comments", EDITORS | OPERATORS, about
+    )  # a service's token; people may who may see it
+    yield row("ticket-links", "GET", "ticket-links", EVERYBODY, scoped=False)
+    link = {"form": "#{number}", "url": "https://example.com/{number}", "environment": "prod"}
+    yield row("ticket-links", "POST", "ticket-links", ADMINS, link)
     yield row("tokens", "GET", "tokens", EVERYBODY, scoped=False)
     yield row("whoami", "GET", "whoami", EVERYBODY, scoped=False)
     yield row("notifications", "GET", "notifications", EVERYBODY, scoped=False)
@@ -143,9 +151,15 @@ ELSEWHERE = {
     ("clients/<slug:client_id>/resources", "GET"): "tests/api/test_holdings.py",
     ("clients/<slug:client_id>/said", "GET"): "tests/api/test_words.py",
     ("clients/<slug:client_id>/said", "POST"): "tests/api/test_words.py",
+    **{("comments/<uuid:comment_id>", verb): "tests/api/test_comments.py" for verb in ("GET", "PATCH", "DELETE")},
+    ("ticket-links/<int:link_id>", "DELETE"): "tests/api/test_comments.py",
     ("incidents/<slug:incident_id>", "GET"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>", "PATCH"): "tests/api/test_facts.py",
     ("incidents/<slug:incident_id>/quarantine", "POST"): "tests/api/test_facts.py",
+    **{
+        (f"incidents/<slug:incident_id>/{act}", "POST"): "tests/api/test_facts.py"
+        for act in ("assign", "mute", "unmute")
+    },
     ("incidents/<slug:incident_id>/release", "POST"): "tests/api/test_facts.py",
     ("environments/<part:environment_key>/rehearsals", "POST"): "tests/api/test_rehearsals.py",
     ("rollouts/<uuid:rollout_id>", "GET"): "tests/api/test_rollouts.py",

@@ -109,8 +109,15 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     assert owner.post(f"change-sets/{proposed}/comment", {"reason": CANARY}).status == 200
     owner.patch(base, {"hold": CANARY, "node_ids": [f"{CANARY}*"], "selectors": [{"identity": f"{CANARY}*"}]})
     assert CANARY in owner.get(base).content.decode()
+    comment = owner.post("comments", {"environment": "default", "resource": "cluster/pay", "text": CANARY}).json["id"]
+    link = {"form": f"{CANARY}-{{number}}", "url": "https://example.com/{number}", "environment": "default"}
+    link_id = owner.post("ticket-links", link).json["id"]
+    assert owner.post(f"incidents/{incident['id']}/assign", {"person": CANARY}).json["assignee"] == CANARY
+    assert owner.post(f"incidents/{incident['id']}/mute", {"until": "1h", "reason": CANARY}).status == 200
     return {
         "environment_key": ["default"],
+        "comment_id": [comment],
+        "link_id": [str(link_id)],
         "type": ["cluster"],
         "name": ["pay"],
         "revision": ["1"],
@@ -262,6 +269,19 @@ def test_every_body__that_names_things_of_another_environment__is_refused_and_te
         ),
         ("POST", f"incidents/{known['incident_id'][0]}/quarantine", {"reason": "r"}),
         ("PATCH", f"incidents/{known['incident_id'][0]}", {"state": "ignored"}),
+        ("GET", "comments?environment=default&resource=cluster/pay", None),
+        ("GET", f"comments?incident={known['incident_id'][0]}", None),
+        ("POST", "comments", {"environment": "default", "resource": "cluster/pay", "text": "t"}),
+        ("POST", "comments", {"incident": known["incident_id"][0], "text": "t"}),
+        ("POST", "comments", {"change": known["change_id"][0], "text": "t"}),
+        ("PATCH", f"comments/{known['comment_id'][0]}", {"text": "t"}),
+        ("DELETE", f"comments/{known['comment_id'][0]}", None),
+        ("DELETE", f"ticket-links/{known['link_id'][0]}", None),
+        ("POST", "ticket-links", {"form": "#{number}", "url": "https://e.example/{number}", "environment": "default"}),
+        ("GET", "incidents?assignee=person:canary", None),
+        ("POST", f"incidents/{known['incident_id'][0]}/assign", {"person": None}),
+        ("POST", f"incidents/{known['incident_id'][0]}/mute", {"until": "1h", "reason": "r"}),
+        ("POST", f"incidents/{known['incident_id'][0]}/unmute", None),
         ("POST", f"{base}/resources/cluster/pay/revisions/1/restore", None),
         ("GET", f"{base}/diff?from=1&to=2", None),
         ("POST", f"clients/{known['client_id'][0]}/said", {"source": "csds", "types": ["cluster"], "names": []}),

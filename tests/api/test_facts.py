@@ -159,6 +159,9 @@ ACTIONS: list[Callable[[Caller, str], object]] = [
     lambda who, incident: who.patch(f"incidents/{incident}", {"state": "ignored"}),
     lambda who, incident: who.post(f"incidents/{incident}/quarantine", {"reason": "r"}),
     lambda who, incident: who.post(f"incidents/{incident}/release", {"reason": "r"}),
+    lambda who, incident: who.post(f"incidents/{incident}/assign", {"person": None}),
+    lambda who, incident: who.post(f"incidents/{incident}/mute", {"until": "1h", "reason": "r"}),
+    lambda who, incident: who.post(f"incidents/{incident}/unmute", None),
 ]
 
 

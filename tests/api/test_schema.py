@@ -76,9 +76,13 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
         "access_test": api.post(f"{here}/access/test", examples()["access_test"]),
         "access_case_create": api.post(f"{here}/access/cases", examples()["access_case_create"]),
         "channel_create": api.post("channels", examples()["channel_create"]),
+        "comment_create": api.post("comments", examples()["comment_create"]),
+        "ticket_link_create": api.post("ticket-links", examples()["ticket_link_create"]),
         "token_create": api.post("tokens", examples()["token_create"]),
         "client_token_create": api.post("client-tokens", examples()["client_token_create"]),
     }
+    comment = f"comments/{sent['comment_create'].json['id']}"
+    sent["comment_update"] = api.patch(comment, examples()["comment_update"])
     sent["change_set_create"] = api.post(f"{here}/change-sets", examples()["change_set_create"])
     change_set = f"change-sets/{sent['change_set_create'].json['id']}"
     sent["change_set_edit"] = api.patch(change_set, examples()["change_set_edit"])
@@ -102,6 +106,8 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
         "incident_update",
         "incident_quarantine",
         "incident_release",
+        "incident_assign",
+        "incident_mute",
         "client_report",
         "rehearse",  # test_rehearsals.py
         # These need somebody else: test_change_sets.py.

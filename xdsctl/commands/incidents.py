@@ -38,6 +38,9 @@ def register(app: typer.Typer) -> None:
     incidents.command("list")(listed)
     incidents.command()(show)
     incidents.command()(acknowledge)
+    incidents.command()(assign)
+    incidents.command()(mute)
+    incidents.command()(unmute)
     incidents.command()(resolve)
     incidents.command()(archive)
     incidents.command()(quarantine)
@@ -46,7 +49,7 @@ def register(app: typer.Typer) -> None:
 
 
 @command
-def listed(
+def listed(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx: typer.Context,
     state: Annotated[
         str, typer.Option(help="open, acknowledged, resolved or ignored; all of them when empty.")
@@ -56,11 +59,15 @@ def listed(
     resource: Annotated[str, _option("Only about this resource: TYPE/NAME.")] = "",
     client: Annotated[str, _option("Only what this client refuses, or lost: its id or node id.")] = "",
     author: Annotated[str, _option("Only where the suspect change is by this author.")] = "",
+    assignee: Annotated[
+        str, _option("Only what this one is to look after: me, nobody, person:LOGIN or team:OWNER.")
+    ] = "",
     since: Annotated[str, _option("Only what was refused or lost since: a time, or an age such as 24h.")] = "",
 ) -> None:
     """List incidents, the one refused last first."""
     session = session_of(ctx)
     wanted = {"type": type, "name": name, "resource": resource, "client": client, "author": author, "since": since}
+    wanted |= {"assignee": assignee} if assignee else {}
     found = session.api.pages("/incidents", environment=session.context.environment, state=state, **wanted)
     session.printer.rows(found, _COLUMNS, lambda row: str(row["id"]))
 
@@ -80,9 +87,46 @@ def acknowledge(ctx: typer.Context, incident: Incident) -> Outcome:
 
 
 @command
-def resolve(ctx: typer.Context, incident: Incident) -> Outcome:
+def assign(
+    ctx: typer.Context,
+    incident: Incident,
+    person: Annotated[str, _option("The login of a person.")] = "",
+    team: Annotated[str, _option("An owner of resources.")] = "",
+) -> Outcome:
+    """Say who is to look after an incident; without --person and --team, nobody."""
+    if person and team:
+        raise typer.BadParameter("An incident is assigned to one person or one team: give --person or --team.")
+    return _posted(ctx, incident, "assign", {"team": team} if team else {"person": person or None})
+
+
+@command
+def mute(
+    ctx: typer.Context,
+    incident: Incident,
+    until: Annotated[str, typer.Option(help="A time, or how long from now on: 1h, 8h, 1d, 1w.")],
+    reason: Annotated[str, typer.Option(help="Why; shown with the incident.")],
+) -> Outcome:
+    """Have channels told nothing of an incident until a time. Clients that refuse it in other words end that."""
+    return _posted(ctx, incident, "mute", {"until": until, "reason": reason})
+
+
+@command
+def unmute(ctx: typer.Context, incident: Incident) -> Outcome:
+    """Have channels told of an incident again."""
+    return _posted(ctx, incident, "unmute", None)
+
+
+@command
+def resolve(
+    ctx: typer.Context,
+    incident: Incident,
+    next_revision: Annotated[
+        bool,
+        typer.Option("--next-revision", help="Once a newer revision of the resource is published, which mends it."),
+    ] = False,
+) -> Outcome:
     """Resolve an incident: say that it is over. A refusal of a later epoch opens it again."""
-    return _state(ctx, incident, "resolved")
+    return _state(ctx, incident, "resolved", **({"in_next_revision": True} if next_revision else {}))
 
 
 @command
@@ -108,9 +152,24 @@ def release(ctx: typer.Context, incident: Incident, reason: Reason) -> Outcome:
     return _done(session, session.api.post(f"/incidents/{incident}/release", {"reason": reason}))
 
 
-def _state(ctx: typer.Context, incident: str, state: str) -> Outcome:
+def _posted(ctx: typer.Context, incident: str, act: str, body: JsonObject | None) -> Outcome:
     session = session_of(ctx)
-    found = session.api.request("PATCH", f"/incidents/{incident}", body={"state": state}).json()
+    found = session.api.post(f"/incidents/{incident}/{act}", body)
+    session.printer.document(found, lambda: f"{found['id']} {found['state']}{_agreed(found)}", name=found["id"])
+    return Outcome()
+
+
+def _agreed(incident: JsonObject) -> str:
+    """Who is to look after an incident, and until when it is muted, in words with blanks before them."""
+    who, mute = incident["assigned"], incident["muted"]
+    gone = ", who may not see it any more" if who and who["gone"] else ""
+    said = f"  {'team ' if who['kind'] == 'team' else ''}{who['name']}{gone}" if who else ""
+    return said + (f"  muted until {mute['until']} by {mute['by']}: {mute['reason']}" if mute else "")
+
+
+def _state(ctx: typer.Context, incident: str, state: str, **more: bool) -> Outcome:
+    session = session_of(ctx)
+    found = session.api.request("PATCH", f"/incidents/{incident}", body={"state": state, **more}).json()
     session.printer.document(found, lambda: f"{found['id']} {found['state']}", name=found["id"])
     return Outcome()
 
@@ -127,7 +186,7 @@ def _description(incident: JsonObject) -> str:
 def _loss(incident: JsonObject) -> str:
     loss = incident["loss"]
     lines = [
-        f"Incident:     {incident['id']}  {incident['state']}",
+        f"Incident:     {incident['id']}  {incident['state']}{_agreed(incident)}",
         f"What:         {incident['message']}",
         f"Change:       {incident['change']} by {incident['author']}",
         f"Seen:         {ago(incident['first_at'])}",
@@ -149,8 +208,9 @@ def _verdict(verdict: JsonObject | None) -> str:
 
 def _refusal(incident: JsonObject) -> str:
     needed = [f"{each['type']} {each['name']}" for each in incident["used_by"]]
+    quarantined = "  quarantined" if incident["quarantined"] else ""
     lines = [
-        f"Incident:     {incident['id']}  {incident['state']}{'  quarantined' if incident['quarantined'] else ''}",
+        f"Incident:     {incident['id']}  {incident['state']}{quarantined}{_agreed(incident)}",
         f"What:         {incident_sentence(incident)}",
         f"Confidence:   {incident['confidence']}",
         f"Revision:     r{incident['revision']} by {incident['author'] or '?'}, change {incident['change'] or '?'}",

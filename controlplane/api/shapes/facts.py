@@ -11,6 +11,7 @@ from controlplane.api.shapes.common import FindingOut, LossOut
 from controlplane.clients.facts import SubscriptionState
 from controlplane.explain.standings import ClientStatus
 from controlplane.explain.values import Has, RungState
+from controlplane.incidents.muting import MAX_MUTE_REASON_CHARS
 from controlplane.incidents.values import IncidentState
 from controlplane.incidents.verdict import Outcome
 from xdscore.client_kinds import ClientFamily
@@ -224,6 +225,22 @@ class ReferrerOut(serializers.Serializer[Any]):
     pointer = serializers.CharField(allow_blank=True, help_text="RFC 6901 pointer to the field that names the other.")
 
 
+class AssigneeOut(serializers.Serializer[Any]):
+    """A person, or a team, that is to look after an incident."""
+
+    kind = serializers.ChoiceField(choices=["person", "team"])
+    name = serializers.CharField()
+    gone = serializers.BooleanField(help_text="Whether they may not see it any more.")
+
+
+class MuteOut(serializers.Serializer[Any]):
+    """The time in which channels are told nothing of an incident."""
+
+    until = serializers.DateTimeField()
+    by = serializers.CharField()
+    reason = serializers.CharField()
+
+
 class IncidentDetailOut(IncidentOut):
     """An incident with its refusing clients, samples and referrers."""
 
@@ -233,7 +250,12 @@ class IncidentDetailOut(IncidentOut):
     normalised = serializers.CharField(allow_blank=True)
     family = serializers.ChoiceField(choices=[family.value for family in ClientFamily])
     author = serializers.CharField(allow_blank=True)
-    assignee = serializers.CharField(allow_blank=True, help_text="Who acknowledged it last; empty when it is open.")
+    assignee = serializers.CharField(allow_blank=True, help_text="The name of who is to look after it; empty: nobody.")
+    assigned = AssigneeOut(allow_null=True, help_text="Who is to look after it; null: nobody.")
+    muted = MuteOut(allow_null=True, help_text="Null while channels are told of it.")
+    mended_by = serializers.CharField(
+        allow_blank=True, help_text="Who said that the next revision of the resource mends it; empty where nobody did."
+    )
     revision = serializers.IntegerField(help_text="The refused revision; 0 where none is known.")
     quarantined = serializers.BooleanField()
     verdict = VerdictOut(allow_null=True, help_text="Null until it was judged.")
@@ -253,6 +275,41 @@ class IncidentPatchIn(StrictSerializer):
     """The new state of an incident."""
 
     state = serializers.ChoiceField(choices=[state.value for state in IncidentState])
+    in_next_revision = Flag(
+        required=False,
+        help_text="With `resolved`: the next revision of the resource mends it. It is resolved once one is published; "
+        "until then it is `acknowledged`, and assigned to you.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The fields, unchanged. Raises ValidationError where a state other than `resolved` is to come with the next
+        revision.
+        """
+        if attrs.get("in_next_revision") and attrs["state"] != IncidentState.RESOLVED:
+            raise serializers.ValidationError({"in_next_revision": "This goes with the state `resolved` alone."})
+        return attrs
+
+
+class AssignIn(StrictSerializer):
+    """Who is to look after an incident: one of the two, null for nobody."""
+
+    person = Text(required=False, allow_null=True, max_length=150, help_text="The login of a person.")
+    team = Text(required=False, allow_null=True, max_length=150, help_text="An owner of resources.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The fields, unchanged. Raises ValidationError unless exactly one is there."""
+        if len(attrs) != 1:
+            raise serializers.ValidationError("Say who: either `person` or `team`; null for nobody.")
+        return attrs
+
+
+class MuteIn(StrictSerializer):
+    """Until when channels are told nothing of an incident, and why."""
+
+    until = Text(
+        max_length=40, help_text="A time, or how long from now on: `1h`, `8h`, `1d`, `1w`. At most 30 days ahead."
+    )
+    reason = Text(max_length=MAX_MUTE_REASON_CHARS)
 
 
 class ReasonIn(StrictSerializer):

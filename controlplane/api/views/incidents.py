@@ -5,7 +5,8 @@ from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from controlplane.accounts.principal import Role
+from controlplane.accounts.principal import Principal, Role
+from controlplane.accounts.selectors import person_or_token
 from controlplane.api.answers import json_answer, moment
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.kinds import kind_named, type_words
@@ -20,10 +21,15 @@ from controlplane.api.views.changes import change_answer, incident_json
 from controlplane.catalog.rights import require
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import NotFound
-from controlplane.incidents.filtering import IncidentFilter
+from controlplane.incidents.filtering import NOBODY, IncidentFilter
 from controlplane.incidents.selectors import IncidentDetail, incident_get, incident_list
-from controlplane.incidents.services import incident_quarantine, incident_release, incident_set_state
-from controlplane.incidents.values import IncidentCause, IncidentState
+from controlplane.incidents.services import (
+    incident_mended_next,
+    incident_quarantine,
+    incident_release,
+    incident_set_state,
+)
+from controlplane.incidents.values import Assignee, IncidentCause, IncidentState
 from xdscore.names import canonical, name_problem
 
 
@@ -40,12 +46,12 @@ class IncidentListView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """One page of incidents, the one with the latest refusal or loss first."""
-        filters = ("cause", "type", "name", "resource", "client", "author", "since")
+        filters = ("cause", "type", "name", "resource", "client", "author", "assignee", "since")
         query = Query(request, (*CURSOR_PARAMETERS, "environment", "state", *filters))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         after, environment = query.text("after", at_most=64), query.text("environment", at_most=63)
         state = query.choice("state", [each.value for each in IncidentState], "")
-        wanted = _wanted(query)
+        wanted = _wanted(query, principal_of(request))
         query.done()
         found = incident_list(
             environment_keys=seen_environments(request, environment),
@@ -71,7 +77,7 @@ class IncidentView(ApiView):
     def get(self, request: Request, incident_id: str) -> HttpResponse:
         """The incident as it is now, with its clients and with samples of what they said."""
         Query(request, ()).done()
-        return json_answer(_detail_json(_visible(request, incident_id)))
+        return json_answer(detail_json(_visible(request, incident_id)))
 
     @extend_schema(
         operation_id="incident_update",
@@ -80,13 +86,16 @@ class IncidentView(ApiView):
         responses=described(200, IncidentDetailOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
     )
     def patch(self, request: Request, incident_id: str) -> HttpResponse:
-        """Set the state of the incident."""
+        """Set the state of the incident, or say that the next revision resolves it."""
         Query(request, ()).done()
-        _operated(request, incident_id)
+        operated(request, incident_id)
         values = values_of(document_of(request), IncidentPatchIn)
-        state = IncidentState(values["state"])
-        incident_set_state(public_id=incident_id, state=state, actor=principal_of(request), request_id=request_id())
-        return json_answer(_detail_json(incident_get(public_id=incident_id)))
+        state, who = IncidentState(values["state"]), principal_of(request)
+        if values.get("in_next_revision", False):
+            incident_mended_next(public_id=incident_id, actor=who, request_id=request_id())
+        else:
+            incident_set_state(public_id=incident_id, state=state, actor=who, request_id=request_id())
+        return json_answer(detail_json(incident_get(public_id=incident_id)))
 
 
 class IncidentQuarantineView(ApiView):
@@ -98,7 +107,7 @@ class IncidentQuarantineView(ApiView):
         """Raise NotFound when the caller may not see the incident, Forbidden when they are no operator of its
         environment.
         """
-        _operated(request, incident_id)
+        operated(request, incident_id)
 
     @extend_schema(
         operation_id="incident_quarantine",
@@ -132,7 +141,7 @@ class IncidentReleaseView(ApiView):
         """Raise NotFound when the caller may not see the incident, Forbidden when they are no operator of its
         environment.
         """
-        _operated(request, incident_id)
+        operated(request, incident_id)
 
     @extend_schema(
         operation_id="incident_release",
@@ -150,7 +159,7 @@ class IncidentReleaseView(ApiView):
         return change_answer(made)
 
 
-def _wanted(query: Query) -> IncidentFilter:
+def _wanted(query: Query, asks: Principal) -> IncidentFilter:
     kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
     cause = query.choice("cause", [each.value for each in IncidentCause], "")
     return IncidentFilter(
@@ -160,8 +169,24 @@ def _wanted(query: Query) -> IncidentFilter:
         resource=query.parsed("resource", _resource_named, None, wanted="must be TYPE/NAME, such as cluster/pay"),
         client=query.text("client"),
         author=query.text("author", at_most=150),
+        assignee=query.parsed(
+            "assignee",
+            lambda text: _assignee_named(text, asks),
+            None,
+            wanted="must be me, nobody, person:LOGIN or team:OWNER",
+        ),
         since=query.since("since", database_now),
     )
+
+
+def _assignee_named(text: str, asks: Principal) -> Assignee | None:
+    """Whom a text such as `team:payments` means; None for a text of another form."""
+    word, _, name = text.partition(":")
+    if text == "me":
+        return Assignee(asks.name, str(person_or_token(asks)))
+    if text == "nobody":
+        return NOBODY
+    return Assignee(name[:150], team=word == "team") if word in ("person", "team") and name else None
 
 
 def _resource_named(text: str) -> tuple[str, str] | None:
@@ -183,14 +208,14 @@ def _visible(request: Request, incident_id: str) -> IncidentDetail:
     return detail
 
 
-def _operated(request: Request, incident_id: str) -> None:
+def operated(request: Request, incident_id: str) -> None:
     """Raise NotFound when the caller may not see the incident, Forbidden when they are no operator of its
     environment.
     """
     require(principal_of(request), Role.OPERATOR, _visible(request, incident_id).incident.environment)
 
 
-def _detail_json(detail: IncidentDetail) -> dict[str, object]:
+def detail_json(detail: IncidentDetail) -> dict[str, object]:
     return {
         **incident_json(detail.incident),
         "loss": detail.incident.loss.as_json() if detail.incident.loss is not None else None,
@@ -199,7 +224,18 @@ def _detail_json(detail: IncidentDetail) -> dict[str, object]:
         "normalised": detail.normalised,
         "family": detail.family.value,
         "author": detail.author,
-        "assignee": detail.assignee,
+        "assignee": detail.assignee.name if detail.assignee is not None else "",
+        "assigned": None
+        if detail.assignee is None
+        else {
+            "kind": "team" if detail.assignee.team else "person",
+            "name": detail.assignee.name,
+            "gone": detail.assignee.gone,
+        },
+        "muted": None
+        if detail.mute is None
+        else {"until": moment(detail.mute.until), "by": detail.mute.by, "reason": detail.mute.reason},
+        "mended_by": detail.mended_by,
         "revision": detail.revision,
         "quarantined": detail.quarantined,
         "verdict": None

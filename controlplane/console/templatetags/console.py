@@ -15,11 +15,13 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from controlplane.clients.foreign_text import escape
 from controlplane.console.diffs import DiffLine, lines_of
 from controlplane.console.states import look_of
 from controlplane.console.times import iso_text, relative
+from controlplane.discussion.linking import parts_of
 
 register = template.Library()
 
@@ -112,6 +114,22 @@ def rules_linked(text: object, environment_key: str) -> SafeString:
     found = ((part, f"{rules}#rule-{part.split()[1]}") for part in parts[1::2])
     linked = [format_html('<a href="{}">{}</a>', url, part) for part, url in found]
     return format_html_join("", "{}{}", zip_longest(parts[0::2], linked, fillvalue=""))
+
+
+@register.simple_tag(takes_context=True)
+def linked(context: template.Context, text: object, chars: int = 0) -> SafeString:
+    """A text written by others, made visible, in which addresses and words for tickets are links. The page's
+    `tickets` says which words; `chars`: how many characters of it are shown, 0 for all.
+    """
+    said = str(text)
+    cut = Truncator(said).chars(chars) if chars else said
+    found = (
+        format_html('<a href="{}" rel="noopener noreferrer nofollow">{}</a>', part.url, visible(part.text))
+        if part.url
+        else visible(part.text)
+        for part in parts_of(cut, tuple(context.get("tickets") or ()))
+    )
+    return format_html_join("", "{}", ((each,) for each in found))
 
 
 @register.filter

@@ -18,6 +18,7 @@ from controlplane.incidents.attribution import NamedVersion
 from controlplane.incidents.fingerprint import fingerprint
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services.finding import PROVEN
+from controlplane.incidents.services.muting import UNMUTED
 from controlplane.incidents.services.reading import Refusal
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.shares import Admission, admissions
@@ -148,7 +149,7 @@ class Crowds:
             return False
         resolution_record(incident, Resolution(MADE_ROOM))
         Incident.objects.filter(pk=incident.pk).update(
-            state=IncidentState.RESOLVED.value, resolved_epoch=environment.epoch
+            state=IncidentState.RESOLVED.value, resolved_epoch=environment.epoch, mended_by="", **UNMUTED
         )
         self.closed(environment, incident)
         self.made_room.add(incident.pk)

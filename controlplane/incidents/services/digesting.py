@@ -15,8 +15,10 @@ from controlplane.clients.selectors import nacks_pending, probes_pending, proofs
 from controlplane.clients.services import facts_prune, nacks_shed, probes_drop, proofs_drop, streams_reap
 from controlplane.common.errors import NotFound
 from controlplane.history.services import history_prune
+from controlplane.incidents.services.assigning import assignees_check
 from controlplane.incidents.services.judging import incidents_judge, incidents_resolve
 from controlplane.incidents.services.losing import losses_open
+from controlplane.incidents.services.muting import mutes_end
 from controlplane.incidents.services.pruning import incidents_prune
 from controlplane.incidents.services.recording import nacks_record
 from controlplane.incidents.services.settled_lines import settled_told
@@ -48,6 +50,7 @@ def digest(*, wait_s: float = 0.0) -> int:
         # What was published since the last run may resolve something, though no fact came in.
         incidents_resolve(proven=())
         losses_open()
+        mutes_end()
         incidents_judge()
         settled_told()
         _pruning.prune_when_due()
@@ -98,7 +101,7 @@ def _nacks_digest() -> int:
 
 
 class _Pruning:
-    """Deletes old facts and incidents at intervals, and remembers when this process last did."""
+    """Deletes old facts and incidents and looks at assignees, at intervals; remembers when this process last did."""
 
     def __init__(self) -> None:
         self._due_at = time.monotonic() + _PRUNE_EVERY_S
@@ -106,6 +109,7 @@ class _Pruning:
     def prune_when_due(self) -> None:
         if time.monotonic() >= self._due_at:
             self._due_at = time.monotonic() + _PRUNE_EVERY_S
+            assignees_check()
             pruned = facts_prune() + incidents_prune() + history_prune(now=database_now())
             if pruned:
                 log.info("facts.pruned", rows=pruned)

@@ -22,6 +22,7 @@ from controlplane.common.errors import Conflict, NotFound
 from controlplane.incidents.models import Incident, IncidentClient
 from controlplane.incidents.services.answering import answers_to, kinds_refusing, refused_by
 from controlplane.incidents.services.losing import loss_over
+from controlplane.incidents.services.muting import UNMUTED
 from controlplane.incidents.services.reach import Reach
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
@@ -191,7 +192,8 @@ def _quarantine(incident: Incident, reason: str) -> None:
 def incidents_resolve(*, proven: Collection[ProvenContent]) -> int:
     """Resolve the incidents that are over; returns how many. `proven`: contents that clients have just acknowledged.
 
-    An incident is over once a client has acknowledged a newer revision, or a deletion is published; where no culprit is
+    An incident is over once a client has acknowledged a newer revision, or a deletion is published; where somebody said
+    that the next revision mends it, once one is published; where no culprit is
     known, once every suspect has another content; a loss, when `loss_over` says so. Called after builds and proofs
     only.
     """
@@ -210,7 +212,8 @@ def _resolve(incident: Incident) -> bool:
     fixed = resolution is not None
     changes: dict[str, object] = {"checked_generation": environment.built_generation}
     if fixed:
-        changes |= {"state": IncidentState.RESOLVED.value, "resolved_epoch": environment.epoch}
+        changes |= {"state": IncidentState.RESOLVED.value, "resolved_epoch": environment.epoch, **UNMUTED}
+        changes |= {"mended_by": ""}
         log.info(
             "incident.resolved",
             incident=str(incident.public_id),
@@ -248,6 +251,8 @@ def _moved_on(incident: Incident, built_generation: int) -> Resolution | None:
     by = (str(head.change.public_id), head.change.author)
     if head.blob_id is None:
         return Resolution("it was deleted, and that is published", *by)
+    if incident.mended_by:
+        return Resolution(f"r{head.number} is published, and {incident.mended_by} said that it mends this", *by)
     # A return to content that clients have accepted before is nothing new to them: no ACK will come for it.
     proven = history.filter(version=head.version, proof__isnull=False).exists()
     return Resolution(f"clients accept r{head.number}", *by) if proven else None

@@ -19,6 +19,7 @@ from controlplane.incidents.fingerprint import (
     part_about,
     proven_fingerprint,
 )
+from controlplane.incidents.muting import wording
 from controlplane.incidents.values import CROWDED
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
@@ -62,6 +63,11 @@ class Refusal:
         return PROVEN_ALGORITHM if self.confidence.proven else ALGORITHM
 
     @property
+    def wording(self) -> str:
+        """A short text that is equal for refusals in the same words by the same family."""
+        return wording(self.family, self.normalised)
+
+    @property
     def fingerprint(self) -> str:
         """The fingerprint of the incident to which the refusal belongs."""
         if self.confidence.proven:
@@ -72,11 +78,13 @@ class Refusal:
 @dataclass(slots=True)
 class RefusalGroup:
     """The refusals of a batch of NACKs that belong to one incident. `newest`: the one about the latest revision;
-    `nacks`: the NACKs, each with the number of the refused revision.
+    `nacks`: the NACKs, each with the number of the refused revision; `wordings`: the text of one for each of the
+    different wordings.
     """
 
     newest: Refusal
-    nacks: list[tuple[NackView, int]] = field(default_factory=list)  # with the number of the refused revision
+    nacks: list[tuple[NackView, int]] = field(default_factory=list)
+    wordings: dict[str, str] = field(default_factory=dict)
 
 
 class Reader:
@@ -97,6 +105,7 @@ class Reader:
                 newest = refusal if refusal.revision > group.newest.revision else group.newest
                 group.newest = replace(newest, confidence=surest)
                 group.nacks.append((nack, refusal.revision))
+                group.wordings.setdefault(refusal.wording, nack.text)
         return list(groups.values())
 
     def refusals(self, nack: NackView) -> tuple[Refusal, ...]:

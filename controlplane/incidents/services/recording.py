@@ -18,11 +18,13 @@ from controlplane.incidents.afterwards import now_of
 from controlplane.incidents.attribution import Confidence
 from controlplane.incidents.fingerprint import ALGORITHM, PROVEN_ALGORITHM
 from controlplane.incidents.models import Incident, IncidentClient, IncidentNack
+from controlplane.incidents.muting import joined
 from controlplane.incidents.services.crowding import Crowd, Crowds, Taken
 from controlplane.incidents.services.finding import Finder, incidents_locked, same_fault
 from controlplane.incidents.services.judging import impact_count
+from controlplane.incidents.services.muting import UNMUTED, wordings_heard
 from controlplane.incidents.services.reach import Reach
-from controlplane.incidents.services.reading import Reader, Refusal
+from controlplane.incidents.services.reading import Reader, Refusal, RefusalGroup
 from controlplane.incidents.services.refusal_lines import refusals_told
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
@@ -57,7 +59,7 @@ def nacks_record(nacks: Sequence[NackView]) -> int:
             for group in groups
             if (environment := environments.get(group.newest.environment)) is not None
             if (taken := [(nack, revision) for nack, revision in group.nacks if nack.id in fresh])
-            for event, incident in _write(environment, group.newest, taken, batch)
+            for event, incident in _write(environment, group, taken, batch)
         ]
         happened = [(event, incident) for event, incident in happened if incident.pk not in batch.crowds.made_room]
         happened.extend(each for crowd in batch.crowds.crowds for each in _write_crowd(crowd))
@@ -89,11 +91,13 @@ class _Batch:
     crowds: Crowds
 
 
-def _write(environment: EnvironmentState, refusal: Refusal, taken: Taken, batch: _Batch) -> list[tuple[str, Incident]]:
-    """Open an incident for a refusal, or add it to the one there is. Returns the events that people should hear of. A
-    refusal for which none may be opened is collected in `batch` for the shared incident.
+def _write(
+    environment: EnvironmentState, group: RefusalGroup, taken: Taken, batch: _Batch
+) -> list[tuple[str, Incident]]:
+    """Open an incident for refusals, or add them to the one there is. Returns the events that people should hear of.
+    Refusals for which none may be opened are collected in `batch` for the shared incident.
     """
-    crowds = batch.crowds
+    crowds, refusal = batch.crowds, group.newest
     incident = None if refusal.crowded else batch.finder.incident_of(environment, refusal)
     opened_by = None
     if incident is None or (incident.state == IncidentState.RESOLVED and refusal.current):
@@ -103,10 +107,11 @@ def _write(environment: EnvironmentState, refusal: Refusal, taken: Taken, batch:
             return []
     happened: list[tuple[str, Incident]] = []
     if incident is None:
-        incident = _open(environment, refusal, taken, opened_by or "")
+        incident = _open(environment, group, taken, opened_by or "")
         happened.append(("incident.opened", incident))
     elif _continue(incident, environment, refusal, taken, opened_by):
         happened.append(("incident.regressed", incident))
+    wordings_heard(incident, group.wordings)
     batch.finder.made(incident)
     others = _others(incident, taken)
     _count_clients(incident, taken)
@@ -163,7 +168,8 @@ def _write_crowd(crowd: Crowd) -> list[tuple[str, Incident]]:
     return [(event, incident)] if event else []
 
 
-def _open(environment: EnvironmentState, refusal: Refusal, taken: Taken, opened_by: str) -> Incident:
+def _open(environment: EnvironmentState, group: RefusalGroup, taken: Taken, opened_by: str) -> Incident:
+    refusal = group.newest
     first_at = min(nack.at for nack, _ in taken)
     last_at = max(nack.at for nack, _ in taken)
     return Incident.objects.create(
@@ -177,6 +183,7 @@ def _open(environment: EnvironmentState, refusal: Refusal, taken: Taken, opened_
         confidence=refusal.confidence.value,
         message=taken[0][0].text,
         normalised=refusal.normalised,
+        wordings=joined("", group.wordings),
         suspects=[list(content) for content in refusal.suspects],
         change=refusal.change,
         author=refusal.author,
@@ -193,12 +200,13 @@ def _open(environment: EnvironmentState, refusal: Refusal, taken: Taken, opened_
 def _continue(
     incident: Incident, environment: EnvironmentState, refusal: Refusal, taken: Taken, opened_by: str | None
 ) -> bool:
-    """Add NACKs to an incident. Returns whether a resolved incident was opened again by that; `opened_by`: the key of
-    whoever is accountable for it then.
+    """Add NACKs to an incident. Returns whether a resolved incident was opened again by that, or one that the refused
+    revision was said to mend; `opened_by`: the key of whoever is accountable for it then.
 
     Only a refusal of the newest content opens it again: a client that still refuses an older revision says nothing new
     (texts.md 9.8).
     """
+    was_to_mend = bool(incident.mended_by) and refusal.revision > incident.revision
     incident.last_at = max(incident.last_at, *(nack.at for nack, _ in taken))
     incident.settles_at = incident.last_at + SETTLE
     incident.confidence = Confidence(incident.confidence).or_surer(refusal.confidence).value
@@ -208,9 +216,11 @@ def _continue(
         incident.revision, incident.version = refusal.revision, refusal.version
         incident.since = refusal.written_at or incident.since
         incident.suspects = [list(content) for content in refusal.suspects]
-    regressed = incident.state == IncidentState.RESOLVED and refusal.current
+    resolved = incident.state == IncidentState.RESOLVED
+    regressed = (resolved or was_to_mend) and refusal.current
     if regressed:
-        incident.opened_by = opened_by or ""
+        incident.opened_by = (opened_by or "") if resolved else incident.opened_by
+        incident.mended_by = ""
         incident.state = IncidentState.OPEN.value
         incident.opened_epoch, incident.resolved_epoch = environment.epoch, None
         incident.change, incident.author = refusal.change, refusal.author
@@ -231,7 +241,7 @@ def _tell_again(incident: Incident) -> None:
     """Tell people of an incident again, because others now refuse the same: it may not have been told before, when
     whoever opened it had no message left.
     """
-    if incident.state in UNRESOLVED:
+    if incident.state in UNRESOLVED and incident.muted_until is None:
         # Who was sent it is counted when it is judged, each time for the whole fleet.
         incident.nacked = IncidentClient.objects.filter(incident=incident, revision=incident.revision).count()
         incident.sent = max(incident.sent, incident.nacked)
@@ -332,4 +342,5 @@ def _over(environment: EnvironmentState, incident: Incident, because: str, named
     resolution_record(incident, Resolution(because, incident=str(named.public_id)))
     incident.state, incident.resolved_epoch = IncidentState.RESOLVED.value, environment.epoch
     incident.save(update_fields=["state", "resolved_epoch"])
+    Incident.objects.filter(pk=incident.pk).update(mended_by="", **UNMUTED)
     return incident

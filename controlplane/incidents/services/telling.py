@@ -14,13 +14,14 @@ _MESSAGE_CHARS = 300
 _MOST_ACCOUNTABLE = 20
 
 
-def incident_told(kind: str, incident: Incident, *, again: bool = False, by: str = "") -> None:
+def incident_told(kind: str, incident: Incident, *, again: bool = False, by: str = "", because: str = "") -> None:
     """Append an event about an incident, of which notifications are made. The client's words in it are cut, and
     harmless in any channel.
 
     `again`: whether the incident was told before and others now refuse the same; people hear of it only if they did not
         then.
-    `by`: who resolved it, or ignores it; empty where nobody did.
+    `by`: who resolved, ignores, assigned or unmuted it; empty where nobody did.
+    `because`: where Parley unmuted it, why.
     """
     event_append(
         kind=kind,
@@ -29,9 +30,14 @@ def incident_told(kind: str, incident: Incident, *, again: bool = False, by: str
         payload={
             "incident": str(incident.public_id),
             "cause": incident.cause,
-            "caused_by": _caused_by(incident),
+            "caused_by": [] if kind == "incident.assigned" else _caused_by(incident),
             "again": again,
             "by": one_line(by, max_chars=_MESSAGE_CHARS),
+            "because": because,
+            "muted": incident.muted_until is not None,
+            "assignee": one_line(incident.assignee, max_chars=_MESSAGE_CHARS),
+            "team": incident.assigned_team,
+            "recipient": incident.assigned_to if kind == "incident.assigned" else "",
             "state": incident.state,
             "type": incident.type,
             "name": one_line(incident.name, max_chars=_MESSAGE_CHARS),

@@ -1,7 +1,8 @@
 """Decides which channels are sent a notification, and when: at once, with the next digest, or not at all.
 
-Of what there was too much of (`expanding`), a channel gets two things all the same: in a digest everything is one mail;
-and where a channel makes alerts, the end of what it was told of, for nobody else would close the alert.
+What one person alone is told, and what is muted, goes to no channel. Of what there was too much of (`expanding`), a
+channel gets it in a digest all the same, where everything is one mail. And where a channel makes alerts, it gets in any
+case the end of what it was told of, for nobody else would close the alert.
 """
 
 from collections.abc import Collection, Sequence
@@ -77,7 +78,10 @@ def _collect(channel: Channel, told: Sequence[Told]) -> None:
     wanted = [
         notification
         for notification, event in told
-        if event.kind != SUMMARY and _concerns(channel, event) and _wants(channel, {event.kind})
+        if event.kind != SUMMARY
+        and notification.sending != Sending.INBOX.value
+        and _concerns(channel, event)
+        and _wants(channel, {event.kind})
     ]
     if wanted:
         digest = _next_digest(channel)

@@ -1,8 +1,9 @@
 """Makes notifications of domain events: each event once, repeats about one subject not at all (texts.md section 6).
 
-The inbox has all of them. Of an environment, channels are sent so many in an hour of what data planes cause, of these
-so many of what one of them causes, and as many of all the rest: a flood of refusals hides neither a failed build nor
-what others refuse. What is left out is summed up (`summing`).
+The inbox has all of them, also of an incident that is muted, of which no channel is told. Of an environment, channels
+are sent so many in an hour of what data planes cause, of these so many of what one of them causes, and as many of all
+the rest: a flood of refusals hides neither a failed build nor what others refuse. What is left out is summed up
+(`summing`).
 
 Which channel is sent what is decided by `addressing`.
 
@@ -21,6 +22,7 @@ from django.db.models import F, Q
 
 from controlplane.clients.clock import database_now
 from controlplane.clients.foreign_text import one_line
+from controlplane.common.principal_ids import MAX_PRINCIPAL_CHARS
 from controlplane.journal.services import Event, events_prune, events_take, events_waiting
 from controlplane.notify.catalogue import KINDS, LINK_CHARS, Kind, Severity, wording_of
 from controlplane.notify.models import Delivery, Notification, Sending, ToldCount
@@ -33,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 _AT_ONCE = 200
 # What says that an incident is there, or is there again.
-_NEWS = ("incident.opened", "incident.regressed", "incident.escalating")
+_NEWS = ("incident.opened", "incident.regressed", "incident.escalating", "incident.unmuted")
 _SAID_CHARS = 500
 WINDOW = timedelta(hours=1)
 _KEEP_EVENTS = timedelta(days=1)
@@ -77,7 +79,9 @@ def _tell(event: Event) -> Notification | None:
         return None
     words = wording_of(kind, environment=event.environment, payload=said, public_url=settings.PARLEY.public_url)
     caused_by, beyond = _share(event)
-    if _told_lately(event, kind, words.severity, beyond=beyond):
+    quiet = kind.personal or event.payload.get("muted")
+    sending = Sending.INBOX if quiet else Sending.HELD if beyond else Sending.SENT
+    if _told_lately(event, kind, words.severity, sent=sending is Sending.SENT):
         return None
     notification = Notification.objects.create(
         event=event.id,
@@ -90,18 +94,19 @@ def _tell(event: Event) -> Notification | None:
         text=words.text[:2_000],
         link=words.link[:LINK_CHARS],
         caused_by=caused_by,
-        sending=(Sending.HELD if beyond else Sending.SENT).value,
+        recipient=str(event.payload.get("recipient", ""))[:MAX_PRINCIPAL_CHARS],
+        sending=sending.value,
     )
-    if beyond:
+    if sending is Sending.HELD:
         log.warning("notification.held_back", environment=event.environment, kind=event.kind)
     else:
         log.info("notification.made", kind=event.kind, environment=event.environment, subject=event.subject)
     return notification
 
 
-def _told_lately(event: Event, kind: Kind, severity: Severity, *, beyond: bool) -> bool:
-    """Whether people were told about the event's subject within the cooldown, so that this event is not told. `beyond`:
-    channels have had as many messages as they may; else notifications that channels were not sent do not count as told.
+def _told_lately(event: Event, kind: Kind, severity: Severity, *, sent: bool) -> bool:
+    """Whether people were told about the event's subject within the cooldown, so that this event is not told. `sent`:
+    channels are to be told of it; then notifications that they were not sent do not count as told.
     """
     about = Notification.objects.filter(environment=event.environment, subject=event.subject)
     if event.payload.get("again"):
@@ -110,7 +115,7 @@ def _told_lately(event: Event, kind: Kind, severity: Severity, *, beyond: bool) 
             return True
     if not kind.cooldown:
         return False
-    if not beyond:
+    if sent:
         about = about.filter(sending=Sending.SENT.value)
     as_loud = [each.value for each in Severity if each.loudness >= severity.loudness]
     lately = Q(kind=event.kind) | Q(kind__in=kind.after, severity__in=as_loud)

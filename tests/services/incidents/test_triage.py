@@ -112,7 +112,7 @@ def test_incident_set_state__acknowledged_by_two_people__the_last_looks_after_it
     taken = incident_get(public_id=public_id).assignee
     incident_set_state(public_id=public_id, state=IncidentState.OPEN, actor=NORA, request_id="")
 
-    assert (taken, incident_get(public_id=public_id).assignee) == ("nora", "")
+    assert (taken and taken.name, incident_get(public_id=public_id).assignee) == ("nora", None)
 
 
 def test_incident_events__what_people_did__newest_first_and_of_this_resource_alone(fleet: Fleet) -> None:
