@@ -284,7 +284,7 @@ def _event(event: AuditEvent) -> Event:
     return Event(
         event.at,
         event.actor,
-        _DONE.get(event.verb, event.verb),
+        _DONE.get(event.verb, event.verb) + (" on the resource" if told.get("about") == "resource" else ""),
         told.get("reason", ""),
         event.request_id,
         because=told.get("because", "") if event.verb in _EXPLAINED else "",

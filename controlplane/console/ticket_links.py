@@ -63,7 +63,7 @@ urlpatterns = [
 PLACES = (
     Place(
         Section.ADMINISTRATION,
-        40,
+        38,
         "Ticket links",
         "link",
         "ticket-links",

@@ -18,6 +18,7 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RoutePattern
+from django.utils import timezone
 
 from adsserver.engine.body import Body
 from adsserver.engine.holdings import BodyGround, Holdings
@@ -34,6 +35,8 @@ from controlplane.clients.models import Client as ClientRow
 from controlplane.clients.models import Nack, SaidDifference, Stream
 from controlplane.clients.selectors import client_get
 from controlplane.database.aliases import READER
+from controlplane.discussion.models import Comment
+from controlplane.discussion.tickets import ticket_link_add
 from controlplane.explain import beliefs
 from controlplane.explain.words import word_take
 from controlplane.incidents.models import Incident
@@ -113,8 +116,17 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     )
     change_set_comment(public_id=proposed, reason=NAME, place=Place("cluster", NAME, 1), actor=MALLORY)
     change_set_submit(public_id=proposed, reason=NAME, actor=MALLORY)
+    row = Incident.objects.get()
+    comment = Comment.objects.create(environment=row.environment, incident=row, author=NAME[:150], text=NAME)
+    link = ticket_link_add(
+        form="#{number}", url="https://e.example/'{number}", environment_key=None, actor=MALLORY, request_id=NAME
+    )
+    mute = {"muted_until": timezone.now() + timedelta(hours=1), "muted_by": NAME[:150], "muted_reason": NAME[:400]}
+    Incident.objects.update(assignee=NAME[:150], assigned_team=True, assignee_gone=True, mended_by=NAME[:150], **mute)
     return {
         "environment_key": "default",
+        "comment_id": str(comment.public_id),
+        "link_id": str(link),
         "change_set_id": proposed,
         "rollout_id": rollout,
         "type": "cluster",

@@ -52,6 +52,7 @@ NEEDS: dict[str, Role | None] = {
     "channel-edit": None,
     "tokens": None,
     "comment": None,
+    "comments": None,
     "ticket-links": None,
     "users": None,
     "user": None,

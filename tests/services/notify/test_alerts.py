@@ -76,8 +76,15 @@ def channel(service: Service, hook: Receiver, **more: Any) -> Channel:
     return channel_create(wanted=wanted, actor=SYSTEM)[0]
 
 
-def happen(kind: str, number: int = 1, environment: str = "default") -> None:
-    payload = {"incident": str(number), "type": "cluster", "name": "pay", "nacked": 9, "sent": 10, "reason": "why"}
+def happen(kind: str, number: int = 1, environment: str = "default", **more: object) -> None:
+    payload = {
+        "incident": str(number),
+        "type": "cluster",
+        "name": "pay",
+        "nacked": 9,
+        "sent": 10,
+        "reason": "why",
+    } | more
     event_append(kind=kind, environment=environment, subject=f"incident/{number}", payload=payload)
 
 
@@ -100,6 +107,35 @@ def test_incident__opened_and_resolved__is_one_alert_that_is_closed(service: Ser
     (opens, first), (closes, second) = map(service.read, hook.received)
     assert (opens, closes) == ("open", "close")
     assert first == second
+
+
+def test_incident__muted__opens_no_alert_and_one_that_is_there_is_closed(service: Service, hook: Receiver) -> None:
+    channel(service, hook)
+
+    happen("incident.opened")
+    notify()
+    happen("incident.escalating", muted=True)
+    happen("incident.opened", 2, muted=True)
+    happen("incident.assigned", assignee="mia", by="opal")
+    notify()
+    happen("incident.resolved", muted=True)
+    happen("incident.resolved", 2, muted=True)
+    notify()
+
+    assert done(service, hook) == ["open", "close"]
+
+
+def test_incident__not_muted_any_more__opens_an_alert_that_its_end_closes(service: Service, hook: Receiver) -> None:
+    channel(service, hook)
+
+    happen("incident.opened", muted=True)
+    notify()
+    happen("incident.unmuted", because="its time was over")
+    notify()
+    happen("incident.resolved")
+    notify()
+
+    assert done(service, hook) == ["open", "close"]
 
 
 def test_incidents__of_other_things__have_other_alerts(service: Service, hook: Receiver) -> None:
