@@ -45,18 +45,12 @@ class Subject:
     channel: str
 
 
-# They show no data.
+# They show no data, or one text.
 WITHOUT_DATA: Final = frozenset(
     {
-        "login",
-        "login-oidc",
-        "login-oidc-callback",
-        "login-second-factor",
-        "login-second-factor-setup",
-        "logout",
-        "theme",
-        "invitation",
-        "invitation-link",
+        *("login", "login-oidc", "login-oidc-callback", "login-second-factor", "login-second-factor-setup", "logout"),
+        *("theme", "invitation", "invitation-link"),
+        *("comment", "comments"),
     }
 )
 _OF_NAME: Final = "type=cluster&name={name}"
@@ -70,6 +64,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "/e/{env}/incidents",
         "/e/{env}/incidents?state=all&q=filter",
         "/e/{env}/incidents?client=node-1&since=7d",
+        "/e/{env}/incidents?assignee=nobody",
     ),
     "clients": ("/e/{env}/clients", "/e/{env}/clients?state=refusing", "/e/{env}/clients?q=node-1&page=2"),
     "client": ("/clients/{client}", "/clients/{client}?part=tail"),
@@ -77,7 +72,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "client-resources": ("/clients/{client}/resources", "/clients/{client}/resources?type=cluster&state=NACKED&at=1h"),
     "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
     "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),
-    "inbox": ("/messages", "/messages?environment={env}"),
+    "inbox": ("/messages", "/messages?environment={env}", "/messages?for=me"),
     "channel": ("/channels/{channel}", "/channels/{channel}?state=failed&kind=hold.released"),
     "channel-new": ("/channels/new", "/channels/new?kind=digest"),
     "audit": ("/audit", "/audit?environment={env}&actor=parley"),
@@ -91,7 +86,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "resource": tuple(
         f"/e/{{env}}/resource?{_OF_NAME}&tab={tab}"
-        for tab in ("current", "history", "links", "clients", "access", "incidents")
+        for tab in ("current", "history", "links", "clients", "access", "incidents", "comments")
     ),
     "graph": (
         "/e/{env}/graph",

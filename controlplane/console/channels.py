@@ -20,7 +20,7 @@ from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.pages import Page
 from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
-from controlplane.notify.catalogue import KINDS
+from controlplane.notify.catalogue import OF_CHANNELS
 from controlplane.notify.channel_kinds import Addressed, ChannelKind, KindFacts, Manner
 from controlplane.notify.channel_rules import MAX_KEY_CHARS, MAX_NAME_CHARS, NewChannel
 from controlplane.notify.models import DeliveryState
@@ -192,7 +192,7 @@ def form_page(
         "no_mail_server": facts.addressed is Addressed.MAIL and settings.PARLEY.mail is None,
         "is_digest": facts.manner is Manner.DIGEST,
         "keys": _with_chosen([state.key for state in page.environments], filled.environments),
-        "all_kinds": list(KINDS),
+        "all_kinds": list(OF_CHANNELS),
         "each": [every.value for every in Every],
         "max_name": MAX_NAME_CHARS,
         "max_target": MAX_URL_CHARS,
@@ -211,7 +211,7 @@ def channel_page(
     asked = page.request.GET
     channel = channel_get(public_id=channel_id)
     state = next((each for each in DeliveryState if each.value == asked.get("state")), None)
-    kind = asked.get("kind", "") if asked.get("kind") in KINDS else ""
+    kind = asked.get("kind", "") if asked.get("kind") in OF_CHANNELS else ""
     before = asked.get("before", "")
     found = delivery_list(
         public_id=channel_id,
@@ -230,7 +230,7 @@ def channel_page(
         "asked_kind": kind,
         "states": [each.value for each in DeliveryState],
         "now": timezone.now(),
-        "all_kinds": list(KINDS),
+        "all_kinds": list(OF_CHANNELS),
         "max_reason": MAX_REASON_CHARS,
         "given": page.request.POST if error is not None else QueryDict(),
         "secret": secret,

@@ -67,7 +67,11 @@ class CommentsPage(Page):
     """Adds a comment; with something wrong in it, the page to mend it."""
 
     template = "comments/edit.html"
-    needs = {"POST": None}
+    needs = {"GET": None, "POST": None}
+
+    def get(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002 - Django's
+        """Say where comments are, to somebody who comes back to the address of the form. Raises NotFound."""
+        raise NotFound("Comments stand on the pages of the change, the incident or the resource that they are about.")
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Add the comment in the form, then redirect to the page of what it is about."""

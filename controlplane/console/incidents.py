@@ -218,7 +218,7 @@ class IncidentPage(Page):
             "events": [_event(each) for each in incident_events(detail)],
             "steps": frozenset(state.value for state in TRANSITIONS[incident.state]),
             "unresolved": incident.state in UNRESOLVED,
-            "mine": detail.assignee is not None and detail.assignee.id == str(self.principal.id),
+            "mine": incident.assignee is not None and incident.assignee.id == str(self.principal.id),
             "teams": owner_list(environment_key=incident.environment),
             "mutes": MUTES,
             "given": self.request.POST if error is not None else {},

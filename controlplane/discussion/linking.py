@@ -4,7 +4,7 @@ A text is split into parts and never changed: who shows it escapes each part. On
 has the host that an administrator gave it, because a number is all that the text adds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -96,6 +96,19 @@ def parts_of(text: str, tickets: Sequence[Ticket]) -> tuple[Part, ...]:
         done = end
     found.append(Part(text[done:]))
     return tuple(part for part in found if part.text)
+
+
+def shortened(parts: Iterable[Part], chars: int) -> Iterator[Part]:
+    """The first parts, of `chars` characters in all, and an ellipsis where there is more. A link is there as a whole or
+    not at all, for a part of it would lead elsewhere.
+    """
+    left = chars
+    for part in parts:
+        if len(part.text) > left:
+            yield Part(f"{'' if part.url else part.text[:left]}…")
+            return
+        left -= len(part.text)
+        yield part
 
 
 def _links(text: str, tickets: Sequence[Ticket]) -> Iterator[tuple[int, int, str]]:

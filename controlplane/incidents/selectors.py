@@ -53,6 +53,7 @@ class IncidentValue:
     `change`: the change that is the suspect, empty where none is known.
     `message`: the client's own words, with harmful characters escaped; for a loss, a sentence of Parley's.
     `loss`: all that is stored of a loss; None for refusals.
+    `assignee`: who is to look after it; None: nobody. `mute`: None while it is not muted.
     """
 
     id: str
@@ -67,6 +68,8 @@ class IncidentValue:
     clients: Impact
     first_at: datetime
     loss: Loss | None = None
+    assignee: Assignee | None = None
+    mute: Mute | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,7 @@ class IncidentDetail:
     `suspects`: their names, where no culprit is known.
     `quarantined`: whether the refused revision is quarantined now.
     `verdict`: what the refusals mean for all clients; None until they were judged.
-    `assignee`: who is to look after it; None: nobody. `mute`: None while it is not muted; `mended_by`: who said that
-        the next revision mends it, empty where nobody did.
+    `mended_by`: who said that the next revision mends it; empty where nobody did.
     `used_by`: resources that refer to the refused one, and so get an older revision of it, or nothing.
     `refusing`: the clients that refused last, at most 100; `samples`: the first NACKs, newest first.
     `now`: what clients that refuse the revision have instead, in words, and how many of them.
@@ -119,8 +121,6 @@ class IncidentDetail:
     normalised: str
     family: ClientFamily
     author: str
-    assignee: Assignee | None
-    mute: Mute | None
     mended_by: str
     revision: int
     quarantined: bool
@@ -183,8 +183,6 @@ def incident_get(*, public_id: str) -> IncidentDetail:
         normalised=row.normalised,
         family=ClientFamily(row.family),
         author=row.author,
-        assignee=assignee_of(row),
-        mute=mute_of(row),
         mended_by=row.mended_by,
         revision=row.revision,
         quarantined=_quarantined(row),
@@ -340,6 +338,8 @@ def _value(row: Incident) -> IncidentValue:
         clients=Impact(row.nacked, row.sent),
         first_at=row.first_at,
         loss=loss_from_json(row.loss) if row.loss is not None else None,
+        assignee=assignee_of(row),
+        mute=mute_of(row),
     )
 
 

@@ -122,6 +122,10 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+OF_CHANNELS = tuple(kind.name for kind in KINDS.values() if not kind.personal)
+"""The names of the kinds that channels are told."""
+
+
 def beginnings(kind: Kind) -> frozenset[str]:
     """The names of the kinds that tell the beginning of what this one is about; none where no end of it is told."""
     return frozenset(each.name for each in KINDS.values() if each.noun == kind.noun and each.stage is Stage.BEGINS)

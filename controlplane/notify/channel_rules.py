@@ -13,7 +13,7 @@ from django.core.validators import validate_email
 
 from controlplane.catalog.json_reading import Reader
 from controlplane.config.values import WebhookAllow
-from controlplane.notify.catalogue import KINDS
+from controlplane.notify.catalogue import OF_CHANNELS
 from controlplane.notify.channel_kinds import Addressed, ChannelKind, Key, Manner
 from controlplane.notify.schedules import DEFAULT, Schedule, schedule_read
 from controlplane.outside.targets import TargetRefusedError, allowed_address, api_base, target_of
@@ -71,8 +71,8 @@ def channel_judge(wanted: NewChannel, *, allow: WebhookAllow, has_key: bool = Fa
         len(each) > MAX_ENVIRONMENT_CHARS for each in wanted.environments
     ):
         reader.wrong("/environments", f"At most {MAX_ENVIRONMENTS} environments can be named; none means all of them.")
-    for kind in sorted(set(wanted.kinds) - KINDS.keys()):
-        hint = f"Kinds are: {', '.join(KINDS)}."
+    for kind in sorted(set(wanted.kinds) - {*OF_CHANNELS}):
+        hint = f"Kinds are: {', '.join(OF_CHANNELS)}."
         reader.wrong("/kinds", f"'{shown(kind, _SHOWN_CHARS)}' is no kind of notification.", hint)
     if facts.key is Key.GIVEN:
         _check_key(wanted.secret, facts.key_title, has_key, reader)

@@ -143,7 +143,7 @@ def addresses(parts: dict[str, str]) -> list[str]:
         "/search?q=nothing-is-called-so",
         *(
             f"{here}/resource?{asked}&tab={tab}"
-            for tab in ("current", "history", "links", "clients", "access", "incidents")
+            for tab in ("current", "history", "links", "clients", "access", "incidents", "comments")
         ),
         f"{here}/resource/edit?{asked}",
         f"{here}/resources?name=nothing-is-called-so",
@@ -153,6 +153,8 @@ def addresses(parts: dict[str, str]) -> list[str]:
         f"{here}/rollback?to=1",
         f"{here}/incidents?state=all",
         f"{here}/incidents?q=nothing",
+        f"{here}/incidents?assignee=nobody",
+        "/messages?for=me",
         f"{here}/clients?q=nothing",
         f"/clients/{parts['client_id']}/resources?state=ACKED",
         f"{here}/graph?{asked}",

@@ -19,6 +19,7 @@ _COLUMNS: Final = (
     Column("STATE", lambda row: row["state"]),
     Column("RESOURCE", lambda row: f"{row['type']}/{row['name'] or '?'}"),
     Column("CLIENTS", lambda row: f"{row['clients']['nacked']} of {row['clients']['sent']}"),
+    Column("WHO", lambda row: (row.get("assigned") or {}).get("name", "")),
     Column("CONFIDENCE", lambda row: row["confidence"]),
     Column("MESSAGE", lambda row: row["message"]),
     Column("CHANGE", lambda row: row["change"], wide=True),

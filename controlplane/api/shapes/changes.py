@@ -58,6 +58,22 @@ class ImpactOut(serializers.Serializer[Any]):
     sent = serializers.IntegerField()
 
 
+class AssigneeOut(serializers.Serializer[Any]):
+    """A person, or a team, that is to look after an incident."""
+
+    kind = serializers.ChoiceField(choices=["person", "team"])
+    name = serializers.CharField()
+    gone = serializers.BooleanField(help_text="Whether they may not see it any more.")
+
+
+class MuteOut(serializers.Serializer[Any]):
+    """The time in which channels are told nothing of an incident."""
+
+    until = serializers.DateTimeField()
+    by = serializers.CharField()
+    reason = serializers.CharField()
+
+
 class IncidentOut(serializers.Serializer[Any]):
     """An incident: NACKs for one cause, or what connected clients lost by one change."""
 
@@ -75,6 +91,8 @@ class IncidentOut(serializers.Serializer[Any]):
         allow_blank=True, help_text="The client's own words; of a loss a sentence that tells who lost how much by whom."
     )
     clients = ImpactOut()
+    assigned = AssigneeOut(allow_null=True, help_text="Who is to look after it; null: nobody.")
+    muted = MuteOut(allow_null=True, help_text="Null while channels are told of it.")
 
 
 class CountsOut(serializers.Serializer[Any]):

@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.fields import StrictSerializer, Text
-from controlplane.notify.catalogue import KINDS
+from controlplane.notify.catalogue import OF_CHANNELS
 from controlplane.notify.channel_kinds import FACTS, ChannelKind, Key, Manner
 from controlplane.notify.channel_rules import MAX_ENVIRONMENT_CHARS, MAX_ENVIRONMENTS, MAX_KEY_CHARS, MAX_NAME_CHARS
 from controlplane.notify.models import DeliveryState
@@ -21,7 +21,7 @@ _GIVEN: Final = " and ".join(kind.value for kind, facts in FACTS.items() if fact
 _APIS: Final = ", ".join(f"`{facts.api}` for {kind.value}" for kind, facts in FACTS.items() if facts.api)
 _DIGESTS: Final = " and ".join(kind.value for kind, facts in FACTS.items() if facts.manner is Manner.DIGEST)
 _TARGET_HELP: Final = f"A URL, or a mail address. Of {_GIVEN} the URL at which the API begins; without one: {_APIS}."
-_KINDS_HELP: Final = f"Empty: all of {', '.join(KINDS)}."
+_KINDS_HELP: Final = f"Empty: all of {', '.join(OF_CHANNELS)}."
 _SECRET_HELP: Final = (
     f"The key that the service gave, of {_GIVEN}. It is never read back; with another target it has to be sent again."
 )
@@ -31,7 +31,7 @@ DELIVERY_FILTERS: Final = [
     OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.QUERY, description=text, enum=choices)
     for name, text, choices in (
         ("state", "Only deliveries that stand so.", [each.value for each in DeliveryState]),
-        ("kind", "Only deliveries of notifications of this kind.", list(KINDS)),
+        ("kind", "Only deliveries of notifications of this kind.", list(OF_CHANNELS)),
     )
 ]
 
@@ -66,7 +66,7 @@ class _Settings(StrictSerializer):
         help_text="Empty: all.",
     )
     kinds = serializers.ListField(
-        child=Text(max_length=64), required=False, max_length=len(KINDS), help_text=_KINDS_HELP
+        child=Text(max_length=64), required=False, max_length=len(OF_CHANNELS), help_text=_KINDS_HELP
     )
     secret = Text(max_length=MAX_KEY_CHARS, required=False, help_text=_SECRET_HELP)
     digest = ScheduleField(required=False, help_text=f"When digests are due, of {_DIGESTS}.")

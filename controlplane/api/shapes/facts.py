@@ -225,22 +225,6 @@ class ReferrerOut(serializers.Serializer[Any]):
     pointer = serializers.CharField(allow_blank=True, help_text="RFC 6901 pointer to the field that names the other.")
 
 
-class AssigneeOut(serializers.Serializer[Any]):
-    """A person, or a team, that is to look after an incident."""
-
-    kind = serializers.ChoiceField(choices=["person", "team"])
-    name = serializers.CharField()
-    gone = serializers.BooleanField(help_text="Whether they may not see it any more.")
-
-
-class MuteOut(serializers.Serializer[Any]):
-    """The time in which channels are told nothing of an incident."""
-
-    until = serializers.DateTimeField()
-    by = serializers.CharField()
-    reason = serializers.CharField()
-
-
 class IncidentDetailOut(IncidentOut):
     """An incident with its refusing clients, samples and referrers."""
 
@@ -251,8 +235,6 @@ class IncidentDetailOut(IncidentOut):
     family = serializers.ChoiceField(choices=[family.value for family in ClientFamily])
     author = serializers.CharField(allow_blank=True)
     assignee = serializers.CharField(allow_blank=True, help_text="The name of who is to look after it; empty: nobody.")
-    assigned = AssigneeOut(allow_null=True, help_text="Who is to look after it; null: nobody.")
-    muted = MuteOut(allow_null=True, help_text="Null while channels are told of it.")
     mended_by = serializers.CharField(
         allow_blank=True, help_text="Who said that the next revision of the resource mends it; empty where nobody did."
     )

@@ -316,6 +316,16 @@ def incident_json(value: IncidentValue) -> dict[str, object]:
         "change": value.change,
         "message": value.message,
         "clients": {"nacked": value.clients.nacked, "sent": value.clients.sent},
+        "assigned": None
+        if value.assignee is None
+        else {
+            "kind": "team" if value.assignee.team else "person",
+            "name": value.assignee.name,
+            "gone": value.assignee.gone,
+        },
+        "muted": None
+        if value.mute is None
+        else {"until": moment(value.mute.until), "by": value.mute.by, "reason": value.mute.reason},
     }
 
 

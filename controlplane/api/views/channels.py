@@ -29,7 +29,7 @@ from controlplane.api.shapes.channels import (
 )
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.views.base import ApiView, principal_of
-from controlplane.notify.catalogue import KINDS
+from controlplane.notify.catalogue import OF_CHANNELS
 from controlplane.notify.channel_kinds import ChannelKind
 from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import DeliveryState
@@ -142,7 +142,7 @@ class DeliveryListView(ApiView):
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         before = query.whole("after", 0, minimum=0, maximum=2**62)
         state = query.choice("state", [each.value for each in DeliveryState], "")
-        kind = query.choice("kind", KINDS, "")
+        kind = query.choice("kind", OF_CHANNELS, "")
         query.done()
         found = delivery_list(
             public_id=channel_id,

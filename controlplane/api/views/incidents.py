@@ -224,17 +224,7 @@ def detail_json(detail: IncidentDetail) -> dict[str, object]:
         "normalised": detail.normalised,
         "family": detail.family.value,
         "author": detail.author,
-        "assignee": detail.assignee.name if detail.assignee is not None else "",
-        "assigned": None
-        if detail.assignee is None
-        else {
-            "kind": "team" if detail.assignee.team else "person",
-            "name": detail.assignee.name,
-            "gone": detail.assignee.gone,
-        },
-        "muted": None
-        if detail.mute is None
-        else {"until": moment(detail.mute.until), "by": detail.mute.by, "reason": detail.mute.reason},
+        "assignee": detail.incident.assignee.name if detail.incident.assignee is not None else "",
         "mended_by": detail.mended_by,
         "revision": detail.revision,
         "quarantined": detail.quarantined,

@@ -15,13 +15,12 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 
 from controlplane.clients.foreign_text import escape
 from controlplane.console.diffs import DiffLine, lines_of
 from controlplane.console.states import look_of
 from controlplane.console.times import iso_text, relative
-from controlplane.discussion.linking import parts_of
+from controlplane.discussion.linking import parts_of, shortened
 
 register = template.Library()
 
@@ -121,13 +120,12 @@ def linked(context: template.Context, text: object, chars: int = 0) -> SafeStrin
     """A text written by others, made visible, in which addresses and words for tickets are links. The page's
     `tickets` says which words; `chars`: how many characters of it are shown, 0 for all.
     """
-    said = str(text)
-    cut = Truncator(said).chars(chars) if chars else said
+    parts = parts_of(str(text), tuple(context.get("tickets") or ()))
     found = (
         format_html('<a href="{}" rel="noopener noreferrer nofollow">{}</a>', part.url, visible(part.text))
         if part.url
         else visible(part.text)
-        for part in parts_of(cut, tuple(context.get("tickets") or ()))
+        for part in (shortened(parts, chars) if chars else parts)
     )
     return format_html_join("", "{}", ((each,) for each in found))
 

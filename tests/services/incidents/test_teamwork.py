@@ -132,13 +132,13 @@ def test_mute__its_time_is_over__ends_by_itself_and_channels_are_told(hook: Rece
     before = told(hook)
     public_id = mute()
     digest()
-    assert incident_get(public_id=public_id).mute is not None
+    assert incident_get(public_id=public_id).incident.mute is not None
 
     the_mute_is_over()
     digest()
     digest()
 
-    assert incident_get(public_id=public_id).mute is None
+    assert incident_get(public_id=public_id).incident.mute is None
     assert told(hook) == before + 1
     assert kinds()[-1] == ("incident.unmuted", Sending.SENT.value)
     last = AuditEvent.objects.filter(subject=public_id).order_by("-pk")[0]
@@ -162,11 +162,11 @@ def test_muted__same_words__stays_muted_but_other_words_end_it(hook: Receiver, f
 
     refuse(fleet, slice(1, 3))
     digest()
-    assert (told(hook), incident_get(public_id=public_id).mute is None) == (before, False)
+    assert (told(hook), incident_get(public_id=public_id).incident.mute is None) == (before, False)
     refuse(fleet, slice(3, 4), OTHER)
     digest()
 
-    assert (told(hook), incident_get(public_id=public_id).mute) == (before + 1, None)
+    assert (told(hook), incident_get(public_id=public_id).incident.mute) == (before + 1, None)
     assert "no health check" in Notification.objects.latest("pk").text
 
 
@@ -179,7 +179,7 @@ def test_muted__words_that_it_had_before_the_mute__do_not_end_it(hook: Receiver,
     refuse(fleet, slice(2, 3), OTHER)
     digest()
 
-    assert (told(hook), incident_get(public_id=public_id).mute is None) == (before, False)
+    assert (told(hook), incident_get(public_id=public_id).incident.mute is None) == (before, False)
 
 
 def test_muted__another_revision_refused_in_other_words__is_another_incident_that_is_told(
@@ -255,7 +255,7 @@ def test_assignee__turned_off_or_without_rights__is_marked_and_counts_as_nobody(
 
 
 def gone() -> bool:
-    assignee = incident_get(public_id=the_id()).assignee
+    assignee = incident_get(public_id=the_id()).incident.assignee
     return assignee is not None and assignee.gone
 
 

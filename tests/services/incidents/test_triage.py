@@ -109,10 +109,10 @@ def test_incident_set_state__acknowledged_by_two_people__the_last_looks_after_it
 
     for actor in (OPAL, NORA):
         incident_set_state(public_id=public_id, state=IncidentState.ACKNOWLEDGED, actor=actor, request_id="")
-    taken = incident_get(public_id=public_id).assignee
+    taken = incident_get(public_id=public_id).incident.assignee
     incident_set_state(public_id=public_id, state=IncidentState.OPEN, actor=NORA, request_id="")
 
-    assert (taken and taken.name, incident_get(public_id=public_id).assignee) == ("nora", None)
+    assert (taken and taken.name, incident_get(public_id=public_id).incident.assignee) == ("nora", None)
 
 
 def test_incident_events__what_people_did__newest_first_and_of_this_resource_alone(fleet: Fleet) -> None:

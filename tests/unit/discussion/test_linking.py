@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.discussion.linking import Part, Ticket, parts_of, ticket_problems
+from controlplane.discussion.linking import Part, Ticket, parts_of, shortened, ticket_problems
 
 JIRA = Ticket("PAY-", "https://jira.example/browse/PAY-{number}")
 GITHUB = Ticket("#", "https://github.com/acme/shop/issues/{number}")
@@ -65,6 +65,14 @@ def test_parts__markup_behind_an_address__stays_text() -> None:
     assert links('https://e.example/"onclick=x') == [("https://e.example/", "https://e.example/")]
     assert links("https://e.example/<script>") == [("https://e.example/", "https://e.example/")]
     assert parts_of("<b>#1</b>", ALL) == (Part("<b>"), Part("#1", GITHUB.url.format(number=1)), Part("</b>"))
+
+
+def test_shortened__where_a_link_would_be_cut__leaves_it_out() -> None:
+    parts = parts_of("see PAY-12 and #7", ALL)
+
+    assert [each.text for each in shortened(parts, 9)] == ["see ", "…"]
+    assert [each.text for each in shortened(parts, 12)] == ["see ", "PAY-12", " a…"]
+    assert tuple(shortened(parts, 17)) == parts
 
 
 TEXTS = st.lists(
