@@ -188,17 +188,6 @@ def resource_names(*, environment_key: str, kind: ResourceType, limit: int = 1_0
     return tuple(rows.values_list("name", flat=True)[:limit])
 
 
-def owner_list(*, environment_key: str, limit: int = 200) -> tuple[str, ...]:
-    """Who owns resources of an environment, by name; the first `limit`."""
-    rows = Resource.objects.filter(environment__key=environment_key, deleted=False).exclude(owner="")
-    return tuple(rows.order_by("owner").values_list("owner", flat=True).distinct()[:limit])
-
-
-def owner_exists(*, environment_key: str, owner: str) -> bool:
-    """Whether a resource of an environment has this owner."""
-    return Resource.objects.filter(environment__key=environment_key, owner=owner, deleted=False).exists()
-
-
 def environments_holding(*, kind: ResourceType, name: str, keys: Collection[str]) -> tuple[str, ...]:
     """The environments among `keys` in which a resource of this type and name exists, in the order in which clients are
     matched with them.

@@ -11,8 +11,9 @@ from django.shortcuts import redirect
 from django.urls import path
 
 from controlplane.accounts.principal import Role
+from controlplane.catalog.owners import owner_list
 from controlplane.catalog.rights import require
-from controlplane.catalog.selectors import change_get, owner_list
+from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.clients.clock import database_now
 from controlplane.clients.nack_times import nack_times_of_name

@@ -43,6 +43,8 @@ def test_change__by_which_clients_lost_something__says_what_and_has_its_incident
         "change": change,
         "message": Incident.objects.get().message,
         "clients": {"nacked": 3, "sent": 5},
+        "assigned": None,
+        "muted": None,
     }
     assert api.get("incidents?cause=loss&resource=cluster/pay&client=node-3").json["results"] == [incident]
     assert api.get("incidents?cause=nack").json["results"] == []

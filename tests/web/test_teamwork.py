@@ -217,7 +217,8 @@ def test_incident__to_be_mended_by_the_next_revision__says_who_said_so(admin: Cl
 
 def test_pages__with_many_comments__cost_no_more(admin: Client, fleet: Fleet) -> None:
     paths = (PAY, f"/incidents/{the_id()}")
-    say(admin, "the first")
+    say(admin, "the first, PAY-1")
+    say(admin, "the first, PAY-1", "incident", the_id())
     few = [queries(admin, path) for path in paths]
     for number in range(40):
         admin.post("/comments", {"about": "incident", "key": the_id(), "text": f"PAY-{number} @admin"})

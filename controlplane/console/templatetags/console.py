@@ -120,7 +120,10 @@ def linked(context: template.Context, text: object, chars: int = 0) -> SafeStrin
     """A text written by others, made visible, in which addresses and words for tickets are links. The page's
     `tickets` says which words; `chars`: how many characters of it are shown, 0 for all.
     """
-    parts = parts_of(str(text), tuple(context.get("tickets") or ()))
+    said = str(text)
+    # Which words are known is read once for a page, and not where no text has a number.
+    tickets = tuple(context.get("tickets") or ()) if any(each.isdigit() for each in said) else ()
+    parts = parts_of(said, tickets)
     found = (
         format_html('<a href="{}" rel="noopener noreferrer nofollow">{}</a>', part.url, visible(part.text))
         if part.url

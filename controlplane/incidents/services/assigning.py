@@ -6,7 +6,7 @@ from django.db import transaction
 
 from controlplane.accounts.principal import Principal, Role
 from controlplane.accounts.selectors import person_or_token, rights_granted, user_named
-from controlplane.catalog.selectors import owner_exists
+from controlplane.catalog.owners import owner_exists
 from controlplane.common.errors import Conflict, InputInvalid
 from controlplane.common.principal_ids import principal_id_of
 from controlplane.incidents.models import Incident
