@@ -195,11 +195,7 @@ INCIDENT_FILTERS: Final = (
     _query("resource", OpenApiTypes.STR, "Only about this resource: `TYPE/NAME`."),
     _query("client", OpenApiTypes.STR, "Only what this client refuses, or lost: its id or node id."),
     _query("author", OpenApiTypes.STR, "Only where the suspect change is by this author."),
-    _query(
-        "assignee",
-        OpenApiTypes.STR,
-        "Only what `me`, `person:LOGIN`, `team:OWNER` or, where those may not see it any more, `nobody` looks after.",
-    ),
+    _query("assignee", OpenApiTypes.STR, "Only what `me`, `person:LOGIN`, `team:OWNER` or `nobody` looks after."),
     _query(
         "since",
         OpenApiTypes.STR,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from controlplane.catalog.models import Change, Environment
-from controlplane.catalog.selectors import RevisionWritten, revisions_written
+from controlplane.catalog.written import RevisionWritten, revisions_written
 from controlplane.clients.clock import database_now
 from controlplane.clients.delivery import FleetRead
 from controlplane.clients.serving import Behind, replicas_behind

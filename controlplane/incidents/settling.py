@@ -15,7 +15,8 @@ from functools import cached_property
 
 from controlplane.builder.selectors import ChangeProgress, ChangeState, progress_of_change
 from controlplane.catalog.models import Change
-from controlplane.catalog.selectors import RevisionWritten, change_get
+from controlplane.catalog.selectors import change_get
+from controlplane.catalog.written import RevisionWritten
 from controlplane.clients.delivery import EXPECTED_FOR, Reaction, Written
 from controlplane.clients.in_use import NotInUse
 from controlplane.clients.serving import Behind
