@@ -15,8 +15,9 @@ from django.db.models import Max
 from bench.filled import edits_of, put
 from bench.resources import cluster, cluster_name, fleet, route_name
 from controlplane.access.cases import case_create
+from controlplane.access.choices import EditSubject
 from controlplane.access.services import group_create, rule_create
-from controlplane.access.values import Case, GroupDraft, RuleDraft
+from controlplane.access.values import Case, GroupDraft, RuleDraft, Wish
 from controlplane.accounts.groups import people_group_create, people_group_role_give, person_join
 from controlplane.accounts.people import person_create, role_give
 from controlplane.accounts.principal import SYSTEM, Role, Scope
@@ -199,13 +200,30 @@ def channels_tell(*, channels: int, messages: int, first: int = 0) -> None:
         )
 
 
+_PROPOSED: Final = "proposed"
+
+
 def change_sets_make(*, count: int, resources: int) -> None:
-    """Make `count` change sets that others commented, the last one of `resources` clusters, and submit them."""
+    """Make `count` change sets that others commented, the last one of `resources` clusters, and submit them. Each makes
+    a rule for a group of its own, too.
+    """
     for number in range(count):
         names = range(resources if number == count - 1 else 1)
         edits = edits_of([cluster(each, timeout_s=90 + number % 50) for each in names])
         made = change_set_create(
-            environment_key=ENVIRONMENT, title=f"more patience {number}", edits=edits, actor=SYSTEM
+            environment_key=ENVIRONMENT,
+            title=f"more patience {number}",
+            edits=edits,
+            wishes=[
+                Wish(
+                    EditSubject.GROUP,
+                    _PROPOSED,
+                    None,
+                    GroupDraft(_PROPOSED, (Selector(node_cluster="p"),), Trust.DECLARED),
+                ),
+                Wish(EditSubject.RULE, "", None, RuleDraft(Effect.ALLOW, "patient*", client_groups=(_PROPOSED,))),
+            ],
+            actor=SYSTEM,
         )
         place = Place(CLUSTER.word, cluster_name(0), 1)
         change_set_comment(public_id=made, reason="is that enough?", place=place, actor=SYSTEM)

@@ -102,6 +102,8 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "change-sets": ("/e/{env}/change-sets", "/e/{env}/change-sets?state=review"),
     "change-set": ("/change-sets/{change_set}", "/change-sets/{change_set}?page=2"),
     "change-set-resource": (f"/change-sets/{{change_set}}/resource?{_OF_NAME}",),
+    "change-set-rule": ("/change-sets/{change_set}/rule?name=new-1",),
+    "change-set-group": ("/change-sets/{change_set}/group?name=proposed",),
     "rollout": ("/rollouts/{rollout}", "/rollouts/{rollout}?part=now", "/rollouts/{rollout}?part=clients&side=stable"),
     "compare": ("/e/{env}/compare?from=1&to=live", "/e/{env}/compare?from=1&to={epoch}"),
     "rollback": ("/e/{env}/rollback?to=1",),

@@ -1,6 +1,6 @@
 """What a list of access rules leaves to be desired: rules that never decide, cases that come out otherwise. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from controlplane.access.values import Case, CaseResult, SavedCase
@@ -26,9 +26,9 @@ RuleFinding = tuple[int, Finding]
 """The number of a rule, and a finding about it."""
 
 
-def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
+def rules_shadowed(table: AccessTable, called: Callable[[int], str] = str) -> tuple[RuleFinding, ...]:
     """The number of each rule that can never decide, with a finding: one rule before it already decides for all
-    clients, types and names that it is about.
+    clients, types and names that it is about. `called`: what people call the rule with a number.
     """
     found: list[RuleFinding] = []
     for rule in table.rules:
@@ -37,7 +37,8 @@ def rules_shadowed(table: AccessTable) -> tuple[RuleFinding, ...]:
             if earlier.number == rule.number:
                 break
             if _takes_all_of(earlier, rule, kinds):
-                said = SHADOWED.finding("", rule=rule.number, pattern=rule.pattern, before=earlier.number)
+                numbers = {"rule": called(rule.number), "before": called(earlier.number)}
+                said = SHADOWED.finding("", pattern=rule.pattern, **numbers)
                 found.append((rule.number, said))
                 break
     return tuple(found)
@@ -80,10 +81,15 @@ def case_run(table: AccessTable, environment_key: str, case: Case) -> CaseResult
 
 
 def cases_broken(
-    before: AccessTable, after: AccessTable, environment_key: str, saved: Iterable[SavedCase]
+    before: AccessTable,
+    after: AccessTable,
+    environment_key: str,
+    saved: Iterable[SavedCase],
+    called: Callable[[int], str] = str,
 ) -> tuple[Finding, ...]:
     """A finding for each saved case that fails under the rules `after` a change. Its severity is ERROR where the case
-    is blocking and passed `before`: a change is not refused for what was broken already.
+    is blocking and passed `before`: a change is not refused for what was broken already. `called`: what people call the
+    rule with a number.
     """
     found = []
     for each in saved:
@@ -97,7 +103,7 @@ def cases_broken(
             name=each.case.name,
             expect=each.case.expect.value,
             effect=result.effect.value,
-            by=f"rule {result.rule}" if result.rule else "the environment's default",
+            by=f"rule {called(result.rule)}" if result.rule else "the environment's default",
         )
         refuses = each.blocking and case_run(before, environment_key, each.case).ok
         found.append(finding if refuses else replace(finding, severity=Severity.WARNING))

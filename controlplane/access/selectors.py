@@ -7,9 +7,10 @@ from django.conf import settings
 from django.db import models
 
 from controlplane.access.choices import EditAction, EditSubject
-from controlplane.access.models import AccessCase, AccessEdit, AccessRule, AccessRuleGroup, ClientGroup
+from controlplane.access.models import AccessCase, AccessEdit, AccessRule, ClientGroup
 from controlplane.access.review import case_run, secrets_closed
-from controlplane.access.undoing import AccessNow, access_way, restored_by
+from controlplane.access.steps import AccessState
+from controlplane.access.undoing import Writers, access_way, restored_by
 from controlplane.access.values import (
     Case,
     CaseResult,
@@ -173,31 +174,28 @@ def edits_of_change(*, change_id: str, limit: int | None = None) -> tuple[EditDo
 
 
 def access_undo_way(*, change: Change) -> Way:
-    """What undoing this change of rules or groups would do now, or everything that stands in its way."""
+    """What undoing what this change did to rules and groups would do now, or everything that stands in its way."""
     edits = edits_of_change(change_id=str(change.public_id))
-    now = _access_now(environment_key=change.environment.key, after=change)
     limits: Limits = settings.PARLEY.limits
-    return access_way(restored_by(edits), now, limits)
+    now = access_state(environment_key=change.environment.key)
+    return access_way(restored_by(edits), now, _writers_since(change), limits)
 
 
-def _access_now(*, environment_key: str, after: Change) -> AccessNow:
-    """The rules and groups of an environment as they are now; and, for each that was written after the change `after`,
-    by whom and in which change.
-    """
+def access_state(*, environment_key: str) -> AccessState:
+    """All rules and groups of an environment as they are now."""
     groups = {row.pk: group_state(row).draft.as_json() for row in group_list(environment_key=environment_key)}
     rules = {row.pk: rule_state(row).draft.as_json() for row in rule_list(environment_key=environment_key)}
-    links = AccessRuleGroup.objects.filter(group__environment__key=environment_key)
-    spoken_of: dict[int, list[int]] = {}
-    for rule, group in links.order_by("rule").values_list("rule", "group"):
-        spoken_of.setdefault(group, []).append(rule)
-    later = edit_list(environment_key=environment_key).filter(
-        change__generation__gt=after.generation,
-        subject_id__in=AccessEdit.objects.filter(change=after).values("subject_id"),
+    return AccessState(environment_key, rules, groups)
+
+
+def _writers_since(change: Change) -> Writers:
+    later = edit_list(environment_key=change.environment.key).filter(
+        change__generation__gt=change.generation,
+        subject_id__in=AccessEdit.objects.filter(change=change).values("subject_id"),
     )
-    changed_by = {
+    return {
         (done.subject, done.subject_id): (done.author, done.change_id) for done in map(edit_done, later.order_by("pk"))
     }
-    return AccessNow(environment_key, rules, groups, spoken_of, changed_by)
 
 
 def edit_done(row: AccessEdit) -> EditDone:

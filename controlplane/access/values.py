@@ -1,8 +1,9 @@
 """What goes into and comes out of the services of access: values, no rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 from controlplane.access.choices import EditAction, EditSubject
 from controlplane.catalog.guarding import NOTHING_LOST, Loss
@@ -10,6 +11,11 @@ from xdscore.access import Effect, Rule
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.findings import Finding
+
+POSITION_STEP: Final = 10
+"""Between two rules that are added behind each other, so that others fit between them."""
+POSITION_FIRST: Final = 0
+"""Stands in a wish for whichever position is before all other rules; no rule that is stored has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,12 @@ class RuleDraft:
     message: str = ""
     enabled: bool = True
 
+    @property
+    def normal(self) -> "RuleDraft":
+        """A copy with its groups and types sorted, each once, so that drafts that mean the same are equal."""
+        groups, types = tuple(sorted(set(self.client_groups))), tuple(sorted(set(self.types)))
+        return replace(self, client_groups=groups, types=types)
+
     def as_json(self) -> dict[str, object]:
         """The rule as a JSON object, as the API answers it and the history stores it."""
         return {
@@ -85,6 +97,22 @@ class RuleState:
         draft = self.draft
         groups, types = frozenset(draft.client_groups), frozenset(draft.types)
         return Rule(self.id, draft.effect, draft.pattern, groups, types, draft.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to become of one rule or group, before it is written.
+
+    `id`: its row id; None: it is to be made. `draft`: what it is to be; None: it is to be deleted.
+    `name`: what people call it: the number of a rule, the key of a group, and `new-1` for the first rule to be made.
+    `place`: a JSON pointer to it in what somebody sent, with which the pointers of findings begin.
+    """
+
+    subject: EditSubject
+    name: str
+    id: int | None
+    draft: RuleDraft | GroupDraft | None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,9 +172,11 @@ class Prospect:
     choices: tuple[tuple[EnvironmentChoice, ...], tuple[EnvironmentChoice, ...]] | None = None
 
     @property
-    def of_access(self) -> bool:
-        """Whether the write is about who may read what, rather than about which resources exist."""
-        return not self.gone
+    def of_access(self) -> frozenset[bool]:
+        """Whether the write is about who may read what (True), or about which resources exist (False); both for a
+        change of both, which either threshold may stop.
+        """
+        return frozenset({not self.gone, not self.gone or self.tables is not None})
 
     @property
     def nothing(self) -> bool:

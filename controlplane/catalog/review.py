@@ -1,5 +1,5 @@
-"""What an environment asks of those who change its resources: a change set that others reviewed (interfaces.md section
-8). Pure.
+"""What an environment asks of those who change its resources, access rules and client groups: a change set that others
+reviewed (interfaces.md section 8). Pure.
 
 Values, and the one reader of the JSON in which the API, the console and the database spell them.
 """
@@ -13,13 +13,15 @@ from controlplane.catalog.json_reading import Reader
 from controlplane.common.errors import Conflict, InputInvalid
 
 MAX_APPROVALS: Final = 10
+REVIEWED: Final = "changes of resources, access rules and client groups"
+"""What a review is asked for, in texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSettings:
     """What an environment asks of those who change it.
 
-    `required`: resources are changed by a change set alone, which others approved.
+    `required`: resources, access rules and client groups are changed by a change set alone, which others approved.
     `approvals`: how many people have to approve a change set before it counts as approved.
     `self_approval`: who made or edited a change set may approve it, too.
     `break_glass_role`: who has it may write during a freeze, and without review, with a reason that everybody is told.
@@ -46,18 +48,18 @@ BREAKERS: Final = (Role.EDITOR, Role.ACCESS_EDITOR, Role.OPERATOR, Role.ADMIN)
 
 
 class WriteUnreviewed(Conflict):
-    """A write of resources was refused because the environment takes reviewed change sets only. `role`: who has it may
-    write nevertheless.
+    """A write of resources, rules or groups was refused because the environment takes reviewed change sets only.
+    `role`: who has it may write nevertheless.
     """
 
     code: ClassVar[str] = "XDS3031"
 
     def __init__(self, environment: str, role: Role) -> None:
         super().__init__(
-            f"Environment '{environment}' takes changes of resources by a reviewed change set only. Propose it as one: "
-            f"POST /api/v1/environments/{environment}/change-sets, 'xdsctl changesets create', or the page 'Change "
-            f"sets'. In an emergency, whoever has the role {role.value} writes nevertheless with break_glass=REASON, "
-            "which everybody is told of. Nothing was changed."
+            f"Environment '{environment}' takes {REVIEWED} by a reviewed change set only. Propose it as one: POST "
+            f"/api/v1/environments/{environment}/change-sets, 'xdsctl changesets create', or the page 'Change sets'. "
+            f"In an emergency, whoever has the role {role.value} writes nevertheless with break_glass=REASON, which "
+            "everybody is told of. Nothing was changed."
         )
         self.environment = environment
         self.role = role

@@ -83,6 +83,15 @@ GOES_ON: Final = GoesBack()
 CREATED: Mapping[str, object] = {"created": True}
 
 
+WROTE_BOTH: Final[Mapping[str, object]] = {"access": True}
+"""What a change keeps that wrote rules or groups beside resources: its access edits are taken back with these."""
+
+
+def wrote_both(undo: Mapping[str, object] | None) -> bool:
+    """Whether `Change.undo` says that the change wrote rules or groups beside resources."""
+    return bool((undo or {}).get("access"))
+
+
 def owners_as_json(owners: Iterable[OwnerMoved]) -> dict[str, object]:
     """The changes of owners as the JSON object that `Change.undo` stores; an empty object where there are none."""
     kept = [list(each) for each in owners]
@@ -145,6 +154,11 @@ class Way:
     steps: tuple[str, ...] = ()
     obstacles: tuple[Finding, ...] = ()
     since: tuple[str, ...] = ()
+
+    def beside(self, other: "Way") -> "Way":
+        """How a change can be undone that is undone in both of these ways at once."""
+        since = tuple(dict.fromkeys((*self.since, *other.since)))
+        return Way((*self.steps, *other.steps), (*self.obstacles, *other.obstacles), since)
 
     def go(self, change: str) -> None:
         """Raise Conflict with all obstacles; return where there is none. `change`: the public id of the change to

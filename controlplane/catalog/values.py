@@ -11,7 +11,7 @@ from controlplane.catalog.freezes import Freeze
 from controlplane.catalog.guarding import DEFAULT_THRESHOLD, NOTHING_LOST, Loss, LossThreshold
 from controlplane.catalog.review import DEFAULT_REVIEW, ReviewSettings
 from controlplane.catalog.rollout_settings import ROLLOUT_OFF, RolloutSettings
-from xdscore.access import Effect
+from xdscore.access import AccessTable, Effect
 from xdscore.environment_choice import Selector
 from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
@@ -110,12 +110,13 @@ class ChangeMade:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlanned:
-    """The result of a dry run: what a write would do."""
+    """The result of a dry run: what a write would do. `table`: the access rules after it; None where they stay."""
 
     environment: str
     edits: tuple[EditedResource, ...] = ()
     findings: tuple[Finding, ...] = ()
     loss: Loss = NOTHING_LOST
+    table: AccessTable | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from typing import Final
 from django.db import models
 from django.utils import timezone
 
+from controlplane.access.choices import EditSubject
+from controlplane.access.models import KEY_CHARS
 from controlplane.changesets.values import (
     MAX_MESSAGE_CHARS,
     MAX_REASON_CHARS,
@@ -113,6 +115,32 @@ class ChangeSetEntry(models.Model):
     def __str__(self) -> str:
         """The type and the name."""
         return f"{self.type} {self.name}"
+
+
+class ChangeSetWish(models.Model):
+    """An access rule or client group that a change set writes; without a `draft` it deletes it.
+
+    `name`: what people call it: the number of a rule, the key of a group, and `new-1` for the first rule to be made.
+    `subject_id`: its row id; none where it is to be made. `base`: how many edits of it there were when the set was made
+    from it; 0: there was none. `before`: its JSON then, as the history of access has it.
+    """
+
+    change_set = models.ForeignKey(ChangeSet, on_delete=models.CASCADE, related_name="wishes", db_index=False)
+    subject = models.CharField(max_length=8, choices=[(each.value, each.value) for each in EditSubject])
+    name = models.CharField(max_length=KEY_CHARS)
+    subject_id = models.BigIntegerField(null=True)
+    draft = models.JSONField(null=True)
+    base = models.PositiveIntegerField()
+    before = models.JSONField(null=True)
+
+    class Meta:
+        """Constraint: a change set has a rule or group once."""
+
+        constraints = (models.UniqueConstraint(fields=("change_set", "subject", "name"), name="change_set_wish_once"),)
+
+    def __str__(self) -> str:
+        """The word for it, and what people call it."""
+        return f"{self.subject} {self.name}"
 
 
 class ChangeSetRemark(models.Model):

@@ -7,18 +7,22 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, QuerySet, Subquery, Value
+from django.db.models import Case, Count, F, QuerySet, Subquery, Value, When
 from django.db.models.expressions import OuterRef
 from django.db.models.functions import Coalesce
 
+from controlplane.access.choices import EditSubject
+from controlplane.access.models import AccessEdit, AccessRule, ClientGroup
+from controlplane.access.steps import group_of, rule_of
+from controlplane.access.values import GroupDraft, RuleDraft, Wish
 from controlplane.catalog.models import Resource
 from controlplane.catalog.review import review_stored
-from controlplane.catalog.selectors import blob_plaintext
+from controlplane.catalog.selectors import blob_plaintext, environment_state
 from controlplane.catalog.services import parsed_again
-from controlplane.catalog.values import Delete, Edit, Put
+from controlplane.catalog.values import Delete, Edit, EnvironmentPolicy, Put
 from controlplane.changesets.machine import Standing
-from controlplane.changesets.models import ChangeSet, ChangeSetEntry, ChangeSetRemark
-from controlplane.changesets.values import Moved, SetState, Verdict
+from controlplane.changesets.models import ChangeSet, ChangeSetEntry, ChangeSetRemark, ChangeSetWish
+from controlplane.changesets.values import ACCESS_WORDS, Holds, Moved, SetState, SetWish, Verdict
 from controlplane.common.errors import NotFound
 from xdscore.codes import shown
 from xdscore.findings import Finding
@@ -26,6 +30,7 @@ from xdscore.resource_types import by_word
 from xdscore.schema import ParsedResource, Refused
 
 Key = tuple[str, str]
+"""A type's word and a name; for a rule or group, its word and name (`ACCESS_WORDS`)."""
 
 
 def row_of(public_id: str) -> ChangeSet:
@@ -45,7 +50,8 @@ def row_of(public_id: str) -> ChangeSet:
 
 def standings_of(rows: Sequence[ChangeSet], now: datetime) -> Mapping[int, Standing]:
     """How each of these change sets stands at `now`, by row id. Two queries."""
-    moved = Counter(_moved(rows).values_list("change_set", flat=True))
+    wishes = _wishes_moved(rows).values_list("change_set", flat=True)
+    moved = Counter(_moved(rows).values_list("change_set", flat=True).union(wishes, all=True))
     approved = ChangeSetRemark.objects.filter(
         change_set__in=rows, verdict=Verdict.APPROVED.value, version=F("change_set__version")
     )
@@ -63,10 +69,14 @@ def standings_of(rows: Sequence[ChangeSet], now: datetime) -> Mapping[int, Stand
 
 
 def moved_of(row: ChangeSet) -> tuple[Moved, ...]:
-    """The resources of a change set that were written since it was made, by type and name."""
-    rows: QuerySet[Any] = _moved([row]).order_by("type", "name")
-    found = rows.values_list("type", "name", "base", "now", "by", "with_change")
-    return tuple(Moved(word, name, base, now, by, str(change)) for word, name, base, now, by, change in found)
+    """What of a change set was written since it was made: resources by type and name, then groups and rules."""
+    columns = ("name", "base", "now", "by", "with_change")
+    of_resources: QuerySet[Any] = _moved([row]).order_by("type", "name")
+    of_access: QuerySet[Any] = _wishes_moved([row]).order_by("subject", "pk")
+    found = (*of_resources.values_list("type", *columns), *of_access.values_list("subject", *columns))
+    return tuple(
+        Moved(word, name, base, now, by or "", str(change or "")) for word, name, base, now, by, change in found
+    )
 
 
 def _moved(rows: Sequence[ChangeSet]) -> QuerySet[ChangeSetEntry]:
@@ -91,11 +101,72 @@ def entries_moved(entries: QuerySet[ChangeSetEntry]) -> QuerySet[ChangeSetEntry]
     )
 
 
+def _wishes_moved(rows: Sequence[ChangeSet]) -> QuerySet[ChangeSetWish]:
+    return wishes_moved(ChangeSetWish.objects.filter(change_set__in=rows))
+
+
+def wishes_moved(wishes: QuerySet[ChangeSetWish]) -> QuerySet[ChangeSetWish]:
+    """The wishes among `wishes` whose rule or group was written since they were made, as `entries_moved`. A group to be
+    made is moved where there is one of its key by now.
+    """
+    here = OuterRef("change_set__environment")
+    rules = AccessRule.objects.filter(environment=here, pk=OuterRef("subject_id"))
+    groups = ClientGroup.objects.filter(environment=here)
+    by_id, by_key = groups.filter(pk=OuterRef("subject_id")), groups.filter(key=OuterRef("name"))
+    stored = Case(
+        When(subject=EditSubject.RULE.value, then=Subquery(rules.values("pk")[:1])),
+        When(subject_id=None, then=Subquery(by_key.values("pk")[:1])),
+        default=Subquery(by_id.values("pk")[:1]),
+    )
+    edits = AccessEdit.objects.filter(subject=OuterRef("subject"), subject_id=OuterRef("stored")).order_by()
+    last = AccessEdit.objects.filter(subject=OuterRef("subject"), subject_id=OuterRef("any_id")).order_by("-pk")
+    return (
+        wishes.exclude(change_set__state=SetState.PUBLISHED.value)
+        .annotate(stored=stored)
+        .annotate(
+            now=Coalesce(Subquery(edits.values("subject_id").annotate(n=Count("pk")).values("n")), Value(0)),
+            any_id=Coalesce("stored", "subject_id"),
+        )
+        .exclude(now=F("base"))
+        .annotate(
+            by=Subquery(last.values("change__author")[:1]), with_change=Subquery(last.values("change__public_id")[:1])
+        )
+    )
+
+
+def wishes_of(row: ChangeSet) -> tuple[SetWish, ...]:
+    """What a change set does with rules and groups: groups first, then rules, in the order in which they were added."""
+    return tuple(
+        SetWish(Wish(EditSubject(each.subject), each.name, each.subject_id, _draft_of(each)), each.base, each.before)
+        for each in row.wishes.order_by("subject", "pk")
+    )
+
+
+def has_name(row: ChangeSet, key: Key) -> bool:
+    """Whether a change set does anything with this resource, rule or group."""
+    word, name = key
+    of_access = word in ACCESS_WORDS
+    return (
+        row.wishes.filter(subject=word, name=name) if of_access else row.entries.filter(type=word, name=name)
+    ).exists()
+
+
+def holds_of(row: ChangeSet) -> Holds:
+    """What a change set holds. Two queries."""
+    return Holds(tuple(row.entries.values_list("type", "name")), row.wishes.exists())
+
+
+def _draft_of(row: ChangeSetWish) -> RuleDraft | GroupDraft | None:
+    if row.draft is None:
+        return None
+    return rule_of(row.draft) if row.subject == EditSubject.RULE.value else group_of(row.draft)
+
+
 @dataclass(frozen=True, slots=True)
 class EntriesRead:
     """What the entries of a change set say by the rules of today: their edits, the resources among them, and findings
     about contents that are not valid any more. `environment`: the key; `bases`: the revision that each was made from,
-    by type and name, 0 for none.
+    by type and name, 0 for none; `wishes`: what it does with rules and groups; `policy`: that of the environment.
     """
 
     edits: tuple[Edit, ...]
@@ -103,10 +174,14 @@ class EntriesRead:
     refused: tuple[Finding, ...]
     environment: str
     bases: Mapping[Key, int]
+    wishes: tuple[SetWish, ...]
+    policy: EnvironmentPolicy
 
 
-def entries_read(row: ChangeSet) -> EntriesRead:
-    """The edits that a change set stands for, secrets included."""
+def entries_read(row: ChangeSet, wishes: tuple[SetWish, ...] | None = None) -> EntriesRead:
+    """The edits that a change set stands for, secrets included. `wishes`: what it does with rules and groups, where
+    that was read already.
+    """
     edits: list[Edit] = []
     parsed: list[ParsedResource] = []
     refused: list[Finding] = []
@@ -122,7 +197,15 @@ def entries_read(row: ChangeSet) -> EntriesRead:
         else:
             parsed.append(result)
             edits.append(Put(result))
-    return EntriesRead(tuple(edits), tuple(parsed), tuple(refused), row.environment.key, bases)
+    return EntriesRead(
+        tuple(edits),
+        tuple(parsed),
+        tuple(refused),
+        row.environment.key,
+        bases,
+        wishes_of(row) if wishes is None else wishes,
+        environment_state(row.environment).policy,
+    )
 
 
 def kept_of(row: ChangeSet, keys: Collection[Key]) -> Mapping[Key, bytes]:

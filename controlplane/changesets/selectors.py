@@ -7,10 +7,12 @@ For the REST API (interfaces.md section 8): `GET /environments/{env}/change-sets
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Now
 
+from controlplane.access.together import access_foresee
 from controlplane.catalog.contents import contents_of_pairs
 from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.manifests import manifest_of, manifest_of_bytes, manifest_of_parsed
@@ -20,7 +22,13 @@ from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services import Terms, change_plan
 from controlplane.catalog.values import ChangePlanned
 from controlplane.changesets.machine import Act, Standing, check
-from controlplane.changesets.models import ChangeSet, ChangeSetAuthor, ChangeSetChange, ChangeSetEntry
+from controlplane.changesets.models import (
+    ChangeSet,
+    ChangeSetAuthor,
+    ChangeSetChange,
+    ChangeSetEntry,
+    ChangeSetWish,
+)
 from controlplane.changesets.reading import (
     EntriesRead,
     Key,
@@ -30,9 +38,12 @@ from controlplane.changesets.reading import (
     moved_of,
     row_of,
     standings_of,
+    wishes_moved,
+    wishes_of,
 )
 from controlplane.changesets.values import (
     OPEN_STATES,
+    Holds,
     Moved,
     Remark,
     SetBrief,
@@ -40,14 +51,17 @@ from controlplane.changesets.values import (
     SetPublished,
     SetState,
     SetView,
+    SetWish,
     Verdict,
 )
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import Conflict, ControlPlaneError, InputInvalid, NotFound
-from xdscore.findings import Finding, Severity
+from xdscore.codes import CATALOGUE
+from xdscore.findings import Finding, Severity, has_errors
 from xdscore.resource_types import by_word
 from xdscore.schema import Tree
 
+AT_ONCE = CATALOGUE["XDS3057"]
 _OVER_HOLD = Terms(overrides_hold=True)
 _LOOKED_AT_ONCE = 200
 
@@ -66,9 +80,15 @@ class SetDetail:
 
     view: SetView
     entries: tuple[SetEntry, ...]
+    wishes: tuple[SetWish, ...]
     moved: tuple[Moved, ...]
     remarks: tuple[Remark, ...]
     acts: frozenset[Act]
+
+    @property
+    def holds(self) -> Holds:
+        """What the change set holds."""
+        return Holds(tuple((each.type, each.name) for each in self.entries), bool(self.wishes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +116,20 @@ def change_set_get(*, public_id: str) -> SetDetail:
     return SetDetail(
         view=view,
         entries=tuple(SetEntry(word, name, blob is None, base) for word, name, blob, base in entries),
+        wishes=wishes_of(row),
         moved=moved_of(row) if standing.moved else (),
         remarks=_remarks(row),
         acts=frozenset(act for act in Act if _is_possible(act, standing)),
     )
 
 
-def change_set_contents(*, public_id: str, shown: Collection[Key] | None = None) -> SetContents:
-    """What a change set writes, as everybody may read it. `shown`: the types and names to which manifests and
-    differences are wanted, where not all are. Raises NotFound.
+def change_set_contents(
+    *, public_id: str, wishes: tuple[SetWish, ...], shown: Collection[Key] | None = None
+) -> SetContents:
+    """What a change set writes, as everybody may read it. `wishes`: what it does with rules and groups; `shown`: the
+    types and names to which manifests and differences are wanted, where not all are. Raises NotFound.
     """
-    read = entries_read(row_of(public_id))
+    read = entries_read(row_of(public_id), wishes)
     bases = {key: base for key, base in read.bases.items() if shown is None or key in shown}
     parsed = ((each.type.word, each.name, each) for each in read.parsed)
     manifests = {(word, name): manifest_of_parsed(each) for word, name, each in parsed if (word, name) in bases}
@@ -127,16 +150,30 @@ def change_set_plan(*, read: EntriesRead) -> tuple[ChangePlanned | None, tuple[F
     """What publishing a change set would do now, and findings; None where it could not be published at all, which the
     findings tell. `read`: its entries.
     """
+    foreseen = access_foresee(
+        environment_key=read.environment,
+        wishes=[each.wish for each in read.wishes],
+        default=read.policy.default_effect,
+    )
     if read.refused:
-        return None, read.refused
+        return None, (*read.refused, *foreseen.findings)
     try:
-        planned = change_plan(environment_key=read.environment, edits=read.edits, asker=None, terms=_OVER_HOLD)
+        planned = change_plan(
+            environment_key=read.environment,
+            edits=read.edits,
+            asker=None,
+            terms=_OVER_HOLD,
+            tables=foreseen.tables,
+        )
     except InputInvalid as error:
-        return None, error.findings or (_finding(error),)
+        return None, (*(error.findings or (_finding(error),)), *foreseen.findings)
     except ControlPlaneError as error:
-        return None, (_finding(error),)
+        return None, (_finding(error), *foreseen.findings)
     # That is about a write that is no change set.
-    return planned, tuple(each for each in planned.findings if each.code != WriteUnreviewed.code)
+    findings = (*(each for each in planned.findings if each.code != WriteUnreviewed.code), *foreseen.findings)
+    if planned.edits and foreseen.tables is not None and read.policy.rollout.stages:
+        findings = (*findings, AT_ONCE.finding(""))
+    return None if has_errors(foreseen.findings) else planned, findings
 
 
 def change_set_kept(*, public_id: str, keys: Sequence[Key]) -> Mapping[Key, bytes]:
@@ -200,10 +237,12 @@ def review_counts(*, environment_keys: Sequence[str]) -> Mapping[str, int]:
     """How many change sets of each of these environments wait for review: those that are stale or expired do not. One
     query.
     """
-    moved = entries_moved(ChangeSetEntry.objects.filter(change_set=OuterRef("pk")))
+    here = OuterRef("pk")
+    moved = entries_moved(ChangeSetEntry.objects.filter(change_set=here))
     waiting = ChangeSet.objects.filter(
         Q(expires=None) | Q(expires__gt=Now()),
         ~Exists(moved),
+        ~Exists(wishes_moved(ChangeSetWish.objects.filter(change_set=here))),
         environment__key__in=environment_keys,
         state=SetState.REVIEW.value,
     )
@@ -248,9 +287,9 @@ def _views(rows: Sequence[ChangeSet], standings: Mapping[int, Standing]) -> tupl
     made = ChangeSetChange.objects.filter(change_set__in=rows).order_by("pk")
     for change_set, change in made.values_list("change_set", "change__public_id"):
         changes[change_set].append(str(change))
-    counts = dict(
-        ChangeSetEntry.objects.filter(change_set__in=rows).order_by().values_list("change_set").annotate(n=Count("pk"))
-    )
+    entries, wishes = _counted(ChangeSetEntry.objects.all(), rows), _counted(ChangeSetWish.objects.all(), rows)
+    both = entries.annotate(of=Value("entries")).union(wishes.annotate(of=Value("wishes")), all=True)
+    counts = {(of, change_set): n for change_set, n, of in both}
     return tuple(
         SetView(
             id=str(row.public_id),
@@ -260,7 +299,8 @@ def _views(rows: Sequence[ChangeSet], standings: Mapping[int, Standing]) -> tupl
             state=standings[row.pk].state,
             version=row.version,
             authors=tuple(authors[row.pk]),
-            resources=counts.get(row.pk, 0),
+            resources=counts.get(("entries", row.pk), 0),
+            access=counts.get(("wishes", row.pk), 0),
             moved=standings[row.pk].moved,
             base_generation=row.base_generation,
             approvals=standings[row.pk].approvals,
@@ -278,6 +318,14 @@ def _views(rows: Sequence[ChangeSet], standings: Mapping[int, Standing]) -> tupl
         )
         for row in rows
     )
+
+
+def _counted(held: QuerySet[Any], rows: Sequence[ChangeSet]) -> QuerySet[Any]:
+    """How many of what is held each of these change sets holds."""
+    counted: QuerySet[Any] = (
+        held.filter(change_set__in=rows).order_by().values_list("change_set").annotate(n=Count("pk"))
+    )
+    return counted
 
 
 def _remarks(row: ChangeSet) -> tuple[Remark, ...]:

@@ -5,11 +5,19 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from controlplane.access.choices import EditAction, EditSubject
+from controlplane.access.steps import State, action_of
+from controlplane.access.values import Wish
+
+ACCESS_WORDS: Final = frozenset(each.value for each in EditSubject)
+"""What stands for the type of a rule or group where others name a resource; no type has these words."""
 MAX_TITLE_CHARS: Final = 200
 MAX_MESSAGE_CHARS: Final = 1_000
 MAX_REASON_CHARS: Final = 1_000
 MAX_OPEN: Final = 500
 """As many change sets that were not published may an environment have."""
+MAX_WISHES: Final = 500
+"""As many rules and groups may a change set write or delete."""
 MAX_REMARKS: Final = 1_000
 """As many approvals, rejections and comments may a change set have."""
 
@@ -93,6 +101,40 @@ class SetEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class SetWish:
+    """An access rule or client group that a change set writes or deletes. `base`: how many edits of it there were when
+    the set was made from it, 0: there was none; `before`: its JSON then.
+    """
+
+    wish: Wish
+    base: int
+    before: State | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What others call it by: `rule` or `group`, and its name."""
+        return self.wish.subject.value, self.wish.name
+
+    @property
+    def after(self) -> State | None:
+        """The JSON of the rule or group as the set has it; None where the set deletes it."""
+        return self.wish.draft.as_json() if self.wish.draft is not None else None
+
+    @property
+    def action(self) -> EditAction:
+        """What becomes of it."""
+        return EditAction.DELETED if self.wish.draft is None else action_of(self.before, self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """What a change set writes or deletes: resources, by type and name, and whether there are rules or groups."""
+
+    keys: tuple[tuple[str, str], ...]
+    access: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SetBrief:
     """A change set that writes a resource or, where `deletes`, deletes it."""
 
@@ -112,8 +154,8 @@ class SetPublished:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A resource of a change set that was written since the set was made: from which revision to which (0: there is
-    none), by whom and by which change.
+    """A resource, rule or group of a change set that was written since the set was made: from which revision to which
+    (0: there is none), by whom and by which change. Of a rule or group, its edits are counted as its revisions.
     """
 
     type: str
@@ -123,6 +165,11 @@ class Moved:
     author: str
     change: str
 
+    @property
+    def is_access(self) -> bool:
+        """Whether a rule or group moved, and no resource."""
+        return self.type in ACCESS_WORDS
+
 
 @dataclass(frozen=True, slots=True)
 class SetView:
@@ -130,7 +177,8 @@ class SetView:
 
     `version`: the number of its edits and submissions; an approval is of one version.
     `authors`: the names of who made or edited it, the maker first.
-    `resources`: how many it writes or deletes; `moved`: how many of these were written since it was made.
+    `resources`, `access`: how many resources, and how many rules and groups, it writes or deletes; `moved`: how many of
+    all these were written since it was made.
     `approvals`: how many approvals count now; `needed`: how many the environment asks for; `required`: without them it
     cannot be published.
     `waits_for`: what it waits for, or why it was not published at its time, as a sentence; empty for nothing.
@@ -145,6 +193,7 @@ class SetView:
     version: int
     authors: tuple[str, ...]
     resources: int
+    access: int
     moved: int
     base_generation: int
     approvals: int
@@ -159,3 +208,8 @@ class SetView:
     created_at: datetime
     edited_at: datetime
     ended_at: datetime | None
+
+    @property
+    def contents(self) -> int:
+        """How many resources, rules and groups it writes or deletes."""
+        return self.resources + self.access

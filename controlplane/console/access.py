@@ -12,7 +12,7 @@ from django.urls import path, reverse
 from django.utils.http import urlencode
 
 from controlplane.access.cases import case_create, case_delete
-from controlplane.access.checks import key_problem
+from controlplane.access.choices import EditSubject
 from controlplane.access.models import AccessRule
 from controlplane.access.selectors import (
     case_list,
@@ -33,30 +33,36 @@ from controlplane.access.services import (
     rule_move,
     rule_update,
 )
-from controlplane.access.values import AccessWritten, Case, CaseResult, GroupDraft, RuleDraft, RuleState, SavedCase
+from controlplane.access.values import AccessWritten, Case, CaseResult, RuleDraft, RuleState, SavedCase, Wish
 from controlplane.accounts.principal import Role
 from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.config.loading import Config
+from controlplane.console.access_forms import (
+    EFFECTS,
+    MAX_MESSAGE_CHARS,
+    group_drafted,
+    group_line,
+    position_asked,
+    rule_drafted,
+)
 from controlplane.console.access_opening import Opening, opening_of
-from controlplane.console.access_words import matcher_line, matchers_of, rule_sentence
-from controlplane.console.pages import PART, Page
+from controlplane.console.access_proposing import AccessProposing, wished_of
+from controlplane.console.access_words import rule_sentence
+from controlplane.console.pages import PART
 from controlplane.console.paging import Paged, paged
 from controlplane.console.places import Place, Section
 from controlplane.console.posted import number_of
+from controlplane.console.proposing import ACTION, PROPOSE
 from controlplane.explain.selectors import rules_review
 from xdscore.access import Effect
-from xdscore.client_groups import Trust
 from xdscore.environment_choice import ClientFacts
 from xdscore.findings import Finding
 from xdscore.names import name_problem
 from xdscore.resource_types import RESOURCE_TYPES, by_word
 
-_EFFECTS: Final = {effect.value: effect for effect in Effect}
-_TRUSTS: Final = {trust.value: trust for trust in Trust}
 _MAX_CASES_SHOWN: Final = 100
 _MAX_GROUPS_SHOWN: Final = 200
 _MAX_FACT_CHARS: Final = 2_048
-_MAX_MESSAGE_CHARS: Final = 200  # the column
 _NOT_CONFIRMED: Final = (
     "No client group is chosen: the rule would speak of every client. Choose groups, or confirm below that every "
     "client is meant. Nothing was changed."
@@ -72,20 +78,6 @@ class RuleLine:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLine:
-    """A client group in the list, with its matchers, one a line, as people type them."""
-
-    key: str
-    trust: str
-    lines: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The group's matchers, one a line, to edit in a form."""
-        return "\n".join(self.lines)
-
-
-@dataclass(frozen=True, slots=True)
 class CaseLine:
     """A saved case in the list, with its result under the rules as they are now."""
 
@@ -93,7 +85,7 @@ class CaseLine:
     result: CaseResult
 
 
-class AccessPage(Page):
+class AccessPage(AccessProposing):
     """The page with the access rules, client groups and saved cases of an environment."""
 
     template = "access/rules.html"
@@ -119,8 +111,10 @@ class AccessPage(Page):
             "case": self._case,
             "case-delete": self._case_delete,
         }
-        act = acts.get(request.POST.get("action", ""))
+        act = acts.get(request.POST.get(ACTION, ""))
         try:
+            if request.POST.get(ACTION) == PROPOSE:
+                return self.proposed(wished_of(request.POST, environment_key))
             if act is None:
                 raise InputInvalid("There is no such action. Nothing was changed.")
             place = act(request.POST, environment_key)
@@ -144,11 +138,11 @@ class AccessPage(Page):
             "page": rules,
             "lines": [(line, review.get(line.rule.id, [])) for line in rules.items],
             "last": rules.count,
-            "groups": [_group_line(group_state(row).draft) for row in groups],
+            "groups": [group_line(group_state(row).draft) for row in groups],
             "cases": [CaseLine(each, result) for each, result in zip(saved, results, strict=True)],
             "broken": sum(not result.ok for result in results),
             "types": RESOURCE_TYPES,
-            "effects": tuple(_EFFECTS),
+            "effects": tuple(EFFECTS),
             "tried": request.GET,
             "error": error,
             **self._tried(request.GET, environment_key),
@@ -214,13 +208,7 @@ class AccessPage(Page):
         return "groups"
 
     def _group_written(self, given: QueryDict, environment_key: str, *, dry_run: bool) -> AccessWritten:
-        key, before = given.get("key", "").strip(), given.get("before", "")
-        trust = _TRUSTS.get(given.get("trust", ""))
-        if trust is None:
-            raise InputInvalid("Say whether the group rests on what was verified or on what is declared.")
-        if problem := key_problem(key):
-            raise InputInvalid(f"{problem} Nothing was changed.")
-        draft = GroupDraft(key, matchers_of(given.get("matchers", "")), trust)
+        draft, before = group_drafted(given), given.get("before", "")
         if before:
             return group_update(
                 environment_key=environment_key,
@@ -278,7 +266,7 @@ class AccessPage(Page):
         messages.success(self.request, sentence if written.change_id else "Nothing had to change.")
 
 
-class RulePage(Page):
+class RulePage(AccessProposing):
     """The page to create an access rule or, where the URL has an `id`, to change that one."""
 
     template = "access/rule.html"
@@ -290,7 +278,7 @@ class RulePage(Page):
             rule = rule_get(environment_key=environment_key, rule_id=number_of(request.GET, "id"))
             return self._page(rule.draft, rule.id)
         given = request.GET
-        effect = _EFFECTS.get(given.get("effect", ""), Effect.ALLOW)
+        effect = EFFECTS.get(given.get("effect", ""), Effect.ALLOW)
         types = tuple(word for word in given.getlist("types") if word in by_word)
         known = set(group_list(environment_key=environment_key).values_list("key", flat=True))
         groups = tuple(sorted(known.intersection(given.getlist("groups"))))
@@ -303,12 +291,15 @@ class RulePage(Page):
         rule.
         """
         number = number_of(request.POST, "id") if request.POST.get("id") else 0
-        draft, first = _draft_of(request.POST), request.POST.get("place") == "first"
+        draft, first = rule_drafted(request.POST), request.POST.get("place") == "first"
         if PART in request.headers:
             return self.foreseen(lambda: self._written(draft, number, first=first, dry_run=True).loss)
         opening = self._opening(draft, number, first=first)
         if opening is not None and opening.confirms and request.POST.get("confirm") != opening.confirms:
             return self._page(draft, number, first=first, error=InputInvalid(_NOT_CONFIRMED))
+        if request.POST.get(ACTION) == PROPOSE:
+            wished = replace(draft, position=None if number else position_asked(request.POST))
+            return self.proposed(([Wish(EditSubject.RULE, "", number or None, wished)], rule_sentence(draft)))
         try:
             written = self._written(draft, number, first=first, dry_run=False)
         except ControlPlaneError as error:
@@ -367,7 +358,7 @@ class RulePage(Page):
             "groups": [row.key for row in groups],
             "types": RESOURCE_TYPES,
             "error": error,
-            "max_message": _MAX_MESSAGE_CHARS,
+            "max_message": MAX_MESSAGE_CHARS,
         }
         return self.page(context, status=200 if error is None else error.status)
 
@@ -375,21 +366,6 @@ class RulePage(Page):
 def _rule_line(row: AccessRule) -> RuleLine:
     rule = rule_state(row)
     return RuleLine(rule, rule_sentence(rule.draft))
-
-
-def _group_line(draft: GroupDraft) -> GroupLine:
-    return GroupLine(draft.key, draft.trust.value, tuple(matcher_line(each) for each in draft.matchers))
-
-
-def _draft_of(given: QueryDict) -> RuleDraft:
-    return RuleDraft(
-        effect=_EFFECTS.get(given.get("effect", ""), Effect.DENY),
-        pattern=given.get("pattern", "").strip(),
-        client_groups=tuple(given.getlist("groups")),
-        types=tuple(word for word in given.getlist("types") if word in by_word),
-        message=given.get("message", "").strip()[:_MAX_MESSAGE_CHARS],
-        enabled=given.get("enabled") == "on",
-    )
 
 
 def _case_of(given: QueryDict) -> Case:
@@ -405,7 +381,7 @@ def _case_of(given: QueryDict) -> Case:
         node_id=given.get("node_id", "").strip()[:_MAX_FACT_CHARS],
         node_cluster=given.get("cluster", "").strip()[:_MAX_FACT_CHARS],
     )
-    return Case(facts, kind.word, name, _EFFECTS.get(given.get("expect", ""), Effect.ALLOW))
+    return Case(facts, kind.word, name, EFFECTS.get(given.get("expect", ""), Effect.ALLOW))
 
 
 urlpatterns = [

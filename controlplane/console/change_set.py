@@ -30,6 +30,7 @@ from controlplane.changesets.values import (
     SetState,
 )
 from controlplane.common.errors import ControlPlaneError
+from controlplane.console.change_set_access import wish_lines
 from controlplane.console.change_set_acts import ACTS, acted, time_shown
 from controlplane.console.change_sets import SetLine, set_entered
 from controlplane.console.diffs import lines_of
@@ -53,7 +54,8 @@ _MAX_REMARKS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class RemarkLine:
-    """What somebody said. `url`: the page of the resource that it is about; empty where there is none. `quoted`: the
+    """What somebody said. `url`: the page of the resource, rule or group that it is about; empty where there is none.
+    `quoted`: the
     line, where the difference shows it and the set was not edited since.
     """
 
@@ -105,7 +107,7 @@ class ChangeSetPage(Page):
         page = self._page_of(detail)
         shown = {(each.type, each.name) for each in page.items}
         shown |= {(each.type, each.name) for each in detail.remarks[-_MAX_REMARKS:]}
-        contents = change_set_contents(public_id=detail.view.id, shown=shown)
+        contents = change_set_contents(public_id=detail.view.id, wishes=detail.wishes, shown=shown)
         prospect = self._prospect(detail, contents)
         differences = {each.key: each for each in contents.diff}
         urls = _urls(detail)
@@ -114,6 +116,7 @@ class ChangeSetPage(Page):
             "line": SetLine(detail.view),
             "view": detail.view,
             "entries": _entry_lines(page, detail, differences, urls, said),
+            "wishes": wish_lines(detail, said),
             "moved": detail.moved[:_MAX_MOVED],
             "moved_count": len(detail.moved),
             "findings": prospect.findings[:_MAX_FINDINGS],
@@ -154,9 +157,8 @@ class ChangeSetPage(Page):
 
     def _may(self, detail: SetDetail) -> Mapping[str, bool]:
         """For each act, whether its button is shown: the state allows it, and the roles of the user."""
-        keys = [(each.type, each.name) for each in detail.entries]
         return {
-            each.value: each in detail.acts and may_with(self.principal, each, self.here.key, keys)
+            each.value: each in detail.acts and may_with(self.principal, each, self.here.key, detail.holds)
             for each in ACTS.values()
         }
 
@@ -174,7 +176,7 @@ class ChangeSetPage(Page):
         edited = [Edited(each.type, each.name, each.action == "deleted") for each in planned.edits]
         return Prospect(
             (*findings, *secret_findings(environment_key=view.environment, edits=planned.edits)),
-            impact_read(environment_key=view.environment, edits=edited),
+            impact_read(environment_key=view.environment, edits=edited, table=planned.table),
             loss_shown(planned.loss, self.principal),
         )
 
@@ -208,7 +210,8 @@ def _entry_lines(
 def _urls(detail: SetDetail) -> Urls:
     """The pages of the set's resources, by type and name, of those that are or were stored."""
     view = detail.view
-    return {
+    access = reverse("access", args=[view.environment])
+    return dict.fromkeys((each.key for each in detail.wishes), access) | {
         (each.type, each.name): resource_url(view.environment, each.type, each.name)
         for each in detail.entries
         if each.base or view.changes

@@ -26,7 +26,14 @@ from controlplane.changesets.services import (
     change_set_schedule,
     change_set_submit,
 )
-from controlplane.changesets.values import MAX_MESSAGE_CHARS, MAX_REASON_CHARS, MAX_TITLE_CHARS, Merge, Take
+from controlplane.changesets.values import (
+    ACCESS_WORDS,
+    MAX_MESSAGE_CHARS,
+    MAX_REASON_CHARS,
+    MAX_TITLE_CHARS,
+    Merge,
+    Take,
+)
 from controlplane.common.errors import InputInvalid
 from controlplane.console.posted import number_of, one_line, whole_of
 from controlplane.console.times import moment_typed
@@ -68,10 +75,12 @@ class Sent:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The type and the name of the resource that the form is about. Raises InputInvalid where no resource can have
-        them.
+        """The type and the name of the resource, rule or group that the form is about. Raises InputInvalid where none
+        can have them.
         """
         word, name = self.given.get("type", ""), self.given.get("name", "")
+        if word in ACCESS_WORDS:
+            return word, name
         if word not in by_word or name_problem(name):
             raise InputInvalid("The form names no resource of the change set. Nothing was changed.")
         return word, canonical(name)

@@ -82,6 +82,6 @@ PLACES = (
         "Change sets",
         "file-diff",
         "change-sets",
-        also=("change-set", "change-set-resource", "review"),
+        also=("change-set", "change-set-resource", "change-set-rule", "change-set-group", "review"),
     ),
 )

@@ -1,7 +1,6 @@
 """Changes: who wrote what, and what became of it."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 from uuid import UUID
@@ -13,6 +12,7 @@ from django.urls import path, reverse
 
 from controlplane.access.choices import EditSubject
 from controlplane.access.selectors import edits_of_change, secret_findings
+from controlplane.access.steps import access_text
 from controlplane.accounts.principal import Role
 from controlplane.builder.selectors import ChangeProgress, ChangeState, HeldBackName, progress_of_change
 from controlplane.catalog.change_log import change_list
@@ -25,7 +25,7 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings
 from controlplane.catalog.staging import StagedChangeView, staged_changes
-from controlplane.catalog.undoing import Way
+from controlplane.catalog.undoing import Way, wrote_both
 from controlplane.catalog.values import EditedResource
 from controlplane.changesets.selectors import change_and_set
 from controlplane.changesets.values import SetPublished
@@ -54,8 +54,6 @@ from controlplane.status.selectors import change_statuses, progress_of, statuses
 from controlplane.undo.rights import may_undo, undo_require
 from controlplane.undo.services import change_undo, undo_way
 from xdscore.findings import Finding
-from xdscore.schema import Tree
-from xdscore.schema.differences import unified_text
 
 _MAX_DIFFS: Final = 50
 _MAX_FINDINGS: Final = 200
@@ -300,6 +298,7 @@ class ChangeUndoPage(Page):
     """The page to undo a change: what undoing does or what stands in its way, and a form for the reason."""
 
     template = "changes/undo.html"
+    proposes = False
     needs = {"GET": None, "POST": None}
 
     def get(self, request: HttpRequest, change_id: UUID, error: ControlPlaneError | None = None) -> HttpResponse:
@@ -364,7 +363,7 @@ def _read(page: Page, change_id: UUID) -> tuple[Change, SetPublished | None]:
 
 def _access_edits(change: Change) -> list[AccessLine]:
     """The access rules and client groups that the change edited."""
-    if change.kind != ChangeKind.ACCESS.value:
+    if change.kind != ChangeKind.ACCESS.value and not wrote_both(change.undo):
         return []
     done = edits_of_change(change_id=str(change.public_id), limit=_MAX_DIFFS)
     return [
@@ -372,15 +371,10 @@ def _access_edits(change: Change) -> list[AccessLine]:
             "rule" if each.subject is EditSubject.RULE else "client group",
             each.subject_id,
             each.action.value,
-            unified_text(f"{each.subject.value}/{each.subject_id}", _tree(each.before), _tree(each.after)),
+            access_text(f"{each.subject.value}/{each.subject_id}", each.before, each.after),
         )
         for each in done
     ]
-
-
-def _tree(row: Mapping[str, object] | None) -> Tree:
-    tree: Tree = json.loads(json.dumps(row))  # it came from a column of JSON
-    return tree
 
 
 def _progress(change: Change, built: int, staged: StagedChangeView | None) -> Progress:

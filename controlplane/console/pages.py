@@ -55,12 +55,14 @@ class Page(View):
     Where a write would take something from clients, the page that would tell the error LossRefused asks whether the
     loss is accepted, instead; where it is frozen, whether the freeze is to be broken. The answer is the same form with
     what somebody typed (`consent`).
-    `why`: the name of the form's field for a reason.
+    `why`: the name of the form's field for a reason. `proposes`: what the form would write can be proposed as a change
+    set instead.
     """
 
     template: ClassVar[str]
     needs: ClassVar[Mapping[str, Role | OnSome | None]] = {"GET": Role.VIEWER}
     why: ClassVar[str] = ""
+    proposes: ClassVar[bool] = True
     http_method_names = ["get", "post", "head"]
     principal: Principal
     environment: EnvironmentState | None = None
@@ -206,6 +208,7 @@ class Page(View):
             "question": question,
             "proposal": question.proposal,
             "refused": refused,
+            "proposes": self.proposes,
             "problem": None if refused else error,
             "leave": self.leave,
             "asks_again": self.asks_again,

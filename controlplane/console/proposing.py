@@ -6,6 +6,8 @@ from typing import Final
 
 from django.http import QueryDict
 
+from controlplane.access.choices import EditSubject
+from controlplane.access.values import Wish
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.values import Edit, edit_key
 from controlplane.changesets.machine import Act
@@ -96,13 +98,21 @@ def proposal_question(environment_key: str, given: QueryDict, *, may_break: bool
 
 
 def propose(
-    given: QueryDict, edits: Sequence[Edit], *, environment_key: str, message: str, actor: Principal, request_id: str
+    given: QueryDict,
+    edits: Sequence[Edit] = (),
+    wishes: Sequence[Wish] = (),
+    *,
+    environment_key: str,
+    message: str,
+    actor: Principal,
+    request_id: str,
 ) -> str:
-    """Put these edits into the change set that the form names, or make a new one of them; returns its public id.
-    `message`: what the form says of them, which a new one has as its message and, where no title was typed, as title.
+    """Put these edits, and these wishes about rules and groups, into the change set that the form names, or make a new
+    one of them; returns its public id. `message`: what the form says of them, which a new one has as its message and,
+    where no title was typed, as title.
 
     Raises Forbidden, NotFound, InputInvalid, and Conflict where the change set was edited since, or edits one of the
-    resources already.
+    resources, rules or groups already.
     """
     require(actor, Act.EDIT, environment_key)
     into, _, version = given.get(INTO, "").partition(":")
@@ -114,6 +124,7 @@ def propose(
             title=one_line(title, "The title of a change set", MAX_TITLE_CHARS),
             message=message,
             edits=edits,
+            wishes=wishes,
             actor=actor,
             request_id=request_id,
         )
@@ -125,8 +136,8 @@ def propose(
         raise absent from None
     if detail.view.environment != environment_key:
         raise absent
-    there = {(each.type, each.name) for each in detail.entries}
-    for word, name in map(edit_key, edits):
+    there = {*((each.type, each.name) for each in detail.entries), *(each.key for each in detail.wishes)}
+    for word, name in (*map(edit_key, edits), *map(_wish_key, wishes)):
         if (word, name) in there:
             raise Conflict(
                 f"Change set '{shown(detail.view.title)}' writes or deletes the {word} '{shown(name)}' already. "
@@ -134,9 +145,15 @@ def propose(
             )
     change_set_edit(
         public_id=into,
-        changes=SetChanges(adds=edits),
+        changes=SetChanges(adds=edits, wish_adds=wishes),
         version=int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0,
         actor=actor,
         request_id=request_id,
     )
     return into
+
+
+def _wish_key(wish: Wish) -> tuple[str, str]:
+    """What the set would call the rule or group; a rule to be made has no name yet."""
+    named = str(wish.id) if wish.subject is EditSubject.RULE and wish.id is not None else wish.name
+    return wish.subject.value, named

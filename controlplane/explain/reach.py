@@ -11,7 +11,7 @@ from controlplane.access.selectors import access_table
 from controlplane.clients.fleet_selectors import fleet_asks
 from controlplane.clients.selectors import client_facts
 from controlplane.explain.impact import Edited, Impact, impact_of
-from xdscore.access import Effect, Rule
+from xdscore.access import AccessTable, Effect, Rule
 from xdscore.resource_types import ResourceType
 
 
@@ -57,10 +57,11 @@ def reach_of(*, environment_key: str, kind: ResourceType, name: str) -> Reach:
     return Reach(kind, name, count[Effect.ALLOW], count[Effect.DENY], count[Effect.HIDE], table.rules, default)
 
 
-def impact_read(*, environment_key: str, edits: Sequence[Edited]) -> Impact:
-    """How the edits would affect the clients that are connected now. Metadata of clients is not stored, so that groups
-    by metadata hold nobody. Raises NotFound for an unknown environment.
+def impact_read(*, environment_key: str, edits: Sequence[Edited], table: AccessTable | None = None) -> Impact:
+    """How the edits would affect the clients that are connected now. `table`: the access rules that hold with the
+    edits; None: those that hold now. Metadata of clients is not stored, so that groups by metadata hold nobody. Raises
+    NotFound for an unknown environment.
     """
-    table = access_table(environment_key=environment_key)
+    table = access_table(environment_key=environment_key) if table is None else table
     fleet = fleet_asks(environment_key=environment_key, words={edit.word for edit in edits})
     return impact_of(edits, environment=environment_key, table=table, fleet=fleet)

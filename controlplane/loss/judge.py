@@ -4,7 +4,7 @@ Reads only what a write can take: the names that go, or those that the rules in 
 nothing reads nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from controlplane.access.selectors import access_table
@@ -31,7 +31,7 @@ def losses_judge(prospect: Prospect) -> Mapping[str, Loss]:
         return {}
     if prospect.choices is not None:
         return _by_moving(prospect)
-    if prospect.gone:
+    if prospect.gone and prospect.tables is None:
         return _by_going(prospect)
     return _by_rules(prospect)
 
@@ -51,16 +51,29 @@ def _by_going(prospect: Prospect) -> Mapping[str, Loss]:
 
 
 def _by_rules(prospect: Prospect) -> Mapping[str, Loss]:
+    """What clients would lose by other rules and, where the write deletes resources too, by both together."""
     key = prospect.environment
     before, after = _tables(prospect)
     question = RulesInQuestion(before, after)
-    if question.takes_nothing:
+    if question.takes_nothing and not prospect.gone:
         return {}
+    going: dict[str, set[str]] = {}
+    for word, name in prospect.gone:
+        going.setdefault(word, set()).add(name)
     fleet = fleet_read(environment_key=key)
-    words = [word for word in sorted(fleet.asked) if question.concerns_type(by_word[word])]
-    served = names_served(environment_key=key, wanted=dict.fromkeys(words, question.names))
-    names = {word: question.concerned(by_word[word], served[word]) for word in words}
-    passage = Passage(World(key, before, names), World(key, after, names))
+    ruled = {word for word in fleet.asked if question.concerns_type(by_word[word])}
+    wanted: dict[str, Collection[str] | None] = {}
+    for word in sorted(ruled | (going.keys() & fleet.asked.keys())):
+        listed = question.names if word in ruled else frozenset()
+        wanted[word] = None if listed is None else {*listed, *going.get(word, ())}
+    served = names_served(environment_key=key, wanted=wanted)
+    gone = {word: frozenset(canonical(name) for name in going.get(word, ())) for word in served}
+    names = {
+        word: (question.concerned(by_word[word], there) if word in ruled else frozenset()) | (there & gone[word])
+        for word, there in served.items()
+    }
+    left = {word: there - gone[word] for word, there in names.items()}
+    passage = Passage(World(key, before, names), World(key, after, left))
     return _judged(prospect, fleet, _all_of(fleet, passage, prospect))
 
 

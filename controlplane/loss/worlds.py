@@ -109,7 +109,7 @@ def _differing(before: AccessTable, after: AccessTable) -> tuple[list[Rule], lis
 
 
 def _regrouped(before: AccessTable, after: AccessTable) -> tuple[Rule, ...]:
-    """The rules that name client groups to which different clients belong in the two tables."""
-    was = {group.key: group for group in before.groups}
+    """The rules in both tables that name client groups to which different clients belong in the two."""
+    was, there = {group.key: group for group in before.groups}, frozenset(before.rules)
     changed = {group.key for group in after.groups if was.get(group.key) != group}
-    return tuple(rule for rule in after.rules if not changed.isdisjoint(rule.client_groups))
+    return tuple(rule for rule in after.rules if rule in there and not changed.isdisjoint(rule.client_groups))

@@ -5,13 +5,14 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.limiting import change_allowed
 from controlplane.catalog.models import Change
 from controlplane.catalog.rights import column_role, lacking
-from controlplane.catalog.undoing import columns_of
+from controlplane.catalog.undoing import columns_of, wrote_both
 from controlplane.common.errors import Forbidden
 
+_ACCESS = (Role.ACCESS_EDITOR,)
 _BY_KIND = {
     # Editors write resources; operators lead them back, as a rollback does.
     ChangeKind.RESOURCES.value: (Role.EDITOR, Role.OPERATOR),
-    ChangeKind.ACCESS.value: (Role.ACCESS_EDITOR,),
+    ChangeKind.ACCESS.value: _ACCESS,
     ChangeKind.QUARANTINE.value: (Role.OPERATOR,),
     ChangeKind.ROLLBACK.value: (Role.OPERATOR,),
 }
@@ -26,7 +27,7 @@ def undo_roles(change: Change) -> tuple[tuple[Role, ...], ...]:
     kind = _BY_KIND.get(change.kind)
     if kind is None:
         return settings or ((Role.ADMIN,),)
-    return (kind, *settings)
+    return (kind, *((_ACCESS,) if wrote_both(change.undo) else ()), *settings)
 
 
 def may_undo(principal: Principal, change: Change) -> bool:

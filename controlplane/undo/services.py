@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from controlplane.access.selectors import access_undo_way
 from controlplane.access.services import access_undo, default_effect_check
+from controlplane.access.together import access_back
 from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NO_CONSENT, Consent
@@ -11,13 +12,14 @@ from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_get
 from controlplane.catalog.services import (
+    ALONE,
     resources_undo,
     resources_undo_way,
     settings_before,
     settings_undo,
     settings_undo_way,
 )
-from controlplane.catalog.undoing import CREATED, Undoes, Way, columns_of, quarantine_of
+from controlplane.catalog.undoing import CREATED, Undoes, Way, columns_of, quarantine_of, wrote_both
 from controlplane.common.errors import Conflict
 from controlplane.incidents.services import quarantine_undo, quarantine_undo_way
 from controlplane.undo.rights import undo_require
@@ -68,7 +70,8 @@ def undo_way(*, change: Change) -> Way:
     of a sort that can never be undone.
     """
     if change.kind == ChangeKind.RESOURCES.value:
-        return resources_undo_way(change=change)
+        way = resources_undo_way(change=change)
+        return way.beside(access_undo_way(change=change)) if wrote_both(change.undo) else way
     if change.kind == ChangeKind.ACCESS.value:
         return access_undo_way(change=change)
     if (moved := quarantine_of(change.undo)) is not None:
@@ -86,6 +89,7 @@ def _take_back(change: Change, undoes: Undoes, actor: Principal, request_id: str
             undoes=undoes,
             actor=actor,
             through_hold=through,
+            beside=access_back(change=change, actor=actor, request_id=request_id) if wrote_both(change.undo) else ALONE,
             request_id=request_id,
             consent=consent,
         )

@@ -80,7 +80,7 @@ def rows() -> Iterator[Row]:
     yield row("environments/<part:environment_key>/rollouts", "GET", "environments/prod/rollouts", EVERYBODY)
     sets = "environments/<part:environment_key>/change-sets"
     yield row(sets, "GET", "environments/prod/change-sets", EVERYBODY)
-    yield row(sets, "POST", "environments/prod/change-sets", EDITORS, {"title": "t"})
+    yield row(sets, "POST", "environments/prod/change-sets", EDITORS | ACCESS_EDITORS, {"title": "t"})
     secret = "environments/<part:environment_key>/rollout-webhook-secret"
     yield row(secret, "POST", "environments/prod/rollout-webhook-secret", ADMINS)
     yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)

@@ -39,7 +39,11 @@ class Team:
         return self.parley.call(method, path, body, headers={"Authorization": f"Bearer {who}"})
 
     def approved(self, name: str) -> str:
-        made = self.call(self.author, "POST", SETS, {"title": name, "resources": [cluster(name)]})
+        """A set with a resource, a group, and a rule for it."""
+        group = {"key": name, "matchers": [{"node_cluster": name}], "trust": "declared"}
+        rule = {"pattern": name, "effect": "deny", "client_groups": [name]}
+        body = {"title": name, "resources": [cluster(name)], "rules": [rule], "groups": [group]}
+        made = self.call(self.author, "POST", SETS, body)
         assert made.status == 201, made
         which = str(made.body["id"])
         assert self.act(self.author, which, "submit").status == 200
@@ -62,6 +66,13 @@ class Team:
     def revisions(self, name: str) -> int:
         answer = self.call(self.author, "GET", f"/environments/default/resources/cluster/{name}/revisions")
         return len(answer.body["results"]) if answer.status == 200 else 0
+
+    def access_edits(self, name: str) -> list[str]:
+        """The changes that wrote the rule and the group of a set, which is one where it was published once."""
+        edits = self.call(self.author, "GET", "/environments/default/access/history").body["results"]
+        return [
+            str(each["change"]) for each in edits if name in (each["after"].get("key"), each["after"].get("pattern"))
+        ]
 
     def dies_at(self, point: str) -> None:
         self.armed.with_name("died").unlink(missing_ok=True)
@@ -95,7 +106,14 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         review = {"review": {"required": True}}
         assert parley.call("PATCH", "/environments/default", review).status == 200
         people = [
-            parley.call("POST", "/tokens", {"name": name, "scopes": [{"role": "editor", "environment": None}]})
+            parley.call(
+                "POST",
+                "/tokens",
+                {
+                    "name": name,
+                    "scopes": [{"role": "editor", "environment": None}, {"role": "access-editor", "environment": None}],
+                },
+            )
             for name in ("author", "other")
         ]
         yield Team(parley, folder / "armed", *(each.body["token"] for each in people))
@@ -111,6 +129,7 @@ def test_worker_killed__at_its_time__another_one_publishes_it_once(team: Team, p
     found = eventually(lambda: team.state(which), lambda seen: seen["state"] == "published", within_s=30)
 
     assert (len(found["changes"]), team.revisions(name)) == (1, 1)
+    assert team.access_edits(name) == found["changes"] * 2
 
 
 @pytest.mark.parametrize("point", WEB_POINTS)
@@ -123,10 +142,11 @@ def test_web_killed__while_it_publishes__nothing_is_there_and_the_same_request_d
         assert team.act(team.author, which, "publish").status != 202
     assert team.await_death() == "web"
 
-    assert (team.state(which)["state"], team.revisions(name)) == ("approved", 0)
+    assert (team.state(which)["state"], team.revisions(name), team.access_edits(name)) == ("approved", 0, [])
     assert team.act(team.author, which, "publish").status == 202
     assert team.act(team.author, which, "publish").status == 200
     assert team.revisions(name) == 1
+    assert team.access_edits(name) == team.state(which)["changes"] * 2
 
 
 def test_beat_killed__schedules_are_kept_all_the_same(team: Team) -> None:

@@ -243,7 +243,7 @@ def test_moved__is_shown_with_its_change_and_decided_name_by_name(
     shown = page(author, f"/change-sets/{made}")
     assert state(made) is SetState.STALE
     assert f"/changes/{change}" in shown
-    assert "2 of its resources were written since" in shown
+    assert "2 of what it holds were written since" in shown
     [form] = [each for each in forms(shown) if "moved_name" in each]
     assert form["moved_name"] == ["pay", "shop"]
     sent = {**form, "take-0": "ours", "take-1": "theirs", "action": "merge"}

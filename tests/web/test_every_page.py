@@ -163,6 +163,8 @@ def addresses(parts: dict[str, str]) -> list[str]:
         *(f"/channels/new?kind={kind}" for kind in ("webhook", "pagerduty", "digest")),
         f"/channels/{parts['channel_id']}?state=failed",
         f"/change-sets/{parts['change_set_id']}/resource?{asked}",
+        f"/change-sets/{parts['change_set_id']}/rule?name=new-1",
+        f"/change-sets/{parts['change_set_id']}/group?name=edge",
         f"{here}/change-sets?state=review",
     ]
     empty = [f"/e/prod/{name}" for name in EMPTY]

@@ -23,6 +23,8 @@ from django.utils import timezone
 from adsserver.engine.body import Body
 from adsserver.engine.holdings import BodyGround, Holdings
 from adsserver.store.facts import FactBuffer
+from controlplane.access.choices import EditSubject
+from controlplane.access.values import GroupDraft, RuleDraft, Wish
 from controlplane.accounts.models import ApiToken, RoleGrant
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM
 from controlplane.accounts.services import api_token_create, client_token_create
@@ -54,6 +56,9 @@ from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
 from tests.support.rollouts import rollout_begun
 from tests.web.conftest import HOSTILE, USERS
+from xdscore.access import Effect
+from xdscore.client_groups import Trust
+from xdscore.environment_choice import Selector
 from xdscore.holdings import Holding, HoldingState
 from xdscore.resource_types import CLUSTER
 from xdscore.said import Said, SaidSource, SaidState, Word
@@ -112,7 +117,17 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     notifications_expand()
     rollout = rollout_begun(cluster(NAME, connect_timeout="7s"), actor=MALLORY, message=NAME)
     proposed = change_set_create(
-        environment_key="default", title=NAME, message=NAME, edits=[Put(parsed(cluster(NAME)))], actor=MALLORY
+        environment_key="default",
+        title=NAME,
+        message=NAME,
+        edits=[Put(parsed(cluster(NAME)))],
+        wishes=[
+            Wish(
+                EditSubject.RULE, "", None, RuleDraft(Effect.DENY, "pay", client_groups=("edge",), message=NAME[:200])
+            ),
+            Wish(EditSubject.GROUP, "edge", None, GroupDraft("edge", (Selector(node_cluster="edge"),), Trust.DECLARED)),
+        ],
+        actor=MALLORY,
     )
     change_set_comment(public_id=proposed, reason=NAME, place=Place("cluster", NAME, 1), actor=MALLORY)
     change_set_submit(public_id=proposed, reason=NAME, actor=MALLORY)

@@ -28,6 +28,8 @@ _QUESTIONS = {
     "resource": "?type=cluster&name=pay",
     "resource-edit": "?type=cluster&name=pay",
     "change-set-resource": "?type=cluster&name=pay",
+    "change-set-rule": "?name=new-1",
+    "change-set-group": "?name=edge",
     "compare": "?from=1&to=live",
     "rollback": "?to=1",
 }
@@ -83,6 +85,8 @@ NEEDS: dict[str, Role | None] = {
     "change-sets": Role.VIEWER,
     "change-set": None,
     "change-set-resource": None,
+    "change-set-rule": None,
+    "change-set-group": None,
     "changes": Role.VIEWER,
     "change": None,
     "change-undo": None,

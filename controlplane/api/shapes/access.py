@@ -22,7 +22,7 @@ _TRUSTS: Final = [trust.value for trust in Trust]
 # As in environments: more is a list of clients, not a rule.
 _MAX_MATCHERS: Final = 100
 _MAX_GROUPS: Final = 100
-_MAX_POSITION: Final = 1_000_000_000
+MAX_POSITION: Final = 1_000_000_000
 _MAX_FACT_CHARS: Final = 2_048  # a SPIFFE ID
 _MAX_METADATA: Final = 16
 
@@ -88,7 +88,7 @@ class RuleIn(StrictSerializer):
     decides.
     """
 
-    position = Whole(required=False, min_value=1, max_value=_MAX_POSITION, help_text="Absent: behind all others.")
+    position = Whole(required=False, min_value=1, max_value=MAX_POSITION, help_text="Absent: behind all others.")
     client_groups = serializers.ListField(
         child=Text(), required=False, default=list, max_length=_MAX_GROUPS, help_text="Keys; empty: any client."
     )

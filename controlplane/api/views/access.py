@@ -16,7 +16,7 @@ from controlplane.access.services import (
     rule_delete,
     rule_update,
 )
-from controlplane.access.values import AccessWritten, GroupDraft, GroupState, RuleDraft, RuleState
+from controlplane.access.values import AccessWritten, GroupState, RuleState
 from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.schema import BREAK_GLASS, GUARDED, PAGE, body_of_shape, described, page_of
 from controlplane.api.shapes.access import (
@@ -27,11 +27,9 @@ from controlplane.api.shapes.access import (
     RuleOut,
     RuleWrittenOut,
 )
+from controlplane.api.views.access_drafts import group_draft, rule_draft
 from controlplane.api.views.access_rows import AccessRowsView, AccessRowView, Writing
 from controlplane.catalog.guarding import Consent
-from xdscore.access import Effect
-from xdscore.client_groups import Trust
-from xdscore.environment_choice import Selector
 
 _REFUSALS = (400, 401, 403, 404, 409, 413, 415, 422, 503)
 
@@ -71,7 +69,7 @@ class ClientGroupListView(AccessRowsView):
         """Create a client group; returns what was written, and its key. No rule is for it yet, so no client loses
         anything.
         """
-        draft = _group_draft(values)
+        draft = group_draft(values)
         return group_create(draft=draft, consent=consent, **writing), draft.key
 
 
@@ -117,7 +115,7 @@ class ClientGroupView(AccessRowView):
 
     def update(self, values: dict[str, Any], consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
         """Replace the client group by one with these values."""
-        return group_update(key=group_key, draft=_group_draft(values), consent=consent, **writing)
+        return group_update(key=group_key, draft=group_draft(values), consent=consent, **writing)
 
     def remove(self, consent: Consent, writing: Writing, group_key: str) -> AccessWritten:
         """Delete the client group. Only one that no rule is for can be deleted, so no client loses anything."""
@@ -157,7 +155,7 @@ class RuleListView(AccessRowsView):
 
     def create(self, values: dict[str, Any], consent: Consent, writing: Writing) -> tuple[AccessWritten, str]:
         """Create an access rule; returns what was written, and its number."""
-        made = rule_create(draft=_rule_draft(values), consent=consent, **writing)
+        made = rule_create(draft=rule_draft(values), consent=consent, **writing)
         return made, str(made.id)
 
 
@@ -203,28 +201,11 @@ class RuleView(AccessRowView):
 
     def update(self, values: dict[str, Any], consent: Consent, writing: Writing, rule_id: int) -> AccessWritten:
         """Replace the access rule by one with these values."""
-        return rule_update(rule_id=rule_id, draft=_rule_draft(values), consent=consent, **writing)
+        return rule_update(rule_id=rule_id, draft=rule_draft(values), consent=consent, **writing)
 
     def remove(self, consent: Consent, writing: Writing, rule_id: int) -> AccessWritten:
         """Delete the access rule."""
         return rule_delete(rule_id=rule_id, consent=consent, **writing)
-
-
-def _group_draft(values: dict[str, Any]) -> GroupDraft:
-    matchers = tuple(Selector(**matcher) for matcher in values["matchers"])
-    return GroupDraft(values["key"], matchers, Trust(values["trust"]))
-
-
-def _rule_draft(values: dict[str, Any]) -> RuleDraft:
-    return RuleDraft(
-        effect=Effect(values["effect"]),
-        pattern=values["pattern"],
-        position=values.get("position"),
-        client_groups=tuple(values["client_groups"]),
-        types=tuple(values["types"]),
-        message=values["message"],
-        enabled=values["enabled"],
-    )
 
 
 urlpatterns = [

@@ -18,7 +18,7 @@ from controlplane.api.paths import path_to
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import ACCEPT_LOSS, WAIT, body_of_shape, described
+from controlplane.api.schema import ACCEPT_LOSS, BREAK_GLASS, WAIT, body_of_shape, described
 from controlplane.api.shapes.changes import ChangeMadeBeforeOut, ChangeMadeOut, ChangeOut
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.shapes.history import ConvergenceOut
@@ -124,11 +124,12 @@ class ChangeUndoView(ApiView):
         description=(
             "Resources, rules, groups and settings become what the change found, all or none; a quarantine is released "
             "or opened again. Needs the role that writing the same needs: editor or operator for resources, "
-            "access-editor for rules and groups, operator for quarantines, and of settings the role of each. 409 names "
-            "everything that was written again since, by whom and in which change. A change that was taken back before "
-            "answers 200 with the undo that did it."
+            "access-editor for rules and groups, operator for quarantines, of settings the role of each, and all of "
+            "these for a change of several. 409 names everything that was written again since, by whom and in which "
+            "change. A change that was taken back before answers 200 with the undo that did it. Where the environment "
+            "asks for review, an undo that writes rules or groups needs `break_glass`."
         ),
-        parameters=[ACCEPT_LOSS],
+        parameters=[ACCEPT_LOSS, BREAK_GLASS],
         request=body_of_shape(ReasonIn),
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=ChangeMadeBeforeOut
@@ -136,7 +137,7 @@ class ChangeUndoView(ApiView):
     )
     def post(self, request: Request, change_id: UUID) -> HttpResponse:
         """Undo everything that the change wrote, by one new change."""
-        query = Query(request, ("accept_loss",))
+        query = Query(request, ("accept_loss", "break_glass"))
         consent = query.consent()
         query.done()
         reason = values_of(document_of(request), ReasonIn)["reason"]

@@ -1,6 +1,6 @@
 """Change sets: proposing, reviewing, scheduling and publishing what is to be written."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -9,7 +9,9 @@ from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from controlplane.access.choices import EditSubject
 from controlplane.access.selectors import secret_findings
+from controlplane.access.steps import access_text
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment, moment_or_none
 from controlplane.api.bodies import document_of, values_of
@@ -35,6 +37,7 @@ from controlplane.api.shapes.changesets import (
     ChangeSetIn,
     ChangeSetOut,
 )
+from controlplane.api.views.access_drafts import WISHES, wishes_placed, wishes_problems, wishes_read
 from controlplane.api.views.apply import deletions_of
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.catalog.reading import NOTHING_KEPT, Kept, manifests_at, parsed_all, puts_of
@@ -59,7 +62,7 @@ from controlplane.changesets.services import (
     change_set_delete,
     change_set_edit,
 )
-from controlplane.changesets.values import Merge, Moved, Remark, SetState, SetView, Take
+from controlplane.changesets.values import ACCESS_WORDS, Merge, Moved, Remark, SetState, SetView, SetWish, Take
 from controlplane.common.errors import InputInvalid, NotFound
 from controlplane.explain.reach import impact_read
 from xdscore.codes import shown
@@ -98,7 +101,7 @@ class ChangeSetListView(ApiView):
 
     @extend_schema(
         operation_id="change_set_create",
-        summary="Propose resources to write and to delete as one change; nothing of it is published",
+        summary="Propose what to write and to delete as one change; nothing of it is published",
         request=body_of_shape(ChangeSetIn),
         responses=described(201, ChangeSetDetailOut, *_ACTED),
     )
@@ -107,15 +110,18 @@ class ChangeSetListView(ApiView):
         Query(request, ()).done()
         document = document_of(request)
         values = values_of(document, ChangeSetIn)
-        made = change_set_create(
-            environment_key=environment_key,
-            title=values["title"],
-            message=values["message"],
-            edits=_edits(document, values, environment_key, NOTHING_KEPT),
-            times=Times(values["not_before"], values["expires"]),
-            actor=principal_of(request),
-            request_id=request_id(),
-        )
+        edits = _edits(document, values, environment_key, NOTHING_KEPT)
+        with wishes_placed(document):
+            made = change_set_create(
+                environment_key=environment_key,
+                title=values["title"],
+                message=values["message"],
+                edits=edits,
+                wishes=wishes_read(values) or (),
+                times=Times(values["not_before"], values["expires"]),
+                actor=principal_of(request),
+                request_id=request_id(),
+            )
         return json_answer(_detail_json(made), status=201, headers={"Location": path_to("change-sets", made)})
 
 
@@ -150,7 +156,9 @@ class ChangeSetView(ApiView):
         responses=described(200, ChangeSetDetailOut, *_ACTED),
     )
     def patch(self, request: Request, change_set_id: UUID) -> HttpResponse:
-        """Change what is named; `resources` and `delete` together replace all that it does."""
+        """Change what is named; `resources` and `delete` together replace all that it does with resources, and the
+        members about rules and groups all that it does with these.
+        """
         Query(request, ()).done()
         document = document_of(request)
         values = values_of(document, ChangeSetEditIn)
@@ -158,20 +166,23 @@ class ChangeSetView(ApiView):
         edits = None
         if "resources" in values or "delete" in values:
             edits = _edits_of_set(document, values, public_id)
-        change_set_edit(
-            public_id=public_id,
-            changes=SetChanges(
-                title=values.get("title"),
-                message=values.get("message"),
-                edits=edits,
-                merges=_merges(values.get("merge", [])),
-                not_before=values.get("not_before", Stays.AS_IT_IS),
-                expires=values.get("expires", Stays.AS_IT_IS),
-            ),
-            version=values.get("version"),
-            actor=principal_of(request),
-            request_id=request_id(),
+        changes = SetChanges(
+            title=values.get("title"),
+            message=values.get("message"),
+            edits=edits,
+            wishes=wishes_read(values),
+            merges=_merges(values.get("merge", [])),
+            not_before=values.get("not_before", Stays.AS_IT_IS),
+            expires=values.get("expires", Stays.AS_IT_IS),
         )
+        with wishes_placed(document):
+            change_set_edit(
+                public_id=public_id,
+                changes=changes,
+                version=values.get("version"),
+                actor=principal_of(request),
+                request_id=request_id(),
+            )
         return json_answer(_detail_json(public_id))
 
     @extend_schema(
@@ -210,10 +221,16 @@ def _edits_of_set(document: Document, values: Mapping[str, Any], public_id: str)
 
 
 def _edits(document: Document, values: Mapping[str, Any], environment_key: str, kept: Kept) -> tuple[Edit, ...]:
-    """The edits that `resources` and `delete` of a body stand for. Raises InputInvalid with every problem."""
-    manifests, _notes = manifests_at(document, "/resources") if values.get("resources", []) != [] else ((), ())
-    read = parsed_all(manifests, environment_key=environment_key, kept=kept)
-    return (*puts_of(read), *deletions_of(document, values.get("delete", [])))
+    """The edits that `resources` and `delete` of a body stand for. Raises InputInvalid with every problem of the body,
+    those of its rules and groups among them.
+    """
+    try:
+        manifests, _notes = manifests_at(document, "/resources") if values.get("resources", []) != [] else ((), ())
+        read = parsed_all(manifests, environment_key=environment_key, kept=kept)
+        return (*puts_of(read), *deletions_of(document, values.get("delete", [])))
+    except InputInvalid as error:
+        error.findings += wishes_problems(document, values, environment_key)
+        raise
 
 
 def _merges(said: list[dict[str, str]]) -> tuple[Merge, ...]:
@@ -221,7 +238,11 @@ def _merges(said: list[dict[str, str]]) -> tuple[Merge, ...]:
 
 
 def key_read(kind: str, name: str) -> tuple[str, str]:
-    """The word of a type and the canonical name. Raises InputInvalid for a type that does not exist."""
+    """The word of a type and the canonical name; of a rule or group, its word and name. Raises InputInvalid for a type
+    that does not exist.
+    """
+    if kind in ACCESS_WORDS:
+        return kind, name
     found = kind_named(kind)
     if found is None:
         raise InputInvalid(f"There is no type '{shown(kind)}'. Types are {type_words()}, or their type URLs.")
@@ -230,13 +251,14 @@ def key_read(kind: str, name: str) -> tuple[str, str]:
 
 def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False) -> dict[str, object]:
     detail = change_set_get(public_id=public_id)
-    contents = change_set_contents(public_id=public_id)
+    contents = change_set_contents(public_id=public_id, wishes=detail.wishes)
     bases = {(each.type, each.name): each.base for each in detail.entries}
     diff = [{**difference_json(each, text=text), "base": bases[each.key] or None} for each in contents.diff[:_MAX_DIFF]]
     members: dict[str, object] = {
         **view_json(detail.view),
         "moved": [_moved_json(each) for each in detail.moved],
         "diff": diff,
+        "access": [_wish_json(each, text=text) for each in detail.wishes],
         **_prospect_json(detail, contents.read, diff),
         "reviews": [_remark_json(each) for each in detail.remarks],
         "allowed": [act.value for act in Act if act in detail.acts],
@@ -244,6 +266,7 @@ def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False)
     if manifests:
         members["resources"] = list(contents.manifests.values())
         members["delete"] = [{"type": each.type, "name": each.name} for each in detail.entries if each.deletes]
+        members |= _wished_json(detail.wishes)
     return members
 
 
@@ -257,7 +280,7 @@ def _prospect_json(detail: SetDetail, read: EntriesRead, diff: list[dict[str, ob
     if planned is None:
         return {"findings": shown_findings, "impact": None, "loss": None}
     closed = secret_findings(environment_key=view.environment, edits=planned.edits)
-    impact = impact_read(environment_key=view.environment, edits=content_edits(diff))
+    impact = impact_read(environment_key=view.environment, edits=content_edits(diff), table=planned.table)
     return {
         "findings": [*shown_findings, *(finding_json(each) for each in closed)],
         "impact": impact_json(impact),
@@ -276,6 +299,7 @@ def view_json(view: SetView) -> dict[str, object]:
         "version": view.version,
         "authors": list(view.authors),
         "resource_count": view.resources,
+        "access_count": view.access,
         "moved_count": view.moved,
         "base_generation": view.base_generation,
         "approvals": view.approvals,
@@ -302,6 +326,32 @@ def _moved_json(moved: Moved) -> dict[str, object]:
         "author": moved.author,
         "change": moved.change,
     }
+
+
+def _wish_json(each: SetWish, *, text: bool) -> dict[str, object]:
+    word, name = each.key
+    return {
+        **({"text": access_text(f"{word}/{name}", each.before, each.after)} if text else {}),
+        "type": word,
+        "name": name,
+        "id": each.wish.id,
+        "action": each.action.value,
+        "before": each.before,
+        "after": each.after,
+    }
+
+
+def _wished_json(wishes: Iterable[SetWish]) -> dict[str, list[object]]:
+    """What a change set does with rules and groups, as a PATCH takes it."""
+    found: dict[str, list[object]] = {member: [] for member in WISHES}
+    for each in wishes:
+        is_rule, after = each.wish.subject is EditSubject.RULE, each.after
+        if after is None:
+            found["delete_rules" if is_rule else "delete_groups"].append(each.wish.id if is_rule else each.wish.name)
+        else:
+            known = {"id": each.wish.id} if each.wish.id is not None else {}
+            found["rules" if is_rule else "groups"].append({**known, **after})
+    return found
 
 
 def _remark_json(remark: Remark) -> dict[str, object]:

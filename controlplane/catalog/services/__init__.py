@@ -3,7 +3,7 @@
 """
 
 from controlplane.catalog.services.blobs import blobs_delete, blobs_prune, blobs_write
-from controlplane.catalog.services.changes import change_apply, change_plan, change_write
+from controlplane.catalog.services.changes import ALONE, Aside, Beside, Tables, change_apply, change_plan, change_write
 from controlplane.catalog.services.environments import (
     environment_create,
     environment_default_ensure,
@@ -15,7 +15,7 @@ from controlplane.catalog.services.environments import (
     quarantine_default,
 )
 from controlplane.catalog.services.expiring import certificates_watch
-from controlplane.catalog.services.freezing import freeze_pass, frozen_findings
+from controlplane.catalog.services.freezing import barrier_findings, barriers_pass, review_pass
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
 from controlplane.catalog.services.planning import Prepared, Terms, prepare
@@ -47,9 +47,15 @@ from controlplane.catalog.services.undoing import (
 from controlplane.catalog.services.writing import change_start, environment_lock
 
 __all__ = [
+    "ALONE",
+    "Aside",
+    "Beside",
     "Prepared",
     "Resealed",
+    "Tables",
     "Terms",
+    "barrier_findings",
+    "barriers_pass",
     "blobs_delete",
     "blobs_prune",
     "blobs_write",
@@ -66,8 +72,6 @@ __all__ = [
     "environment_publish_lock",
     "environment_update",
     "environments_publish_lock",
-    "freeze_pass",
-    "frozen_findings",
     "lineage_renew",
     "lineages_renew",
     "loss_accept",
@@ -89,6 +93,7 @@ __all__ = [
     "resource_restore",
     "resources_undo",
     "resources_undo_way",
+    "review_pass",
     "revision_parsed",
     "secrets_foreign",
     "secrets_read_record",

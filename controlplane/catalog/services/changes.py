@@ -4,7 +4,9 @@ Parsing and validation happened before (decisions D30): the transaction only com
 one writer is never held while somebody's YAML is read.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from django.db import transaction
 
@@ -15,23 +17,53 @@ from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.blobs import blobs_write
-from controlplane.catalog.services.freezing import freeze_pass, frozen_findings, review_pass, unreviewed_findings
+from controlplane.catalog.services.freezing import barrier_findings, barriers_pass, review_pass
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
 from controlplane.catalog.services.planning import BATCH, NO_TERMS, Key, Plan, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.staged_writes import Staging, staging_of, staging_store
 from controlplane.catalog.services.writing import change_start, environment_lock
-from controlplane.catalog.undoing import GOES_ON, Columns, GoesBack, owners_as_json
+from controlplane.catalog.undoing import GOES_ON, WROTE_BOTH, Columns, GoesBack, owners_as_json
 from controlplane.catalog.values import ChangeMade, ChangePlanned, Edit, finding_to_json
 from controlplane.common.errors import NotFound
 from controlplane.common.principal_ids import Actor
 from controlplane.journal.services import audit_record
+from xdscore.access import AccessTable
+from xdscore.findings import Finding
 from xdscore.snapshot import content_version
 
 _MAX_POINTER = 1_024  # the column
 
+Tables = tuple[AccessTable, AccessTable]
+"""The access rules before and after a write."""
 
-def change_apply(
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What a change writes beside resources: access rules and client groups, of which another room knows.
+
+    `tables`: the access rules before and after it; `store`: writes it, as part of the change that it is given;
+    `findings`: what is worth knowing of it.
+    """
+
+    tables: Tables
+    store: Callable[[Change], None]
+    findings: tuple[Finding, ...] = ()
+
+
+Beside = Callable[[Environment], Aside | None]
+"""Says what a change writes beside resources, once its environment is locked; None for nothing."""
+
+
+def _nothing(_environment: Environment) -> None:
+    return None
+
+
+ALONE: Final[Beside] = _nothing
+"""A change that writes resources alone."""
+
+
+def change_apply(  # noqa: PLR0913 - what a change says of itself, as `change_start` has it
     *,
     environment_key: str,
     edits: Sequence[Edit],
@@ -39,11 +71,12 @@ def change_apply(
     message: str = "",
     terms: Terms = NO_TERMS,
     back: GoesBack = GOES_ON,
+    beside: Beside = ALONE,
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
     """Make all edits as one change, or none. An edit makes no revision where the resource already is as it asks.
-    `terms`: the conditions of the write; `back`: what a rollback or undo adds to it.
+    `terms`: the conditions of the write; `back`: what a rollback or undo adds to it; `beside`: what else it writes.
 
     Raises Forbidden (the actor may not write each of them), NotFound (environment, or a resource to delete), Conflict
     (the environment is on hold, or moved on from its base), WriteFrozen, WriteUnreviewed, LossRefused (connected
@@ -59,6 +92,7 @@ def change_apply(
             message=message,
             terms=terms,
             back=back,
+            beside=beside,
             request_id=request_id,
             consent=consent,
         )
@@ -73,6 +107,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     message: str = "",
     terms: Terms = NO_TERMS,
     back: GoesBack = GOES_ON,
+    beside: Beside = ALONE,
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
@@ -83,20 +118,25 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     planned = plan(environment, prepared, terms, actor)
     staging = staging_of(environment, planned, [edit.key for edit in prepared], terms)
     held, held_after = environment.hold_reason, _hold_after(environment, back)
-    if not planned.effective and not staging.promoted and held == held_after:
+    aside = beside(environment)
+    of_resources = bool(planned.effective or staging.promoted or held != held_after)
+    if not of_resources and aside is None:
         return ChangeMade(environment.key, None, environment.generation)
-    leads_back = back.to_generation is not None or back.undoes is not None
-    broken = "" if leads_back else _barriers_pass(environment, actor, consent, request_id)
-    loss = loss_accept(planned.prospect(environment.key), consent, told=planned.told)
+    broken = _barriers_pass(environment, actor, consent, back, aside, request_id)
+    prospect = planned.prospect(environment.key)
+    prospect = prospect if aside is None else replace(prospect, tables=aside.tables)
+    loss = loss_accept(prospect, consent, told=planned.told)
     undo = owners_as_json(planned.owners_moved(terms.owner))
     if held != held_after:
         hold_told(environment=environment.key, before=held, after=held_after, actor=actor)
         environment.hold_reason = held_after
         environment.save(update_fields=["hold_reason"])
         undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
+    if of_resources and aside is not None:
+        undo |= WROTE_BOTH
     change = change_start(
         environment=environment,
-        kind=ChangeKind.RESOURCES,
+        kind=ChangeKind.RESOURCES if of_resources else ChangeKind.ACCESS,
         actor=author or actor,
         message=message,
         reason=broken,
@@ -109,6 +149,8 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     )
     edited = planned.outcomes
     _write(environment, change, planned, staging, terms.owner)
+    if aside is not None:
+        aside.store(change)
     audit_record(
         actor=actor,
         verb="change.saved",
@@ -126,36 +168,45 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
             request_id=request_id,
             detail={"reason": terms.because},
         )
-    return ChangeMade(environment.key, change, change.generation, edited, planned.findings, loss)
+    findings = (*planned.findings, *(aside.findings if aside is not None else ()))
+    return ChangeMade(environment.key, change, change.generation, edited, findings, loss)
 
 
-def _barriers_pass(environment: Environment, actor: Principal, consent: Consent, request_id: str) -> str:
-    """Let a write go on past a freeze and the review, as far as it may; returns what the change's message says of
-    that.
+def _barriers_pass(
+    environment: Environment, actor: Principal, consent: Consent, back: GoesBack, aside: Aside | None, request_id: str
+) -> str:
+    """Let a write go on past a freeze and the review, as far as it may; returns what the change's message says of that.
+    What leads back passes both, except that the review is asked about rules and groups on their way back, too: that may
+    open as much as it closes.
     """
-    passed = (
-        freeze_pass(environment, actor, consent, request_id=request_id),
-        review_pass(environment, actor, consent, request_id=request_id),
-    )
-    return "; ".join(filter(None, passed))
+    if back.to_generation is None and back.undoes is None:
+        return barriers_pass(environment, actor, consent, request_id=request_id)
+    return review_pass(environment, actor, consent, request_id=request_id) if aside is not None else ""
 
 
 def change_plan(
-    *, environment_key: str, edits: Sequence[Edit], asker: Principal | None, terms: Terms = NO_TERMS
+    *,
+    environment_key: str,
+    edits: Sequence[Edit],
+    asker: Principal | None,
+    terms: Terms = NO_TERMS,
+    tables: Tables | None = None,
 ) -> ChangePlanned:
     """What `change_apply` would do now, without doing it. `asker`: who would; None: whoever looks may read the whole
     environment, and nobody's right to write is asked. Raises what `change_apply` raises, except LossRefused,
     WriteFrozen and WriteUnreviewed: the loss is part of the result, and the two others are among its findings. Opens no
-    transaction.
+    transaction. `tables`: the access rules before and after, where the same change writes these too.
     """
     prepared = prepare(edits, environment_key, terms)
     environment = Environment.objects.filter(key=environment_key).first()
     if environment is None:
         raise NotFound(f"There is no environment '{environment_key}'.")
     planned = plan(environment, prepared, terms, asker)
-    loss = loss_foresee(planned.prospect(environment_key))
-    findings = (*planned.findings, *frozen_findings(environment), *unreviewed_findings(environment))
-    return ChangePlanned(environment_key, planned.outcomes, findings, loss if planned.told else loss.in_numbers)
+    loss = loss_foresee(replace(planned.prospect(environment_key), tables=tables))
+    findings = (*planned.findings, *barrier_findings(environment))
+    table = tables[1] if tables is not None else None
+    told = loss if planned.told else loss.in_numbers
+    return ChangePlanned(environment_key, planned.outcomes, findings, told, table)
 
 
 def _hold_after(environment: Environment, back: GoesBack) -> str:

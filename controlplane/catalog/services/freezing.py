@@ -8,7 +8,7 @@ from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.freezes import Frozen, WriteFrozen, freezes_stored, frozen_at
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.models import Environment
-from controlplane.catalog.review import WriteUnreviewed, review_stored
+from controlplane.catalog.review import REVIEWED, WriteUnreviewed, review_stored
 from controlplane.common.errors import Forbidden
 from controlplane.journal.services import audit_record, event_append
 from xdscore.findings import Finding, Severity
@@ -38,8 +38,8 @@ def freeze_pass(environment: Environment, actor: Principal, consent: Consent, *,
 
 
 def review_pass(environment: Environment, actor: Principal, consent: Consent, *, request_id: str) -> str:
-    """Let a write of resources go on where the environment asks for no review, where the write is that of a change set,
-    or where it is to go past the review; returns and is called as `freeze_pass`.
+    """Let a write of resources, rules or groups go on where the environment asks for no review, where the write is that
+    of a change set, or where it is to go past the review; returns and is called as `freeze_pass`.
 
     Raises WriteUnreviewed, and Forbidden where the writer may not go past the review.
     """
@@ -49,9 +49,20 @@ def review_pass(environment: Environment, actor: Principal, consent: Consent, *,
     reason = consent.break_glass.strip()
     if not reason:
         raise WriteUnreviewed(environment.key, review.break_glass_role)
-    _require(actor, review.break_glass_role, environment, "takes changes of resources by a reviewed change set only")
+    _require(actor, review.break_glass_role, environment, f"takes {REVIEWED} by a reviewed change set only")
     _tell("review.broken", environment, actor, reason, request_id=request_id)
     return f"went past the review: {reason}"
+
+
+def barriers_pass(environment: Environment, actor: Principal, consent: Consent, *, request_id: str) -> str:
+    """Let a write go on past a freeze and the review, as far as it may; returns and is called as `freeze_pass`. Raises
+    what `freeze_pass` and `review_pass` raise.
+    """
+    passed = (
+        freeze_pass(environment, actor, consent, request_id=request_id),
+        review_pass(environment, actor, consent, request_id=request_id),
+    )
+    return "; ".join(filter(None, passed))
 
 
 def _require(actor: Principal, role: Role, environment: Environment, why: str) -> None:
@@ -96,9 +107,12 @@ def frozen_findings(environment: Environment) -> tuple[Finding, ...]:
     return (Finding(code=WriteFrozen.code, severity=Severity.WARNING, detail=f"It is frozen {frozen.words}."),)
 
 
-def unreviewed_findings(environment: Environment) -> tuple[Finding, ...]:
-    """A warning for a dry run of a write of resources where the write itself would be refused by the review."""
+def barrier_findings(environment: Environment) -> tuple[Finding, ...]:
+    """Warnings for a dry run of a write of resources, rules or groups where the write itself would be refused by a
+    freeze, or by the review.
+    """
+    frozen = frozen_findings(environment)
     if not review_stored(environment.review).required:
-        return ()
-    detail = "It takes changes of resources by a reviewed change set only: propose this as one."
-    return (Finding(code=WriteUnreviewed.code, severity=Severity.WARNING, detail=detail),)
+        return frozen
+    detail = f"It takes {REVIEWED} by a reviewed change set only: propose this as one."
+    return (*frozen, Finding(code=WriteUnreviewed.code, severity=Severity.WARNING, detail=detail))

@@ -45,7 +45,11 @@ def loss_foresee(prospect: Prospect) -> Loss:
     if not losses:
         return NOTHING_LOST
     rows = Environment.objects.filter(key__in=losses).values_list("key", "loss_access_clients", "loss_other_percent")
-    asks = any(LossThreshold(*columns).reached(losses[key], access=prospect.of_access) for key, *columns in rows)
+    asks = any(
+        LossThreshold(*columns).reached(losses[key], access=access)
+        for key, *columns in rows
+        for access in prospect.of_access
+    )
     loss = replace(losses_together(losses.values()), asks=asks)
     if losses.keys() == {prospect.environment}:
         return loss

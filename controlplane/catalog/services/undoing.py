@@ -10,7 +10,7 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.models import Change, Environment, Revision
 from controlplane.catalog.selectors import environment_state
-from controlplane.catalog.services.changes import change_apply
+from controlplane.catalog.services.changes import ALONE, Beside, change_apply
 from controlplane.catalog.services.environments import environment_update
 from controlplane.catalog.services.planning import Terms
 from controlplane.catalog.services.restoring import parsed_again
@@ -73,11 +73,13 @@ def resources_undo(
     undoes: Undoes,
     actor: Principal,
     through_hold: bool,
+    beside: Beside = ALONE,
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
     """Undo a change of resources: make each what it was before the change, all or none. An owner, or a hold, that the
-    change set is put back too, unless it was set again since. `through_hold`: undo although the environment is on hold.
+    change set is put back too, unless it was set again since. `through_hold`: undo although the environment is on hold;
+    `beside`: what else the undo writes.
 
     Raises Conflict naming each resource that was written since, by whom and in which change; InputInvalid with every
     finding when the earlier content is not allowed today; and what `change_apply` raises.
@@ -91,6 +93,7 @@ def resources_undo(
             actor=actor,
             terms=Terms(overrides_hold=through_hold, roles=(Role.EDITOR, Role.OPERATOR)),
             back=GoesBack(columns=columns_of(change.undo), undoes=undoes),
+            beside=beside,
             request_id=request_id,
             consent=consent,
         )

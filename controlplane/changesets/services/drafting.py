@@ -9,6 +9,7 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
+from controlplane.access.values import Wish
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.models import Environment, Resource
@@ -24,8 +25,8 @@ from controlplane.catalog.services import (
 from controlplane.catalog.values import Edit, Existing
 from controlplane.changesets.machine import Act, check
 from controlplane.changesets.models import ChangeSet, ChangeSetAuthor, ChangeSetEntry
-from controlplane.changesets.reading import Key, row_of
-from controlplane.changesets.rights import entries_check
+from controlplane.changesets.reading import Key, has_name, holds_of, row_of
+from controlplane.changesets.rights import contents_check
 from controlplane.changesets.services.locking import (
     PAST,
     Locked,
@@ -36,7 +37,8 @@ from controlplane.changesets.services.locking import (
     standing_of,
     state_set,
 )
-from controlplane.changesets.values import MAX_OPEN, Merge, SetState, Take
+from controlplane.changesets.services.wishing import SetWishes, wishes_change, wishes_merge
+from controlplane.changesets.values import ACCESS_WORDS, MAX_OPEN, Merge, SetState, Take
 from controlplane.common.errors import Conflict, InputInvalid
 from controlplane.common.principal_ids import Actor
 from xdscore.findings import Finding, Severity
@@ -67,14 +69,16 @@ class SetChanges:
     """What an edit makes of a change set. A title, message or edits that are None stay.
 
     `edits`: everything that the set does from now on; or else `adds`: what it does about these names, beside what it
-    does about others, and `removes`: the names about which it does nothing any more. `merges`: what it does about names
-    that moved.
+    does about others, and `removes`: the names about which it does nothing any more, rules and groups among them.
+    `wishes`, or else `wish_adds`: the same of rules and groups. `merges`: what it does about names that moved.
     """
 
     title: str | None = None
     message: str | None = None
     edits: Sequence[Edit] | None = None
     adds: Sequence[Edit] = ()
+    wishes: Sequence[Wish] | None = None
+    wish_adds: Sequence[Wish] = ()
     removes: Collection[Key] = ()
     merges: Sequence[Merge] = ()
     not_before: datetime | Stays | None = Stays.AS_IT_IS
@@ -94,19 +98,19 @@ def change_set_create(
     title: str,
     message: str = "",
     edits: Sequence[Edit] = (),
+    wishes: Sequence[Wish] = (),
     times: Times = _NO_TIMES,
     actor: Principal,
     request_id: str = "",
 ) -> str:
-    """Make a draft of these edits, and return its public id. Nothing of it is published. Raises NotFound, Forbidden,
-    InputInvalid (one name edited twice, times that contradict each other), and Conflict where the environment has too
-    many.
+    """Make a draft of these edits, and of these `wishes` about rules and groups, and return its public id; publish
+    nothing of it. Raises NotFound, Forbidden, InputInvalid (one name edited twice, a rule or group that cannot be,
+    times that contradict each other), and Conflict where the environment has too many.
     """
     _check_times(times)
     prepared = prepare(edits, environment_key, _NO_TERMS)
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
-        entries_check(actor, Act.EDIT, environment_key, [each.key for each in prepared])
         _check_room(environment)
         row = ChangeSet.objects.create(
             environment=environment,
@@ -119,6 +123,8 @@ def change_set_create(
         )
         _author_add(row, actor)
         _entries_add(row, prepared, _bases_of(environment, prepared))
+        wishes_change(row, SetWishes(wishes))
+        contents_check(actor, Act.EDIT, environment_key, holds_of(row))
         note(Locked(environment, row, standing_of(row)), "created", actor=actor, request_id=request_id)
     return str(row.public_id)
 
@@ -138,7 +144,6 @@ def change_set_edit(
         locked = lock(public_id)
         row = locked.row
         check_rights(locked, Act.EDIT, actor)
-        entries_check(actor, Act.EDIT, environment_key, [each.key for each in prepared])
         check_version(locked, version)
         check(Act.EDIT, locked.standing, locked.name)
         times = changes.times(Times(row.not_before, row.expires))
@@ -149,10 +154,12 @@ def change_set_edit(
         row.not_before, row.expires = times.not_before, times.expires
         is_changed = _columns(row) != before
         is_changed |= _entries_change(locked, prepared, changes)
+        is_changed |= wishes_change(row, SetWishes(changes.wishes, changes.wish_adds, changes.removes))
         if changes.merges:
             is_changed |= _merge(locked, changes.merges)
         if not is_changed:
             return False
+        check_rights(locked, Act.EDIT, actor)
         row.version += 1
         row.edited_at = timezone.now()
         row.ended_at = None
@@ -238,7 +245,7 @@ def _merge(locked: Locked, merges: Sequence[Merge]) -> bool:
     """Do what is wanted about each name. Raises InputInvalid for a name that the set does not have."""
     row = locked.row
     entries = {(entry.type, entry.name): entry for entry in row.entries.all()}
-    unknown = [each for each in merges if (each.type, each.name) not in entries]
+    unknown = [each for each in merges if not has_name(row, (each.type, each.name))]
     if unknown:
         findings = tuple(
             Finding(
@@ -249,8 +256,10 @@ def _merge(locked: Locked, merges: Sequence[Merge]) -> bool:
         raise InputInvalid("The change set does not have all of these names. Nothing was changed.", findings=findings)
     now = _revisions_now(locked.environment, list(entries))
     addresses = _addresses(row)
-    is_changed = False
+    is_changed = wishes_merge(row, [each for each in merges if each.type in ACCESS_WORDS])
     for each in merges:
+        if each.type in ACCESS_WORDS:
+            continue
         entry = entries[each.type, each.name]
         if each.take is Take.THEIRS:
             entry.delete()

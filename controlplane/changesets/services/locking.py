@@ -11,8 +11,8 @@ from controlplane.catalog.models import Environment
 from controlplane.catalog.services import environment_lock
 from controlplane.changesets.machine import Act, Standing, after, check, is_done
 from controlplane.changesets.models import ChangeSet
-from controlplane.changesets.reading import row_of, standings_of
-from controlplane.changesets.rights import entries_check
+from controlplane.changesets.reading import holds_of, row_of, standings_of
+from controlplane.changesets.rights import contents_check
 from controlplane.changesets.values import SetState
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import Conflict, NotFound
@@ -99,9 +99,8 @@ def act_upon(
 
 
 def check_rights(locked: Locked, act: Act, actor: Principal) -> None:
-    """Raise Forbidden unless the actor's roles reach all that the change set writes and deletes."""
-    keys = list(locked.row.entries.values_list("type", "name"))
-    entries_check(actor, act, locked.environment.key, keys)
+    """Raise Forbidden unless the actor's roles reach all that the change set holds."""
+    contents_check(actor, act, locked.environment.key, holds_of(locked.row))
 
 
 def check_version(locked: Locked, version: int | None) -> None:

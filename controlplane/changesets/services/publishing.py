@@ -4,7 +4,6 @@ Whatever a process that dies leaves behind is what the database says; another on
 row that the sweeper looks at each second, and nothing else.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -13,21 +12,24 @@ import structlog
 from django.db import transaction
 from django.db.models import Q
 
+from controlplane.access.together import access_beside, access_foresee
+from controlplane.access.values import Wish
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.accounts.selectors import principal_by_id
 from controlplane.catalog.freezes import WriteFrozen
 from controlplane.catalog.guarding import NO_CONSENT, Consent, LossRefused
-from controlplane.catalog.services import Prepared, Terms, change_plan, change_write, prepare
+from controlplane.catalog.services import ALONE, Prepared, Terms, change_plan, change_write, prepare
 from controlplane.catalog.services.freezing import frozen_now
-from controlplane.catalog.values import ChangeMade, Edit
+from controlplane.catalog.values import ChangeMade
 from controlplane.changesets.machine import Act, check, is_done
 from controlplane.changesets.models import ChangeSet, ChangeSetChange
-from controlplane.changesets.reading import entries_read, row_of
-from controlplane.changesets.rights import may
+from controlplane.changesets.reading import EntriesRead, entries_read, holds_of, row_of
+from controlplane.changesets.rights import may_with
 from controlplane.changesets.services.locking import (
     PAST,
     Locked,
     act_upon,
+    check_rights,
     check_version,
     lock,
     note,
@@ -41,6 +43,7 @@ from controlplane.common.errors import Conflict, InputInvalid, OperatorError
 from controlplane.common.principal_ids import Actor, Named, principal_id_of
 from controlplane.database.failpoints import failpoint
 from controlplane.oidc.sign_ins import principal_recheck
+from xdscore.findings import has_errors
 
 log = structlog.get_logger(__name__)
 
@@ -52,10 +55,11 @@ _MAX_WAITS_CHARS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """The edits of a change set, prepared for the write, at the version at which they were read."""
+    """What a change set does, the edits of resources prepared for the write, at the version at which it was read."""
 
     version: int
     prepared: tuple[Prepared, ...]
+    wishes: tuple[Wish, ...]
 
 
 def change_set_publish(
@@ -77,6 +81,7 @@ def change_set_publish(
         ready = _ready(row_of(public_id))
         with transaction.atomic(durable=True):
             locked = lock(public_id)
+            check_rights(locked, Act.PUBLISH, actor)
             if is_done(Act.PUBLISH, locked.standing):
                 return None
             check_version(locked, version)
@@ -103,7 +108,24 @@ def change_set_schedule(
     clients would lose now) and Conflict.
     """
     row = row_of(public_id)
-    planned = change_plan(environment_key=row.environment.key, edits=_edits(row), asker=actor, terms=_OVER_HOLD)
+    read = _valid(row)
+    foreseen = access_foresee(
+        environment_key=read.environment,
+        wishes=[each.wish for each in read.wishes],
+        default=read.policy.default_effect,
+    )
+    if has_errors(foreseen.findings):
+        raise InputInvalid(
+            "Rules or groups of the change set cannot become what it says. Nothing was changed.",
+            findings=foreseen.findings,
+        )
+    planned = change_plan(
+        environment_key=read.environment,
+        edits=read.edits,
+        asker=actor,
+        terms=_OVER_HOLD,
+        tables=foreseen.tables,
+    )
     if planned.loss.asks and planned.loss.clients > consent.accept_loss:
         raise LossRefused(planned.loss, row.environment.key)
 
@@ -172,7 +194,7 @@ def _do_due(locked: Locked, ready: _Ready | OperatorError) -> None:
     if row.lineage != locked.environment.lineage:
         _stop(locked, "the database was restored since it was scheduled, which may have been before it was published")
     elif locked.standing.state is SetState.STALE:
-        _stop(locked, "resources of it were written since it was made")
+        _stop(locked, "something of it was written since it was made")
     elif wait := _wait_of(row):
         _wait(locked, wait)
     elif isinstance(ready, OperatorError):
@@ -188,7 +210,7 @@ def _publish_due(locked: Locked, ready: _Ready) -> None:
     row = locked.row
     known = principal_id_of(row.scheduler)
     actor = principal_by_id(known) if known is not None else None
-    if actor is None or not may(actor, Act.PUBLISH, locked.environment.key):
+    if actor is None or not may_with(actor, Act.PUBLISH, locked.environment.key, holds_of(row)):
         _stop(locked, f"{row.scheduled_by}, who scheduled it, may not publish it any more")
         return
     try:
@@ -216,6 +238,7 @@ def _publish(
         actor=actor,
         author=_author_of(row),
         message=row.message or row.title,
+        beside=access_beside(wishes=ready.wishes, actor=actor, request_id=request_id) if ready.wishes else ALONE,
         request_id=request_id,
         consent=replace(consent, reviewed=True),
     )
@@ -238,7 +261,9 @@ def _author_of(row: ChangeSet) -> Actor:
 
 
 def _ready(row: ChangeSet) -> _Ready:
-    return _Ready(row.version, prepare(_edits(row), row.environment.key, _NO_TERMS))
+    read = _valid(row)
+    prepared = prepare(read.edits, row.environment.key, _NO_TERMS)
+    return _Ready(row.version, prepared, tuple(each.wish for each in read.wishes))
 
 
 def _wait_of(row: ChangeSet) -> str:
@@ -290,10 +315,11 @@ def _expire(locked: Locked) -> None:
     tell(locked, "expired", actor="")
 
 
-def _edits(row: ChangeSet) -> Sequence[Edit]:
+def _valid(row: ChangeSet) -> EntriesRead:
+    """What a change set does. Raises InputInvalid where its contents are not valid any more."""
     read = entries_read(row)
     if read.refused:
         raise InputInvalid(
             "Contents of the change set are not valid any more. Nothing was changed.", findings=read.refused
         )
-    return read.edits
+    return read

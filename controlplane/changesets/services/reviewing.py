@@ -6,6 +6,7 @@ from controlplane.accounts.principal import Principal
 from controlplane.accounts.whose import in_one_hand
 from controlplane.changesets.machine import Act
 from controlplane.changesets.models import ChangeSetRemark
+from controlplane.changesets.reading import has_name
 from controlplane.changesets.services.locking import Locked, act_upon, tell
 from controlplane.changesets.values import MAX_REMARKS, SetState, Verdict
 from controlplane.common.errors import Conflict, Forbidden, InputInvalid
@@ -31,8 +32,10 @@ def change_set_submit(
     """
 
     def submit(locked: Locked) -> bool:
-        if not locked.row.entries.exists():
-            raise Conflict(f"{locked.name} does nothing yet. Add resources to write or to delete, then submit it.")
+        if not (locked.row.entries.exists() or locked.row.wishes.exists()):
+            raise Conflict(
+                f"{locked.name} does nothing yet. Add resources, rules or groups to write or to delete, then submit it."
+            )
         locked.row.version += 1
         tell(locked, "submitted", actor=actor.name, reason=reason)
         return True
@@ -115,7 +118,7 @@ def change_set_comment(
         raise InputInvalid("A comment needs a text. Nothing was changed.")
 
     def comment(locked: Locked) -> bool:
-        if place.name and not locked.row.entries.filter(type=place.type, name=place.name).exists():
+        if place.name and not has_name(locked.row, (place.type, place.name)):
             raise InputInvalid(f"{locked.name} has no {place.type} '{place.name}'. Nothing was changed.")
         _remark(locked, Verdict.COMMENT, actor, reason, place)
         return True

@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from unittest import mock
 
 import pytest
+from django.db.models import Q
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from controlplane.access.values import Wish
 from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.catalog.freezes import Freeze
 from controlplane.catalog.guarding import Consent
@@ -39,6 +41,7 @@ from controlplane.changesets.services import (
 from controlplane.changesets.values import Merge, Take
 from controlplane.common.errors import Conflict, Forbidden, InputInvalid
 from controlplane.database import failpoints
+from tests.services.changesets.access_model import GROUP, RULE, Access, Base
 from tests.support.emptying import database_empty
 from tests.support.manifests import cluster, parsed
 from tests.support.principals import somebody
@@ -56,7 +59,13 @@ NAMES = ("pay", "shop")
 POINTS = ("change_set.read", "change_set.locked", "change_set.written")
 WHO = st.integers(0, len(PEOPLE) - 1)
 CONTENT = st.one_of(st.none(), st.integers(1, 3))
-DOES = st.dictionaries(st.sampled_from(NAMES), CONTENT, max_size=2)
+EVERYTHING = (*NAMES, RULE, GROUP)
+OF_ACCESS = st.sampled_from((RULE, GROUP))
+DOES = st.one_of(
+    st.dictionaries(st.sampled_from(NAMES), CONTENT, max_size=2),
+    st.dictionaries(OF_ACCESS, st.integers(1, 3), min_size=1, max_size=2),
+    st.dictionaries(st.sampled_from(EVERYTHING), CONTENT, max_size=3),
+)
 
 
 class Died(BaseException):
@@ -66,11 +75,11 @@ class Died(BaseException):
 @dataclass
 class Proposed:
     """What the model knows of a change set. `does`: what each name becomes (None: deleted), and the revision it was
-    made from.
+    made from; of the rule and the group, the row and the number of its edits.
     """
 
     id: str
-    does: dict[str, tuple[int | None, int]]
+    does: dict[str, tuple[int | None, int | Base]]
     authors: set[int]
     state: str = "draft"
     approved_by: set[int] = field(default_factory=set)
@@ -79,7 +88,7 @@ class Proposed:
 
 
 class ChangeSets(RuleBasedStateMachine):
-    """Three people, one environment with two clusters, some change sets."""
+    """Three people, one environment with two clusters, a rule and a group, some change sets."""
 
     sets: Bundle[Proposed] = Bundle("sets")
 
@@ -96,7 +105,8 @@ class ChangeSets(RuleBasedStateMachine):
         self.counters = dict.fromkeys(NAMES, 0)
         self.contents: dict[str, int | None] = dict.fromkeys(NAMES)
         self.known: list[Proposed] = []
-        self.written = 0
+        self.access = Access(WRITER)
+        self.written = 1
         self.settings_change(required, 1, self_approval)
 
     def teardown(self) -> None:
@@ -106,11 +116,24 @@ class ChangeSets(RuleBasedStateMachine):
 
     # The model
 
-    def revision(self, name: str) -> int:
+    def revision(self, name: str) -> int | Base:
+        if name in self.access.rows:
+            return self.access.rows[name].base()
         return self.counters[name] if self.contents[name] is not None else 0
 
     def moved(self, one: Proposed) -> bool:
-        return any(base != self.revision(name) for name, (_, base) in one.does.items())
+        return any(self.name_moved(name, base) for name, (_, base) in one.does.items())
+
+    def name_moved(self, name: str, base: int | Base) -> bool:
+        return self.access.rows[name].moved(base) if isinstance(base, tuple) else base != self.revision(name)
+
+    def possible(self, does: dict[str, int | None], one: Proposed | None = None) -> dict[str, int | None]:
+        """What a set may be drafted of: nothing of a rule that is gone, unless it has it already."""
+        known = RULE in does and (self.content(RULE) is not None or (one is not None and RULE in one.does))
+        return {name: content if name != RULE or known else None for name, content in does.items()}
+
+    def content(self, name: str) -> int | None:
+        return self.access.rows[name].content if name in self.access.rows else self.contents[name]
 
     def is_over(self, one: Proposed) -> bool:
         return one.expires is not None and one.expires <= self.now
@@ -132,7 +155,7 @@ class ChangeSets(RuleBasedStateMachine):
         )
 
     def write(self, name: str, content: int | None) -> bool:
-        """The catalogue after one edit; returns whether that changed anything."""
+        """The catalogue after one edit of a cluster; returns whether that changed anything."""
         if self.contents[name] == content:
             return False
         self.contents[name] = content
@@ -140,7 +163,10 @@ class ChangeSets(RuleBasedStateMachine):
         return True
 
     def publish(self, one: Proposed) -> None:
-        changes = [self.write(name, content) for name, (content, _) in one.does.items()]
+        changes = [
+            self.access.rows[name].write(content, base[0]) if isinstance(base, tuple) else self.write(name, content)
+            for name, (content, base) in one.does.items()
+        ]
         self.written += any(changes)
         one.state = "published"
 
@@ -149,10 +175,12 @@ class ChangeSets(RuleBasedStateMachine):
     @rule(target=sets, who=WHO, does=DOES, expires=st.one_of(st.none(), st.integers(1, 60)))
     def create(self, who: int, does: dict[str, int | None], expires: int | None) -> Proposed:
         until = self.now + timedelta(minutes=expires) if expires else None
+        does = self.possible(does)
         made = change_set_create(
             environment_key="default",
             title="a change",
             edits=edits(does),
+            wishes=self.wishes(does),
             times=Times(None, until),
             actor=PEOPLE[who],
         )
@@ -163,7 +191,8 @@ class ChangeSets(RuleBasedStateMachine):
 
     @rule(one=sets, who=WHO, does=DOES, forever=st.booleans())
     def edit(self, one: Proposed, who: int, does: dict[str, int | None], forever: bool) -> None:
-        changes = SetChanges(edits=edits(does), expires=None if forever else Stays.AS_IT_IS)
+        does = self.possible(does, one)
+        changes = SetChanges(edits=edits(does), wishes=self.wishes(does), expires=None if forever else Stays.AS_IT_IS)
         if one.state == "published":
             self.refused(lambda: change_set_edit(public_id=one.id, changes=changes, actor=PEOPLE[who]))
             return
@@ -178,17 +207,23 @@ class ChangeSets(RuleBasedStateMachine):
         if changed:
             self.is_edited(one, who)
 
-    @rule(one=sets, who=WHO, name=st.sampled_from(NAMES), take=st.sampled_from(list(Take)))
+    def wishes(self, does: dict[str, int | None]) -> list[Wish]:
+        return [self.access.wish(name, content) for name, content in does.items() if name in self.access.rows]
+
+    @rule(one=sets, who=WHO, name=st.sampled_from(EVERYTHING), take=st.sampled_from(list(Take)))
     def merge(self, one: Proposed, who: int, name: str, take: Take) -> None:
-        changes = SetChanges(merges=[Merge("cluster", name, take)])
+        word = {RULE: "rule", GROUP: "group"}.get(name, "cluster")
+        known = self.access.named(name) if name in self.access.rows else name
+        changes = SetChanges(merges=[Merge(word, known, take)])
         if one.state == "published" or name not in one.does:
             self.refused(lambda: change_set_edit(public_id=one.id, changes=changes, actor=PEOPLE[who]))
             return
         if change_set_edit(public_id=one.id, changes=changes, actor=PEOPLE[who]):
             self.is_edited(one, who)
-        content, _ = one.does.pop(name)
+        content, base = one.does.pop(name)
         if take is Take.OURS:
-            one.does[name] = (content, self.revision(name))
+            kept = self.access.rows[name].ours(base) if isinstance(base, tuple) else self.revision(name)
+            one.does[name] = (content, kept)
 
     def is_edited(self, one: Proposed, who: int) -> None:
         one.state = "draft"
@@ -283,9 +318,13 @@ class ChangeSets(RuleBasedStateMachine):
 
     def differs(self, one: Proposed) -> bool:
         """Whether publishing it would change anything: what is so already is refused by nobody."""
-        return any(self.contents[name] != content for name, (content, _) in one.does.items())
+        return any(self.content(name) != content for name, (content, _) in one.does.items())
 
     # What others do
+
+    @rule(name=OF_ACCESS, content=st.sampled_from((1, 2, 3, None)))
+    def write_access_directly(self, name: str, content: int | None) -> None:
+        self.written += self.access.write_directly(name, content)
 
     @rule(name=st.sampled_from(NAMES), content=CONTENT)
     def write_directly(self, name: str, content: int | None) -> None:
@@ -355,8 +394,11 @@ class ChangeSets(RuleBasedStateMachine):
         for one in getattr(self, "known", ()):
             detail = change_set_get(public_id=one.id)
             assert (detail.view.state, detail.view.approvals) == (self.shown(one), len(one.approved_by)), one
-            assert {(each.name, each.base) for each in detail.entries} == {
-                (name, base) for name, (_, base) in one.does.items()
+            held = {(each.name, each.base) for each in detail.entries}
+            held |= {(each.wish.name, each.base) for each in detail.wishes}
+            assert held == {
+                (self.access.named(name), base[1]) if isinstance(base, tuple) else (name, base)
+                for name, (_, base) in one.does.items()
             }
 
     @invariant()
@@ -365,7 +407,9 @@ class ChangeSets(RuleBasedStateMachine):
             return
         rows = {row.name: row.counter for row in Resource.objects.all()}
         assert rows == {name: counter for name, counter in self.counters.items() if counter}
-        assert Change.objects.filter(revisions__isnull=False).distinct().count() == self.written
+        self.access.check()
+        wrote = Q(revisions__isnull=False) | Q(access_edits__isnull=False)
+        assert Change.objects.filter(wrote).distinct().count() == self.written
 
     @staticmethod
     def refused(do: object) -> None:
@@ -380,6 +424,7 @@ def edits(does: dict[str, int | None]) -> list[Edit]:
         if content is None
         else Put(parsed(cluster(name, connect_timeout=f"{content}s")))
         for name, content in does.items()
+        if name in NAMES
     ]
 
 
