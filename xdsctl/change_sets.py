@@ -11,6 +11,7 @@ COLUMNS: Final = (
     Column("STATE", lambda row: row["state"]),
     Column("APPROVALS", lambda row: f"{row['approvals']} of {row['approvals_needed']}"),
     Column("RESOURCES", lambda row: row["resource_count"]),
+    Column("ACCESS", lambda row: row["access_count"] or ""),
     Column("MOVED", lambda row: row["moved_count"] or ""),
     Column("AUTHOR", lambda row: row["authors"][0]),
     Column("EDITED", lambda row: ago(row["edited_at"])),
@@ -45,6 +46,7 @@ def summary(found: JsonObject) -> str:
         *([f"published   by {harmless(found['published_by'])}"] if found["published_by"] else ()),
         *(f"change      {each}" for each in found["changes"]),
         *(f"{_does(each):<12}{_name(each)}" for each in found["diff"]),
+        *(_access_line(each) for each in found["access"]),
         *(_moved_line(each) for each in found["moved"]),
         *(_finding_line(each) for each in found["findings"]),
         *(f"lost        {harmless(line)}" for line in (foreseen_lines(found["loss"]) if found["loss"] else ())),
@@ -68,6 +70,14 @@ def _does(difference: JsonObject) -> str:
     """What a change set does to one resource, in a word: also that it writes what is there already."""
     is_same = difference["action"] == "updated" and not difference.get("fields")
     return "unchanged" if is_same else str(difference["action"])
+
+
+def _access_line(wished: JsonObject) -> str:
+    """What a change set does with one rule or group, and whom the rule tells what."""
+    is_same = wished["action"] == "updated" and wished["before"] == wished["after"]
+    state = wished["after"] or {}
+    says = f": {state['effect']} {harmless(state['pattern'])}" if "effect" in state else ""
+    return f"{'unchanged' if is_same else wished['action']:<12}{_name(wished)}{says}"
 
 
 def _finding_line(finding: JsonObject) -> str:

@@ -17,7 +17,7 @@ from xdsctl.api import remark_of
 from xdsctl.exits import CommandError, Exit, JsonObject, Remark, UsageError
 
 STDIN: Final = "-"
-_STDIN_NAME: Final = "<stdin>"
+STDIN_NAME: Final = "<stdin>"
 _SUFFIXES: Final = {".yaml": Media.YAML, ".yml": Media.YAML, ".json": Media.JSON}
 
 
@@ -107,18 +107,19 @@ def draft_read(path: str) -> Draft:
     """The only document in a file, which must be an object, as a draft. Raises CommandError with every problem of its
     text.
     """
-    document = _one_document(path)
+    document = document_of_file(path)
     if not isinstance(document.tree, dict):
         raise UsageError(f"'{path}' must hold one object, with members such as those that 'get -o yaml' prints.")
-    return Draft(document.tree, _STDIN_NAME if path == STDIN else path, document.positions)
+    return Draft(document.tree, STDIN_NAME if path == STDIN else path, document.positions)
 
 
 def document_read(path: str) -> Tree:
     """The only document of a file. Raises CommandError with every problem of its text."""
-    return _one_document(path).tree
+    return document_of_file(path).tree
 
 
-def _one_document(path: str) -> Document:
+def document_of_file(path: str) -> Document:
+    """The only document of a file, with its positions. Raises CommandError with every problem of its text."""
     for name, media, body in _bodies([path]):
         read = read_text(body, media)
         if read.findings:
@@ -145,7 +146,7 @@ def _bodies(paths: Iterable[str]) -> Iterable[tuple[str, Media, bytes]]:
     for path in paths:
         if path == STDIN:
             # JSON is YAML too, and what comes through a pipe has no name to tell.
-            yield _STDIN_NAME, Media.YAML, sys.stdin.buffer.read()
+            yield STDIN_NAME, Media.YAML, sys.stdin.buffer.read()
         else:
             for file in _files(Path(path)):
                 yield str(file), _SUFFIXES.get(file.suffix.lower(), Media.YAML), _content(file)

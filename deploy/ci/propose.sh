@@ -7,6 +7,10 @@
 #
 #   XDSCTL_SERVER=https://parley.example XDSCTL_TOKEN=… deploy/ci/propose.sh FOLDER TITLE [TYPE/NAME]…
 #
+# ACCESS_RULES=FILE and CLIENT_GROUPS=FILE propose rules and groups with them, as 'xdsctl get rules -o yaml' and 'xdsctl get
+# groups -o yaml' print them; the token then needs the role access-editor, too. A rule without an id is made once: one that
+# is just like it stands for it from then on. What the files leave out stays; rule/ID and group/KEY delete.
+#
 # TITLE names the change set from one run to the next, so no other pipeline may have the same. Each TYPE/NAME is deleted,
 # if it is there: a change set has no --prune.
 #
@@ -22,12 +26,14 @@ if [ $# -lt 2 ]; then
 fi
 folder=$1 title=$2
 shift 2
-: "${TIMEOUT:=5m}" "${FORMAT:=table}" "${ACCEPT_LOSS:=0}"
+: "${TIMEOUT:=5m}" "${FORMAT:=table}" "${ACCEPT_LOSS:=0}" "${ACCESS_RULES:=}" "${CLIENT_GROUPS:=}"
 deletions=$#
 for resource; do
     shift
     set -- "$@" --delete "$resource"
 done
+[ -z "$ACCESS_RULES" ] || set -- "$@" --rule "$ACCESS_RULES"
+[ -z "$CLIENT_GROUPS" ] || set -- "$@" --group "$CLIENT_GROUPS"
 
 xdsctl validate -f "$folder" -o "$FORMAT"
 
@@ -40,13 +46,13 @@ if [ -z "$id" ]; then
     differs=0
     xdsctl diff -f "$folder" --quiet >/dev/null || differs=$?
     case $differs in
-        0) if [ "$deletions" -eq 0 ]; then echo "Nothing to do."; exit 0; fi ;;
+        0) if [ "$deletions" -eq 0 ] && [ -z "$ACCESS_RULES$CLIENT_GROUPS" ]; then echo "Nothing to do."; exit 0; fi ;;
         1) ;;
         *) exit "$differs" ;;
     esac
     id=$(xdsctl changesets create --title "$title" -f "$folder" "$@" -o name)
 else
-    [ "$deletions" -gt 0 ] || set -- --delete none
+    [ "$deletions" -gt 0 ] || set -- "$@" --delete none
     xdsctl changesets edit "$id" -f "$folder" "$@" --quiet >/dev/null
 fi
 

@@ -207,7 +207,7 @@ def test_edit__in_an_editor__stores_what_changed_and_keeps_the_text_where_it_can
 
     assert nothing.err == "Nothing was changed.\n"
     assert saved.status == DONE, saved
-    assert refused.status == NO
+    assert refused.status == NO_ANSWER
     kept = Path(refused.err.rpartition("Your text is in '")[2].partition("'")[0])
     lines = kept.read_text().splitlines()
     number = next(index for index, line in enumerate(lines, 1) if "conect_timeout" in line)
@@ -346,7 +346,7 @@ def test_problems__of_files__with_file_and_line_and_nothing_is_made(people: Peop
     twice = people.author(*create, "-f", bad, "--delete", "pay")
     late = people.author(*create, "--not-before", "2d", "--expires", "1d")
 
-    assert refused.status == NO
+    assert refused.status == NO_ANSWER
     assert f"{bad}:" in refused.err
     assert "cluster/shop" in refused.err or "conect_timeout" in refused.err
     assert (twice.status, "--delete takes TYPE/NAME" in twice.err) == (USAGE, True)
@@ -400,3 +400,47 @@ def test_hostile_content__is_printed_and_not_obeyed(people: People) -> None:
     for said in (shown, patch, names):
         assert "pay" in said.out
         assert not {"\x1b", "\u202e"} & set(said.out + said.err)
+
+
+def test_rules_and_groups__from_the_files_that_get_prints__are_proposed_merged_and_published(people: People) -> None:
+    keeper = people.admin
+    assert keeper("create", "group", "edge", "--matcher", "node_cluster=edge", "--trust", "declared").status == DONE
+    made = keeper("create", "rule", "--effect", "deny", "--pattern", "old", "-o", "json").data
+    printed = keeper("get", "rule", str(made["id"]), "-o", "yaml").out
+    changed = people.folder / "rule.yaml"
+    changed.write_text(printed.replace("old", "pay*"))
+    new = people.folder / "new.yaml"
+    new.write_text("- {effect: allow, pattern: shop, client_groups: [core]}\n- {effect: hide, pattern: x}\n")
+    group = people.folder / "group.yaml"
+    group.write_text("key: core\nmatchers: [{node_cluster: core}]\ntrust: declared\n")
+    files = ("--rule", str(changed), "--rule", str(new), "--group", str(group))
+
+    refused = people.author("changesets", "create", "--title", "t", *files)
+    which = keeper("changesets", "create", "--title", "t", *files, "--delete", "group/edge", "-o", "name").out.strip()
+    patch = keeper("changesets", "diff", which)
+    same = keeper("changesets", "edit", which, *files, "--delete", "group/edge")
+    keeper("edit", "rule", str(made["id"]), "-f", "-", stdin="message: no\n")
+    stale = keeper("changesets", "get", which)
+    merged = keeper("changesets", "merge", which, f"rule/{made['id']}=ours")
+    done = keeper("changesets", "publish", which)
+
+    assert refused.status == NO_ANSWER
+    assert patch.status == NO
+    assert "+pattern: pay*" in patch.out
+    assert "already" in same.err
+    assert f"rule/{made['id']}: r1 -> r2" in stale.out
+    assert (merged.status, done.status) == (DONE, DONE)
+    assert [row["pattern"] for row in keeper("get", "rules", "-o", "json").data] == ["pay*", "shop", "x"]
+    assert [row["key"] for row in keeper("get", "groups", "-o", "json").data] == ["core"]
+
+
+def test_rule_that_cannot_be__is_told_with_the_line_of_its_file(people: People) -> None:
+    file = people.folder / "rules.yaml"
+    file.write_text("- effect: deny\n  pattern: a\n- effect: deny\n  pattern: '***'\n")
+
+    said = people.admin("changesets", "create", "--title", "t", "--rule", str(file))
+    none = people.admin("changesets", "create", "--title", "t", "--delete", "rule/first")
+
+    assert said.status == NO
+    assert f"{file}:4" in said.err
+    assert none.status == USAGE

@@ -164,6 +164,32 @@ def test_propose__run_again_and_again__proposes_waits_publishes_and_has_nothing_
     assert reviewed.call("GET", "/environments/default/resources/cluster/till").body["connect_timeout"] == "2s"
 
 
+def test_propose__with_rules_and_groups__publishes_them_once_and_has_nothing_to_do_then(
+    reviewed: Parley, tmp_path: Path
+) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "safe.yaml").write_text(yaml.safe_dump(cluster("safe")))
+    rules, groups = tmp_path / "rules.yaml", tmp_path / "groups.yaml"
+    rules.write_text(yaml.safe_dump([{"effect": "deny", "pattern": "safe", "client_groups": ["vault"]}]))
+    groups.write_text(yaml.safe_dump({"key": "vault", "matchers": [{"node_cluster": "v"}], "trust": "declared"}))
+    access = {"ACCESS_RULES": str(rules), "CLIENT_GROUPS": str(groups)}
+
+    proposed = propose(reviewed, folder, **access)
+    waits = propose(reviewed, folder, **access)
+    approve(reviewed)
+    published = propose(reviewed, folder, **access)
+    idle = propose(reviewed, folder, **access)
+
+    assert proposed.returncode == 0, proposed.stderr
+    assert "+pattern: safe" in proposed.stdout
+    assert "waits for others" in waits.stdout
+    assert published.returncode == 0, published.stderr
+    assert (idle.returncode, idle.stdout.splitlines()[-1]) == (0, "Nothing to do."), idle.stdout + idle.stderr
+    found = reviewed.call("GET", "/environments/default/rules").body["results"]
+    assert [(each["pattern"], each["client_groups"]) for each in found] == [("safe", ["vault"])]
+
+
 def test_propose__deletions_and_what_stands_in_the_way__ends_with_its_status(reviewed: Parley, tmp_path: Path) -> None:
     folder = tmp_path / "manifests"
     folder.mkdir()

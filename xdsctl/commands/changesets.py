@@ -1,11 +1,12 @@
 """`changesets`: what is proposed, reviewed by others, and published as one change, now or at its time."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import typer
 
+from xdsctl.access_files import access_files_read
 from xdsctl.api import segment
 from xdsctl.change_sets import COLUMNS, standing, summary
 from xdsctl.commands.kinds_read import as_yaml
@@ -13,10 +14,10 @@ from xdsctl.commands.manifests import FailOn, Timeout, Wait, impact_text
 from xdsctl.commands.tokens import Yes
 from xdsctl.editing import draft_edited, draft_written
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
-from xdsctl.files import Draft, Manifests, draft_read, manifests_read
+from xdsctl.files import Draft, draft_read, manifests_read
 from xdsctl.follow import Tolerance, follow
 from xdsctl.freezes import BreakGlass
-from xdsctl.kinds import resource_named
+from xdsctl.kinds import GROUP, RULE, resource_named
 from xdsctl.losses import AcceptLoss, accepting, dry_run_lines
 from xdsctl.output import Format
 from xdsctl.session import Session, command, session_of
@@ -24,12 +25,17 @@ from xdsctl.times import time_to_come
 
 HELP_POSITION: Final = 18
 
+Placing = Callable[[CommandError, JsonObject], CommandError]
+
 _STATES: Final = ("draft", "review", "approved", "scheduled", "published", "rejected", "expired", "stale")
 _TAKES: Final = frozenset({"ours", "theirs"})
 _NOTHING: Final = "none"
 # What an edit may change, in the order in which the editor shows it.
-_MEMBERS: Final = ("title", "message", "not_before", "expires", "resources", "delete")
-_CONTENTS: Final = ("resources", "delete")
+_ACCESS: Final = ("rules", "groups", "delete_rules", "delete_groups")
+_MEMBERS: Final = ("title", "message", "not_before", "expires", "resources", "delete", *_ACCESS)
+# What the server takes together, as all that the set does with resources, and with rules and groups.
+_TOGETHER: Final = (("resources", "delete"), _ACCESS)
+_DELETED: Final = {RULE: "delete_rules", GROUP: "delete_groups"}
 _HINT: Final = "# What is left out stays as it is; [] empties a list."
 
 
@@ -48,8 +54,19 @@ Files = Annotated[
     list[str] | None,
     _option("What it writes: a file, a folder, or - for standard input. May be repeated.", "--filename", "-f"),
 ]
+Rules = Annotated[
+    list[str] | None,
+    _option("Rules that it writes: a file as 'get rule -o yaml' prints it; without id, a new one. May be repeated."),
+]
+Groups = Annotated[
+    list[str] | None,
+    _option("Client groups that it writes: a file as 'get group -o yaml' prints it. May be repeated."),
+]
 Delete = Annotated[
-    list[str] | None, _option("What it deletes, if it is there. May be repeated.", "--delete", metavar="TYPE/NAME")
+    list[str] | None,
+    _option(
+        "What it deletes, if it is there; also rule/ID and group/KEY. May be repeated.", "--delete", metavar="TYPE/NAME"
+    ),
 ]
 NotBefore = Annotated[str, _option("From when on it may be published by itself: a time, or 12h from now.")]
 Expires = Annotated[str, _option("Until when it may be published at all: a time, or 30d from now.")]
@@ -112,9 +129,9 @@ def diff(ctx: typer.Context, change_set: SetId) -> Outcome:
     """
     session = session_of(ctx)
     found = _read(session, change_set, text=True)
-    text = "".join(each["text"] for each in found["diff"]).rstrip("\n")
+    text = "".join(each["text"] for each in (*found["diff"], *found["access"])).rstrip("\n")
     if session.printer.form is Format.NAME:
-        session.printer.rows(found["diff"], (), lambda row: f"{row['type']}/{row['name']}")
+        session.printer.rows((*found["diff"], *found["access"]), (), lambda row: f"{row['type']}/{row['name']}")
     else:
         session.printer.document(found, lambda: text)
     if not text:
@@ -124,11 +141,13 @@ def diff(ctx: typer.Context, change_set: SetId) -> Outcome:
 
 
 @command
-def create(
+def create(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx: typer.Context,
     title: Annotated[str, _option("What it is about, in a few words.")],
     message: Message = "",
     filename: Files = None,
+    rule: Rules = None,
+    group: Groups = None,
     delete: Delete = None,
     not_before: NotBefore = "",
     expires: Expires = "",
@@ -139,20 +158,22 @@ def create(
     --prune.
     """
     session = session_of(ctx)
-    manifests = manifests_read(filename or ())
+    manifests, access = manifests_read(filename or ()), access_files_read(rule or (), group or ())
     session.printer.remarks(manifests.notes)
     body: JsonObject = {
         "title": title,
         "message": message,
         "resources": manifests.trees,
-        "delete": _deletions(delete or ()),
+        **access.body,
+        "delete": [],
+        **_deletions(delete or ()),
         "not_before": time_to_come(not_before),
         "expires": time_to_come(expires),
     }
     try:
         made: JsonObject = session.api.post(session.api.environment("/change-sets"), body)
     except CommandError as error:
-        raise manifests.located(error) from error
+        raise access.located(error, manifests) from error
     session.printer.document(made, lambda: f"change set {made['id']}", name=made["id"])
     return Outcome(text=f"A draft. 'xdsctl changesets submit {made['id']}' asks others to review it.")
 
@@ -164,6 +185,8 @@ def edit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     title: Annotated[str, _option("Its new title.")] = "",
     message: Message = "",
     filename: Files = None,
+    rule: Rules = None,
+    group: Groups = None,
     delete: Delete = None,
     not_before: NotBefore = "",
     expires: Expires = "",
@@ -171,9 +194,9 @@ def edit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 ) -> Outcome:
     """Change a change set: in $EDITOR, or by options. It is a draft again, and approvals are void.
 
-    Files are all that it writes from then on, and --delete all that it deletes; what no option names stays as it is.
-    'none' takes a time away, or all deletions. Where nothing is different it stays approved. Exit status 4 when
-    somebody edited it meanwhile, or it is published.
+    The files of an option are all that it writes of their kind from then on, and --delete all that it deletes of the
+    kinds that it names; what no option names stays as it is. 'none' takes a time away, or all deletions. Where nothing
+    is different it stays approved. Exit status 4 when somebody edited it meanwhile, or it is published.
     """
     session = session_of(ctx)
     said: JsonObject = {key: value for key, value in (("title", title), ("message", message)) if value}
@@ -181,15 +204,17 @@ def edit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         if text:
             said[key] = None if text == _NOTHING else time_to_come(text)
     if delete:
-        said["delete"] = [] if delete == [_NOTHING] else _deletions(delete)
+        nothing: JsonObject = {"delete": [], **{member: [] for member in _DELETED.values()}}
+        said |= nothing if delete == [_NOTHING] else _deletions(delete)
+    manifests, access = manifests_read(filename or ()), access_files_read(rule or (), group or ())
+    said |= access.body
     if not (said or filename):
         return _edited_by_hand(session, change_set, version)
-    manifests = manifests_read(filename or ())
     session.printer.remarks(manifests.notes)
     if filename:
         said["resources"] = manifests.trees
     before = _read(session, change_set, manifests=True)
-    return _patch(session, before, said, version, manifests)
+    return _patch(session, before, said, version, lambda error, _body: access.located(error, manifests))
 
 
 @command
@@ -206,7 +231,7 @@ def merge(
     """
     session = session_of(ctx)
     merges = [_merge(each) for each in choice]
-    return _patch(session, _read(session, change_set), {"merge": merges}, version, Draft({}))
+    return _patch(session, _read(session, change_set), {"merge": merges}, version, _placed_in(Draft({})))
 
 
 @command
@@ -347,8 +372,21 @@ def _done(session: Session, done: JsonObject, text: str = "") -> Outcome:
     return Outcome(text=text if done["changed"] else "It was so already.")
 
 
-def _deletions(texts: Iterable[str]) -> list[JsonObject]:
-    return [resource_named(each, "--delete") for each in texts]
+def _deletions(texts: Iterable[str]) -> JsonObject:
+    """The members of a body for what is to be deleted: resources, rules by their id, and groups by their key."""
+    found: dict[str, list[Any]] = {}
+    for each in texts:
+        named = resource_named(each, "--delete")
+        word, name = named["type"], named["name"]
+        if word == RULE and not (name.isascii() and name.isdecimal()):
+            raise UsageError(f"--delete takes a rule by its id, such as rule/12; '{each}' is none.")
+        what = named if word not in _DELETED else int(name) if word == RULE else name
+        found.setdefault(_DELETED.get(word, "delete"), []).append(what)
+    return found
+
+
+def _placed_in(draft: Draft) -> Placing:
+    return lambda error, body: replace(draft, tree=body).located(error)
 
 
 def _merge(text: str) -> JsonObject:
@@ -376,7 +414,7 @@ def _edited_by_hand(session: Session, change_set: str, version: int | None) -> O
         draft = draft_read(str(file))
         said = {key: value for key, value in draft.tree.items() if key not in shown or shown[key] != value}
         # Somebody else may have edited it while it was open here.
-        outcome = _patch(session, before, said, version or before["version"], draft)
+        outcome = _patch(session, before, said, version or before["version"], _placed_in(draft))
     except CommandError as error:
         error.text = f"{error.text} Your text is in '{file}'."
         raise
@@ -384,23 +422,20 @@ def _edited_by_hand(session: Session, change_set: str, version: int | None) -> O
     return outcome
 
 
-def _patch(
-    session: Session, before: JsonObject, said: JsonObject, version: int | None, source: Draft | Manifests
-) -> Outcome:
+def _patch(session: Session, before: JsonObject, said: JsonObject, version: int | None, placed: Placing) -> Outcome:
     """Send what becomes of a change set and print the result. `before`: how it was, with its manifests where `said` has
-    contents. `source`: where the contents come from, to say where a finding is.
+    contents. `placed`: says of an error about a body where in a file each finding is.
     """
     body = dict(said)
-    if any(key in said for key in _CONTENTS):
-        # The server takes both together as all that the set does.
-        body = {**{key: before[key] for key in _CONTENTS}, **body}
+    for together in _TOGETHER:
+        if any(key in said for key in together):
+            body = {**{key: before[key] for key in together}, **body}
     if version is not None:
         body["version"] = version
     try:
         made: JsonObject = session.api.request("PATCH", _path(before["id"]), body=body).json()
     except CommandError as error:
-        located = replace(source, tree=body) if isinstance(source, Draft) else source
-        raise located.located(error) from error
+        raise placed(error, body) from error
     session.printer.document(made, lambda: standing(made), name=made["id"])
     if made["version"] == before["version"]:
         return Outcome(text="It was so already.")

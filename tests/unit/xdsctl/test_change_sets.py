@@ -26,6 +26,7 @@ SET: JsonObject = {
     "version": 2,
     "authors": ["dana", "lee"],
     "resource_count": 2,
+    "access_count": 0,
     "moved_count": 0,
     "approvals": 1,
     "approvals_needed": 2,
@@ -41,6 +42,7 @@ SET: JsonObject = {
         {"type": "cluster", "name": "pay", "action": "updated", "fields": [{"pointer": "/a"}], "base": 1},
         {"type": "cluster", "name": "shop", "action": "updated", "fields": [], "base": 1},
     ],
+    "access": [],
     "moved": [],
     "findings": [],
     "loss": None,
@@ -180,3 +182,22 @@ def test_summary__what_others_wrote__makes_no_line_of_its_own_and_nothing_a_term
 def test_standing__in_one_line() -> None:
     assert standing(SET) == "change set s: review, version 2, 1 of 2 approvals"
     assert standing({**SET, "approvals_needed": 1}).endswith("1 of 1 approval")
+
+
+def test_summary__of_rules_and_groups__says_what_becomes_of_each() -> None:
+    rule = {"effect": "deny", "pattern": "pay*\x1b[2J"}
+    access = [
+        {"type": "group", "name": "edge", "action": "created", "before": None, "after": {"key": "edge"}},
+        {"type": "rule", "name": "12", "action": "updated", "before": rule, "after": rule},
+        {"type": "rule", "name": "new-1", "action": "created", "before": None, "after": rule},
+        {"type": "rule", "name": "7", "action": "deleted", "before": rule, "after": None},
+    ]
+
+    lines = lines_of(access=access)
+
+    assert [line for line in lines if "/" in line and ("rule" in line or "group" in line)] == [
+        "created     group/edge",
+        "unchanged   rule/12: deny pay*\\u001b[2J",
+        "created     rule/new-1: deny pay*\\u001b[2J",
+        "deleted     rule/7",
+    ]
