@@ -321,7 +321,7 @@ def test_reject_cancel_and_comment(api: Caller, author: Caller, other: Caller) -
     [
         ("viewer", set()),
         ("operator", {"approve", "comment", "reject"}),
-        ("access-editor", set()),
+        ("access-editor", {"comment"}),
         ("editor", {"submit", "approve", "comment", "reject", "publish", "schedule", "cancel", "PATCH", "DELETE"}),
     ],
 )

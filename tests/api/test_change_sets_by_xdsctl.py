@@ -207,7 +207,7 @@ def test_edit__in_an_editor__stores_what_changed_and_keeps_the_text_where_it_can
 
     assert nothing.err == "Nothing was changed.\n"
     assert saved.status == DONE, saved
-    assert refused.status == NO_ANSWER
+    assert refused.status == NO
     kept = Path(refused.err.rpartition("Your text is in '")[2].partition("'")[0])
     lines = kept.read_text().splitlines()
     number = next(index for index, line in enumerate(lines, 1) if "conect_timeout" in line)
@@ -346,7 +346,7 @@ def test_problems__of_files__with_file_and_line_and_nothing_is_made(people: Peop
     twice = people.author(*create, "-f", bad, "--delete", "pay")
     late = people.author(*create, "--not-before", "2d", "--expires", "1d")
 
-    assert refused.status == NO_ANSWER
+    assert refused.status == NO
     assert f"{bad}:" in refused.err
     assert "cluster/shop" in refused.err or "conect_timeout" in refused.err
     assert (twice.status, "--delete takes TYPE/NAME" in twice.err) == (USAGE, True)

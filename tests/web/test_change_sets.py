@@ -125,7 +125,7 @@ def test_schedule__its_time_comes__is_published_by_itself(two_editors: tuple[Cli
         (Role.VIEWER, set()),
         (Role.OPERATOR, {"approve", "reject", "comment"}),
         (Role.EDITOR, {"approve", "reject", "comment", "cancel", "edit", "remove", "delete"}),
-        (Role.ACCESS_EDITOR, set()),
+        (Role.ACCESS_EDITOR, {"comment"}),
     ],
 )
 def test_buttons__are_those_of_the_state_and_the_role_and_no_other_form_does_it(

@@ -23,8 +23,8 @@ from controlplane.catalog.services.freezing import frozen_now
 from controlplane.catalog.values import ChangeMade
 from controlplane.changesets.machine import Act, check, is_done
 from controlplane.changesets.models import ChangeSet, ChangeSetChange
-from controlplane.changesets.reading import EntriesRead, entries_read, holds_of, row_of
-from controlplane.changesets.rights import may_with
+from controlplane.changesets.reading import EntriesRead, entries_read, row_of
+from controlplane.changesets.rights import may
 from controlplane.changesets.services.locking import (
     PAST,
     Locked,
@@ -210,10 +210,11 @@ def _publish_due(locked: Locked, ready: _Ready) -> None:
     row = locked.row
     known = principal_id_of(row.scheduler)
     actor = principal_by_id(known) if known is not None else None
-    if actor is None or not may_with(actor, Act.PUBLISH, locked.environment.key, holds_of(row)):
+    if actor is None or not may(actor, Act.PUBLISH, locked.environment.key):
         _stop(locked, f"{row.scheduled_by}, who scheduled it, may not publish it any more")
         return
     try:
+        check_rights(locked, Act.PUBLISH, actor)
         check(Act.PUBLISH, locked.standing, locked.name)
         with transaction.atomic():
             _publish(locked, ready, actor, Consent(accept_loss=row.accept_loss), reason="", request_id="")
