@@ -61,6 +61,10 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "clients describe": {DONE: "m-reader", NO: "nobody"},
     "clients diff": {DONE: "m-reader m-reader", NO: "m-reader m-refuser"},
     "clients list": {DONE: "", NO: "-e nowhere"},
+    "comments add": {DONE: "seen --incident {incident}", NO: "seen --incident nothing"},
+    "comments delete": {DONE: "{spare_comment}", NO: NOWHERE},
+    "comments edit": {DONE: "{comment} mended", NO: f"{NOWHERE} mended"},
+    "comments list": {DONE: "--resource cluster/m", NO: "--incident nothing"},
     "context list": {DONE: ""},
     "context remove": {DONE: "spare", USAGE: "elsewhere"},
     "context set": {DONE: "spare --url http://127.0.0.1:1"},
@@ -122,12 +126,15 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "history": {DONE: "cluster m", NO: "cluster m -e nowhere"},
     "graph": {DONE: "cluster m", NO: "-e nowhere"},
     "incidents acknowledge": {DONE: "{incident}", NO: "nothing"},
+    "incidents assign": {DONE: "{incident} --team m-team", NO: "nothing --team m-team"},
     "incidents list": {DONE: "", NO: "-e nowhere"},
+    "incidents mute": {DONE: "{incident} --until 1h --reason known", NO: "nothing --until 1h --reason known"},
     "incidents quarantine": {DONE: "{incident} --reason refused", NO: "nothing --reason refused"},
     "incidents release": {DONE: "{incident} --reason repaired", NO: "nothing --reason repaired"},
     "incidents resolve": {DONE: "{incident}", NO: "nothing"},
     "incidents archive": {DONE: "{incident}", NO: "nothing"},
     "incidents show": {DONE: "{incident}", NO: "nothing"},
+    "incidents unmute": {DONE: "{incident}", NO: "nothing"},
     "inspect": {DONE: "--envoy-admin {envoy} --report", NO: "--envoy-admin {envoy} --node-id nobody --report"},
     "login": {DONE: "there < {token}", NO_ANSWER: "there < nonsense"},
     "ps": {DONE: "", NO: "-e nowhere"},
@@ -171,6 +178,12 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     },
     "snapshot export": {DONE: "{epoch}", NO: "999999"},
     "tail": {DONE: "--timeout 1s", NO: "--timeout 1s -e nowhere"},
+    "ticket-links add": {
+        DONE: "M-{{number}} https://m.example/{{number}}",
+        NO: "M-{{number}} ftp://m.example/{{number}}",
+    },
+    "ticket-links delete": {DONE: "{ticket_link}", NO: "999999"},
+    "ticket-links list": {DONE: ""},
     "undo": {
         DONE: "{undoable} --reason again",
         NO: "00000000-0000-0000-0000-000000000000 --reason again",
@@ -279,7 +292,11 @@ def _governed(parley: Parley) -> dict[str, str]:
         made(f"{here}/client-groups", {"key": key, "matchers": [{"identity": "m-*"}], "trust": "verified"})
     made(f"{here}/client-groups", {"key": "m-stage", "matchers": [{"node_id": "m-reader"}], "trust": "declared"})
     assert parley.call("PATCH", here, {"rollout": {"rehearsal_group": "m-stage"}}).status == 200
+    said = {"resource": "cluster/m", "environment": "default", "text": "seen"}
     return {
+        "comment": made("/comments", said),
+        "spare_comment": made("/comments", said),
+        "ticket_link": made("/ticket-links", {"form": "K-{number}", "url": "https://k.example/{number}"}),
         "rule": made(f"{here}/rules", {**rule, "position": 5000}),
         "other_rule": made(f"{here}/rules", {**rule, "position": 6000, "client_groups": ["m-crowd"]}),
         "spare_rule": made(f"{here}/rules", {**rule, "position": 7000}),

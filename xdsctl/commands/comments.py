@@ -81,7 +81,9 @@ def edit(ctx: typer.Context, comment: CommentId, text: Text) -> Outcome:
 @command
 def delete(ctx: typer.Context, comment: CommentId) -> Outcome:
     """Delete a comment of your own; as an administrator, anybody's."""
-    session_of(ctx).api.request("DELETE", f"/comments/{comment}")
+    session = session_of(ctx)
+    session.api.request("DELETE", f"/comments/{comment}")
+    session.printer.document({"deleted": f"comment/{comment}"}, lambda: f"comment {comment}", name=comment)
     return Outcome(text="Its text is gone; the audit log keeps that it was there.")
 
 
@@ -112,7 +114,9 @@ def link_delete(
     ctx: typer.Context, link: Annotated[int, typer.Argument(metavar="ID", min=1, help="Its id, as 'list' shows it.")]
 ) -> Outcome:
     """Have words lead nowhere again."""
-    session_of(ctx).api.request("DELETE", f"/ticket-links/{link}")
+    session = session_of(ctx)
+    session.api.request("DELETE", f"/ticket-links/{link}")
+    session.printer.document({"deleted": f"ticket-link/{link}"}, lambda: f"ticket link {link}", name=str(link))
     return Outcome(text="These words lead nowhere any more.")
 
 
