@@ -93,13 +93,13 @@ class SignedIn(SessionAuthentication):
         super().enforce_csrf(request._request)  # type: ignore[arg-type]  # noqa: SLF001  what the check was written for
 
 
-def proof_require(request: Request) -> None:
-    """Check that somebody who acts by a session proved lately who they are, as the console asks them to: nobody makes a
-    token that outlasts a session by having that session. Whoever shows a token is not asked. Raises Forbidden.
+def proof_require(request: Request, act: str, page: str) -> None:
+    """Check that somebody who acts by a session proved lately who they are, as the console asks them to: nobody has a
+    right for longer than a session, or past a review, by having that session. Whoever shows a token is not asked.
+    `act`: what needs it, for people; `page`: the console's page that does the same. Raises Forbidden.
     """
     if isinstance(request.successful_authenticator, SignedIn) and not proof_holds(request.session):
         raise Forbidden(
-            "Making a token needs a proof of who you are that is not older than "
-            f"{settings.PARLEY.limits.sudo_s // 60} minutes: make it on the page Tokens, which asks, or sign in again. "
-            "Nothing was changed."
+            f"{act} needs a proof of who you are that is not older than {settings.PARLEY.limits.sudo_s // 60} minutes: "
+            f"do it on the page {page}, which asks, or sign in again. Nothing was changed."
         )

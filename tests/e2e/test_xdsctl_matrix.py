@@ -292,7 +292,7 @@ def _governed(parley: Parley) -> dict[str, str]:
         made(f"{here}/client-groups", {"key": key, "matchers": [{"identity": "m-*"}], "trust": "verified"})
     made(f"{here}/client-groups", {"key": "m-stage", "matchers": [{"node_id": "m-reader"}], "trust": "declared"})
     assert parley.call("PATCH", here, {"rollout": {"rehearsal_group": "m-stage"}}).status == 200
-    said = {"resource": "cluster/m", "environment": "default", "text": "seen"}
+    said: dict[str, object] = {"resource": "cluster/m", "environment": "default", "text": "seen"}
     return {
         "comment": made("/comments", said),
         "spare_comment": made("/comments", said),

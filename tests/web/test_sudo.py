@@ -212,6 +212,18 @@ def test_rest__by_a_session__makes_no_token_without_a_proof(path: str, asked: di
     assert "not older than 15 minutes" in refused.json()["detail"]
 
 
+def test_rest__by_a_session__changes_no_review_without_a_proof(old: Client) -> None:
+    def sent(body: dict[str, object]) -> Any:
+        return old.patch("/api/v1/environments/default", body, content_type="application/json")
+
+    other, refused = sent({"hold": "a drill"}), sent({"review": {"required": True}})
+    old.post("/tokens", {**TOKEN, "sudo_asked": "1", "sudo_password": PASSWORD})
+    done = sent({"review": {"required": True}})
+
+    assert (other.status_code, refused.status_code, done.status_code) == (200, 403, 200), done.content
+    assert "Changing the settings of review needs a proof" in refused.json()["detail"]
+
+
 def test_rest__by_a_token__is_not_asked(old: Client, eve: User) -> None:
     _token, text = api_token_create(name="ci", scopes=DANA.scopes, actor=DANA)
     asked = {"name": "made", "kind": "service", "scopes": [{"role": "viewer", "environment": "default"}]}

@@ -41,7 +41,7 @@ class ClientTokenListView(ApiView):
         """
         self.wanted = values_of(document_of(request), ClientTokenIn)
         client_token_allow(principal_of(request), self.wanted["environment"] or "")
-        proof_require(request)
+        proof_require(request, "Making a token", "Tokens")
 
     @extend_schema(
         operation_id="client_token_list",

@@ -14,6 +14,7 @@ from controlplane.access.selectors import group_list
 from controlplane.access.services import default_effect_check
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer
+from controlplane.api.authentication import proof_require
 from controlplane.api.bodies import document_of, located_in, values_of
 from controlplane.api.pages import plain_page
 from controlplane.api.paths import ENVIRONMENT_PATH, path_to
@@ -135,6 +136,8 @@ class EnvironmentView(ApiView):
             )
         for field in values:
             require(principal, POLICY_ROLES[field], environment_key)
+        if "review" in values:
+            proof_require(request, "Changing the settings of review", "Review")
         groups: frozenset[str] = frozenset()
         if "rollout" in values:
             groups = frozenset(group_list(environment_key=environment_key).values_list("key", flat=True))

@@ -35,7 +35,7 @@ class TokenListView(ApiView):
         """
         self.wanted = values_of(document_of(request), TokenIn)
         api_token_allow(principal_of(request), [scope["environment"] for scope in self.wanted["scopes"]])
-        proof_require(request)
+        proof_require(request, "Making a token", "Tokens")
 
     @extend_schema(
         operation_id="token_list",
