@@ -273,7 +273,8 @@ class _Taken:
         """
         before = database_now() - ANSWER_WITHIN
         words = {word for word, _ in self._versions}
-        stood, recent = _stood(environment_key, words, before), _moved(environment_key, words, before)
+        recent = _moved(environment_key, words, before)
+        stood = _stood(environment_key, words, before) if recent else {}
         self._sets.read(set(stood.values()))
 
         def then(each: _Row) -> str | None:
