@@ -27,6 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READE
 
 # Who asks, and whether they may: that is asked for each request.
 OF_THE_VIEWER = {"django_session", "auth_user", "auth_group", "auth_user_groups", "accounts_rolegrant"}
+OF_THE_VIEWER |= {"accounts_signedinbrowser"}  # where they are seen for the first time
 ABOUT_RIGHTS = OF_THE_VIEWER | {"catalog_environment"}
 
 

@@ -216,7 +216,8 @@ def test_write__clients_would_lose_something__is_done_only_after_their_number_wa
     # Nothing was stored, and nothing of what was typed is lost or made up.
     assert change_count() == before
     typed = {name: value if isinstance(value, list) else [str(value)] for name, value in write.form.items()}
-    assert sent == again == {**typed, "asked_loss": ["3"], "accept_loss": [""]}
+    pressed = {"act": typed["action"]} if "act" in sent else {}  # what a form of access rules proposes, if asked to
+    assert sent == again == {**typed, **pressed, "asked_loss": ["3"], "accept_loss": [""]}
     if write.why:
         unsaid = admin.post(write.path, {**again, "accept_loss": "3", write.why: " "})
         assert unsaid.status_code in (409, 422)

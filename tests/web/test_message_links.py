@@ -51,7 +51,7 @@ def test_message__of_any_kind__leads_a_viewer_of_its_environment_to_a_page_about
     viewer = person(Role.VIEWER)
     rollout = rollout_begun(cluster("pay", connect_timeout="7s"), actor=SYSTEM)
     proposed = change_set_create(environment_key="default", title="more patience", actor=SYSTEM)
-    about = {"incident": incident, "rollout": rollout, "change_set": proposed}
+    about = {"incident": incident, "rollout": rollout, "change_set": proposed, "about": "incident", "key": incident}
     paths = {kind: path_of(told(kind, **about)) for kind in KINDS}
     by_hand = path_of(told("quarantine.released", incident=""))
 

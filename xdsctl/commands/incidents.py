@@ -162,7 +162,8 @@ def _posted(ctx: typer.Context, incident: str, act: str, body: JsonObject | None
 
 def _agreed(incident: JsonObject) -> str:
     """Who is to look after an incident, and until when it is muted, in words with blanks before them."""
-    who, mute = incident["assigned"], incident["muted"]
+    # A server of the version before knows neither.
+    who, mute = incident.get("assigned"), incident.get("muted")
     gone = ", who may not see it any more" if who and who["gone"] else ""
     said = f"  {'team ' if who['kind'] == 'team' else ''}{who['name']}{gone}" if who else ""
     return said + (f"  muted until {mute['until']} by {mute['by']}: {mute['reason']}" if mute else "")
