@@ -75,6 +75,11 @@ class WishLine:
         """The name by which forms name it."""
         return self.wish.wish.name
 
+    @property
+    def caption(self) -> str:
+        """What the difference is called for people who hear the page."""
+        return f"What it changes of {self.noun} {self.label}"
+
 
 def wish_lines(detail: SetDetail, said: Sequence[Said]) -> list[WishLine]:
     """What a change set does with rules and groups, in the order in which it has them."""

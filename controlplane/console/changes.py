@@ -166,6 +166,11 @@ class AccessLine:
     action: str
     text: str
 
+    @property
+    def caption(self) -> str:
+        """What the difference is called for people who hear the page."""
+        return f"What it changed of {self.noun} {self.number}"
+
 
 class _Live(TypedDict):
     """The template values of a change's page that may differ each time the page refreshes.

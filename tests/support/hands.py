@@ -107,6 +107,7 @@ class Keyboard(Pointer):
         """Move the focus to a field, select its text, and type over it."""
         self._reach(field)
         self.page.keyboard.press("Control+a")
+        self.page.keyboard.press("Delete")
         self.page.keyboard.type(text)
 
     def choose(self, field: Locator, option: str) -> None:
