@@ -113,8 +113,12 @@ def shortened(parts: Iterable[Part], chars: int) -> Iterator[Part]:
 
 def _links(text: str, tickets: Sequence[Ticket]) -> Iterator[tuple[int, int, str]]:
     """Where links begin and end, and where they lead; they may overlap."""
+    read = 0
     for start in _places(text, _SCHEME):
-        end = _end_of_url(text, start)
+        if start < read:
+            continue  # within an address, good or not: each character is read once, however many begin in one
+        read = _end_of_word(text, start)
+        end = _end_of_url(text, start, read)
         if end > start + len(_SCHEME):
             yield start, end, text[start:end]
     for ticket in tickets:
@@ -137,10 +141,16 @@ def _places(text: str, word: str) -> Iterator[int]:
         start = text.find(word, start + 1)
 
 
-def _end_of_url(text: str, start: int) -> int:
+def _end_of_word(text: str, start: int) -> int:
+    """Where the characters end that a URL may have."""
     end = start
     while end < len(text) and text[end].isascii() and text[end].isprintable() and text[end] not in ' "<>\\`{}|^':
         end += 1
+    return end
+
+
+def _end_of_url(text: str, start: int, end: int) -> int:
+    """Where the URL ends that these characters are; its start where they are none."""
     while text[end - 1] in _BEHIND_URL:
         end -= 1
     try:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.discussion import linking
 from controlplane.discussion.linking import Part, Ticket, parts_of, shortened, ticket_problems
 
 JIRA = Ticket("PAY-", "https://jira.example/browse/PAY-{number}")
@@ -152,3 +153,18 @@ def test_ticket__address_that_is_not_sure__is_refused(url: str) -> None:
 
 def test_ticket__both_wrong__both_are_said() -> None:
     assert set(ticket_problems("", "")) == {"form", "url"}
+
+
+def test_parts__a_thousand_addresses_in_one_word__are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, end_of_word = [], linking._end_of_word
+
+    def counted(text: str, start: int) -> int:
+        end = end_of_word(text, start)
+        read.append(end - start)
+        return end
+
+    monkeypatch.setattr(linking, "_end_of_word", counted)
+    text = ",https://a@b" * 1_000
+
+    assert parts_of(text, ()) == (Part(text),)
+    assert sum(read) <= len(text)
