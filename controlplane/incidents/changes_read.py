@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
-from controlplane.catalog.models import Change, Environment
+from controlplane.catalog.models import Change, Environment, Revision
 from controlplane.catalog.written import RevisionWritten, revisions_written
 from controlplane.clients.clock import database_now
 from controlplane.clients.delivery import FleetRead
@@ -83,7 +83,8 @@ class ChangesRead:
     @cached_property
     def _refusals(self) -> tuple[_Refusal, ...]:
         """Who refused something that has the name of what one of the changes wrote, or that one of them sent."""
-        names = {each.name for written in self.revisions.values() for each in written}
+        # Not given as a list: together they may have written more names than a statement takes parameters.
+        names = Revision.objects.filter(change__in=[each.pk for each in self._changes]).values("resource__name")
         sent = Q(incident__name="", incident__change__in=[str(each.public_id) for each in self._changes])
         rows = IncidentClient.objects.filter(
             sent | Q(incident__name__in=names),

@@ -216,7 +216,8 @@ def test_write__clients_would_lose_something__is_done_only_after_their_number_wa
     # Nothing was stored, and nothing of what was typed is lost or made up.
     assert change_count() == before
     typed = {name: value if isinstance(value, list) else [str(value)] for name, value in write.form.items()}
-    pressed = {"act": typed["action"]} if "act" in sent else {}  # what a form of access rules proposes, if asked to
+    # Forms of the pages of access also say what they would propose, if asked to.
+    pressed = {"act": typed["action"]} if "/access" in write.path and "action" in typed else {}
     assert sent == again == {**typed, **pressed, "asked_loss": ["3"], "accept_loss": [""]}
     if write.why:
         unsaid = admin.post(write.path, {**again, "accept_loss": "3", write.why: " "})
