@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 
 # How many changes of an environment are looked at, and how far back one looks that was never told of.
 _OPEN_MAX: Final = 150
+_READ_TOGETHER: Final = 20  # what one import wrote may be 10,000 revisions, which are held meanwhile
 # Nobody waits for these any more: they were written while no worker ran, or faster than they are told, or some ADS
 # process does not take them.
 _TOLD_WITHIN: Final = timedelta(minutes=5)
@@ -53,8 +54,11 @@ def _tell(environment: Environment) -> int:
     waiting = Change.objects.filter(new | Q(generation__in=opened), environment=environment, at__gt=now - _TOLD_WITHIN)
     changes = tuple(waiting.select_related("environment").order_by("generation")[:_OPEN_MAX])
     due = [each for each in changes if _is_due(each, now - each.at, first=each.generation not in opened)]
-    progress, read = progress_of_changes(changes=due), ChangesRead(environment, due)
-    ended = {each.pk for each in due if _ended(now - each.at, ChangeReading(each, progress[each.pk], read))}
+    ended: set[int] = set()
+    for start in range(0, len(due), _READ_TOGETHER):
+        some = due[start : start + _READ_TOGETHER]
+        progress, read = progress_of_changes(changes=some), ChangesRead(environment, some)
+        ended |= {each.pk for each in some if _ended(now - each.at, ChangeReading(each, progress[each.pk], read))}
     left = [each.generation for each in changes if each.pk not in ended]
     # Not every generation has a change.
     seen = environment.built_generation if len(changes) < _OPEN_MAX else changes[-1].generation

@@ -147,6 +147,19 @@ def test_change__answered_just_now__is_looked_at_once_answers_are_stored(
     assert [line["changes"] for line in lines()] == [[change]]
 
 
+def test_changes__more_than_are_read_together__are_all_told(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settled_lines, "_READ_TOGETHER", 2)
+    fleet = Fleet(1)
+    names = [f"pay-{number}" for number in range(5)]
+    changes = [put(name, f"ci-{name}") for name in names]
+    fleet.buffer.learnt(fleet.streams[0], acknowledged(fleet.send(*(held(name, 1) for name in names))))
+    fleet.write()
+
+    digest()
+
+    assert [line["changes"] for line in lines()] == [[each] for each in changes]
+
+
 def test_changes__settle_together__cost_as_many_queries_as_one(lines: Lines) -> None:
     fleet = Fleet(1)
 
