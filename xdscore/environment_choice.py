@@ -66,19 +66,20 @@ class Selector:
 
     def fits(self, client: ClientFacts) -> bool:
         """Whether every given field matches the client; a given `identity` matches only a verified one."""
-        if not self.declares and self.identity is None:
-            return False
-        if self.identity is not None and not client.verified:
+        # Asked of every client of a fleet: the cheap questions first.
+        if self.identity is None:
+            if not self.declares:
+                return False
+        elif not client.verified or not glob_matches(self.identity, client.identity):
             return False
         return (
-            _glob(self.identity, client.identity)
-            and _glob(self.node_id, client.node_id)
-            and _glob(self.node_cluster, client.node_cluster)
-            and all(
-                key in client.metadata and glob_matches(glob, client.metadata[key])
-                for key, glob in self.metadata.items()
-            )
+            (self.node_id is None or glob_matches(self.node_id, client.node_id))
+            and (self.node_cluster is None or glob_matches(self.node_cluster, client.node_cluster))
+            and (not self.metadata or self._fits_metadata(client.metadata))
         )
+
+    def _fits_metadata(self, metadata: Mapping[str, str]) -> bool:
+        return all(key in metadata and glob_matches(glob, metadata[key]) for key, glob in self.metadata.items())
 
     def but_for_metadata(self, client: ClientFacts) -> bool:
         """Whether every field of the selector except its metadata matches the client."""
@@ -129,7 +130,3 @@ def choose_environment(client: ClientFacts, environments: Sequence[EnvironmentCh
         if any(selector.matches(client) for selector in environment.selectors):
             return environment.key
     return DEFAULT_ENVIRONMENT
-
-
-def _glob(pattern: str | None, value: str) -> bool:
-    return pattern is None or glob_matches(pattern, value)

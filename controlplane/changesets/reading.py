@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Case, Count, F, QuerySet, Subquery, Value, When
@@ -28,6 +28,9 @@ from xdscore.codes import shown
 from xdscore.findings import Finding
 from xdscore.resource_types import by_word
 from xdscore.schema import ParsedResource, Refused
+
+# As many names as both databases take in one statement without thinking about it.
+_NAMED: Final = 500
 
 Key = tuple[str, str]
 """A type's word and a name; for a rule or group, its word and name (`ACCESS_WORDS`)."""
@@ -186,7 +189,7 @@ def entries_read(row: ChangeSet, wishes: tuple[SetWish, ...] | None = None) -> E
     parsed: list[ParsedResource] = []
     refused: list[Finding] = []
     bases: dict[Key, int] = {}
-    for entry in _entries(row):
+    for entry in entries_of(row):
         bases[entry.type, entry.name] = entry.base
         if entry.blob is None:
             edits.append(Delete(by_word[entry.type], entry.name, missing_ok=True))
@@ -214,10 +217,16 @@ def kept_of(row: ChangeSet, keys: Collection[Key]) -> Mapping[Key, bytes]:
     """
     return {
         (entry.type, entry.name): blob_plaintext(entry.blob)
-        for entry in _entries(row)
-        if entry.blob is not None and (entry.type, entry.name) in keys
+        for entry in entries_of(row, keys)
+        if entry.blob is not None
     }
 
 
-def _entries(row: ChangeSet) -> Iterator[ChangeSetEntry]:
-    yield from row.entries.select_related("blob").order_by("type", "name").iterator(chunk_size=200)
+def entries_of(row: ChangeSet, keys: Collection[Key] | None = None) -> Iterator[ChangeSetEntry]:
+    """The rows of a change set's entries with their contents, by type and name; of `keys` alone, where it is given."""
+    rows = row.entries.select_related("blob").order_by("type", "name")
+    if keys is not None and len(keys) <= _NAMED:
+        rows = rows.filter(name__in={name for _, name in keys})
+    for entry in rows.iterator(chunk_size=200):
+        if keys is None or (entry.type, entry.name) in keys:
+            yield entry

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from controlplane.access.together import access_foresee
 from controlplane.catalog.contents import contents_of_pairs
 from controlplane.catalog.differences import ResourceDifference
-from controlplane.catalog.manifests import manifest_of, manifest_of_bytes, manifest_of_parsed
+from controlplane.catalog.manifests import manifest_of, manifest_of_bytes
 from controlplane.catalog.models import Change
 from controlplane.catalog.review import WriteUnreviewed
 from controlplane.catalog.selectors import blob_plaintext
@@ -30,9 +30,9 @@ from controlplane.changesets.models import (
     ChangeSetWish,
 )
 from controlplane.changesets.reading import (
-    EntriesRead,
     Key,
     entries_moved,
+    entries_of,
     entries_read,
     kept_of,
     moved_of,
@@ -93,13 +93,12 @@ class SetDetail:
 
 @dataclass(frozen=True, slots=True)
 class SetContents:
-    """What a change set writes: `manifests` by type and name, without secrets; `diff`: each resource beside the
-    revision that it was made from; `findings`: about contents that are not valid any more.
+    """What a change set writes: `manifests` by type and name, without secrets, which may not be valid any more; `diff`:
+    each resource beside the revision that it was made from.
     """
 
     manifests: Mapping[Key, dict[str, Tree]]
     diff: tuple[ResourceDifference, ...]
-    read: EntriesRead
 
 
 def change_set_environment(*, public_id: str) -> str:
@@ -123,33 +122,34 @@ def change_set_get(*, public_id: str) -> SetDetail:
     )
 
 
-def change_set_contents(
-    *, public_id: str, wishes: tuple[SetWish, ...], shown: Collection[Key] | None = None
-) -> SetContents:
-    """What a change set writes, as everybody may read it. `wishes`: what it does with rules and groups; `shown`: the
-    types and names to which manifests and differences are wanted, where not all are. Raises NotFound.
+def change_set_contents(*, public_id: str, keys: Collection[Key] | None = None) -> SetContents:
+    """What a change set writes, as everybody may read it; of `keys` alone, types and names, where that is given. Raises
+    NotFound.
     """
-    read = entries_read(row_of(public_id), wishes)
-    bases = {key: base for key, base in read.bases.items() if shown is None or key in shown}
-    parsed = ((each.type.word, each.name, each) for each in read.parsed)
-    manifests = {(word, name): manifest_of_parsed(each) for word, name, each in parsed if (word, name) in bases}
+    row = row_of(public_id)
+    entries = list(entries_of(row, keys))
+    manifests = {
+        (each.type, each.name): manifest_of_bytes(by_word[each.type], each.name, blob_plaintext(each.blob), each.ttl_ms)
+        for each in entries
+        if each.blob is not None
+    }
     before = contents_of_pairs(
-        environment_key=read.environment,
-        revisions={key: (base or None, None) for key, base in bases.items()},
+        environment_key=row.environment.key,
+        revisions={(each.type, each.name): (each.base or None, None) for each in entries},
     )
     diff = []
-    for key in bases:
-        stored, _ = before[key]
+    for key, (stored, _) in before.items():
         old, new = manifest_of(stored) if stored is not None else None, manifests.get(key)
         if old is not None or new is not None:
             diff.append(ResourceDifference(key, old, new))
-    return SetContents(manifests, tuple(diff), read)
+    return SetContents(manifests, tuple(diff))
 
 
-def change_set_plan(*, read: EntriesRead) -> tuple[ChangePlanned | None, tuple[Finding, ...]]:
+def change_set_plan(*, public_id: str, wishes: tuple[SetWish, ...]) -> tuple[ChangePlanned | None, tuple[Finding, ...]]:
     """What publishing a change set would do now, and findings; None where it could not be published at all, which the
-    findings tell. `read`: its entries.
+    findings tell. `wishes`: what it does with rules and groups. Raises NotFound.
     """
+    read = entries_read(row_of(public_id), wishes)
     foreseen = access_foresee(
         environment_key=read.environment,
         wishes=[each.wish for each in read.wishes],

@@ -12,35 +12,26 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from controlplane.access.selectors import secret_findings
 from controlplane.catalog.differences import ResourceDifference
 from controlplane.changesets.rights import may_with
-from controlplane.changesets.selectors import (
-    SetContents,
-    SetDetail,
-    change_set_contents,
-    change_set_plan,
-)
+from controlplane.changesets.selectors import SetDetail, change_set_contents
 from controlplane.changesets.values import (
     MAX_MESSAGE_CHARS,
     MAX_REASON_CHARS,
     MAX_TITLE_CHARS,
     Remark,
     SetEntry,
-    SetState,
 )
 from controlplane.common.errors import ControlPlaneError
 from controlplane.console.change_set_access import wish_lines
 from controlplane.console.change_set_acts import ACTS, acted, time_shown
 from controlplane.console.change_sets import SetLine, set_entered
 from controlplane.console.diffs import lines_of
-from controlplane.console.guarding import LossShown, loss_shown
+from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number
 from controlplane.console.resources import resource_url
-from controlplane.explain.impact import Edited, Impact
-from controlplane.explain.reach import impact_read
-from xdscore.findings import Finding
+from controlplane.explain.prospects import prospect_of
 from xdscore.snapshot import EntryKey
 
 Differences = Mapping[EntryKey, ResourceDifference]
@@ -55,8 +46,7 @@ _MAX_REMARKS: Final = 200
 @dataclass(frozen=True, slots=True)
 class RemarkLine:
     """What somebody said. `url`: the page of the resource, rule or group that it is about; empty where there is none.
-    `quoted`: the
-    line, where the difference shows it and the set was not edited since.
+    `quoted`: the line, where the difference shows it and the set was not edited since.
     """
 
     remark: Remark
@@ -83,17 +73,6 @@ class EntryLine:
         return "deleted" if self.entry.deletes else "updated" if self.entry.base else "created"
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
-    """What publishing the set would do now. `impact` and `lost` are None where it could not be published at all, which
-    `findings` tell, and for a set that was published.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    impact: Impact | None = None
-    lost: LossShown | None = None
-
-
 class ChangeSetPage(Page):
     """The page of one change set."""
 
@@ -102,13 +81,16 @@ class ChangeSetPage(Page):
     why = "reason"
 
     def get(self, request: HttpRequest, change_set_id: UUID, error: ControlPlaneError | None = None) -> HttpResponse:
-        """The change set as it stands; with `error`, what went wrong when a form was sent."""
+        """The change set as it stands; with `error`, what went wrong when a form was sent. What publishing it would do
+        now takes longer than the rest, and comes with `?part=prospect` for a script, with `?prospect=1` in the page.
+        """
         detail = set_entered(self, change_set_id)
+        if request.GET.get("part") == "prospect":
+            return self.part("changesets/prospect.html", self._prospect(detail))
         page = self._page_of(detail)
         shown = {(each.type, each.name) for each in page.items}
         shown |= {(each.type, each.name) for each in detail.remarks[-_MAX_REMARKS:]}
-        contents = change_set_contents(public_id=detail.view.id, wishes=detail.wishes, shown=shown)
-        prospect = self._prospect(detail, contents)
+        contents = change_set_contents(public_id=detail.view.id, keys=shown)
         differences = {each.key: each for each in contents.diff}
         urls = _urls(detail)
         said = [_remark_line(each, detail, differences, urls) for each in detail.remarks]
@@ -119,10 +101,6 @@ class ChangeSetPage(Page):
             "wishes": wish_lines(detail, said),
             "moved": detail.moved[:_MAX_MOVED],
             "moved_count": len(detail.moved),
-            "findings": prospect.findings[:_MAX_FINDINGS],
-            "finding_count": len(prospect.findings),
-            "impact": prospect.impact,
-            "shown": prospect.lost,
             "said": said[-_MAX_REMARKS:],
             "said_count": len(said),
             "approved_by": [each.author for each in detail.remarks if each.counts],
@@ -138,6 +116,8 @@ class ChangeSetPage(Page):
             "permalink": request.build_absolute_uri(request.path),
             "error": error,
         }
+        if request.GET.get("prospect") == "1":
+            context |= self._prospect(detail)
         return self.page(context, status=error.status if error is not None else 200)
 
     def post(self, request: HttpRequest, change_set_id: UUID) -> HttpResponse:
@@ -166,19 +146,17 @@ class ChangeSetPage(Page):
         """Whether the user made or edited it, as far as names tell, and so cannot approve it."""
         return self.principal.name in detail.view.authors and not self.here.policy.review.self_approval
 
-    def _prospect(self, detail: SetDetail, contents: SetContents) -> Prospect:
-        view = detail.view
-        if view.state is SetState.PUBLISHED:
-            return Prospect()
-        planned, findings = change_set_plan(read=contents.read)
-        if planned is None:
-            return Prospect(findings)
-        edited = [Edited(each.type, each.name, each.action == "deleted") for each in planned.edits]
-        return Prospect(
-            (*findings, *secret_findings(environment_key=view.environment, edits=planned.edits)),
-            impact_read(environment_key=view.environment, edits=edited, table=planned.table),
-            loss_shown(planned.loss, self.principal),
-        )
+    def _prospect(self, detail: SetDetail) -> dict[str, object]:
+        """The values of the template of what publishing the set would do now."""
+        prospect = prospect_of(detail)
+        return {
+            "prospect": prospect,
+            "view": detail.view,
+            "findings": prospect.findings[:_MAX_FINDINGS],
+            "finding_count": len(prospect.findings),
+            "impact": prospect.impact,
+            "shown": loss_shown(prospect.loss, self.principal) if prospect.loss is not None else None,
+        }
 
     def _page_of(self, detail: SetDetail) -> Paged[SetEntry]:
         """The page of the set's resources that the URL asks for."""

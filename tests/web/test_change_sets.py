@@ -364,10 +364,41 @@ def test_pages__of_500_sets_and_500_resources__ask_no_more_than_those_of_a_few(s
     for _ in range(60):
         change_set_comment(public_id=many, reason="hm", actor=DANA)
     after = [queries(admin, path) for path in (*paths, f"/change-sets/{many}")]
+    judged = [queries(admin, f"/change-sets/{each}?part=prospect") for each in (few, many)]
     second = page(admin, f"/change-sets/{many}?page=20")
 
     assert max(after) <= 25, dict(zip(paths, after, strict=False))
     assert [count - less for count, less in zip(after, before, strict=True) if count > less + 6] == []
+    assert max(judged) <= 25
+    assert judged[1] <= judged[0] + 6
     assert "476 to 500 of 500 resources" in second
     assert "c499" in second
     assert "c000" not in second
+
+
+def test_prospect__comes_after_the_page_and_without_scripts_with_it(sign_in: SignIn, written: str) -> None:
+    viewer, made = sign_in(Role.VIEWER, "default"), submitted("pay")
+    here = f"/change-sets/{made}"
+
+    at_once, part, whole = page(viewer, here), page(viewer, f"{here}?part=prospect"), page(viewer, f"{here}?prospect=1")
+
+    told = "connected clients ask for something of it"
+    assert f'hx-get="{here}?part=prospect"' in at_once
+    assert 'href="?prospect=1#prospect"' in at_once
+    assert told not in at_once
+    assert told in part
+    assert "<html" not in part
+    assert told in whole
+    assert "part=prospect" not in whole
+    assert "connect_timeout: 3s" in whole
+    assert sign_in(Role.VIEWER, "prod").get(f"{here}?part=prospect").status_code == 404
+
+
+def test_prospect__of_a_set_that_was_published_meanwhile__says_so(sign_in: SignIn, written: str) -> None:
+    admin, made = sign_in(None, ""), proposed("pay")
+    assert send(admin, made, "publish").status_code == 302
+
+    shown = page(admin, f"/change-sets/{made}?part=prospect")
+
+    assert "It was published meanwhile" in shown
+    assert "could not be published" not in shown

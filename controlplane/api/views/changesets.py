@@ -10,12 +10,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from controlplane.access.choices import EditSubject
-from controlplane.access.selectors import secret_findings
 from controlplane.access.steps import access_text
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import empty_answer, json_answer, moment, moment_or_none
 from controlplane.api.bodies import document_of, values_of
-from controlplane.api.differences import content_edits, difference_json, impact_json
+from controlplane.api.differences import difference_json, impact_json
 from controlplane.api.examples import CLUSTER
 from controlplane.api.kinds import kind_named, type_words
 from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
@@ -43,15 +42,12 @@ from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.catalog.reading import NOTHING_KEPT, Kept, manifests_at, parsed_all, puts_of
 from controlplane.catalog.values import Edit
 from controlplane.changesets.machine import Act
-from controlplane.changesets.reading import EntriesRead
 from controlplane.changesets.rights import require
 from controlplane.changesets.selectors import (
-    SetDetail,
     change_set_contents,
     change_set_environment,
     change_set_get,
     change_set_kept,
-    change_set_plan,
     change_sets_of,
 )
 from controlplane.changesets.services import (
@@ -64,7 +60,7 @@ from controlplane.changesets.services import (
 )
 from controlplane.changesets.values import ACCESS_WORDS, Merge, Moved, Remark, SetState, SetView, SetWish, Take
 from controlplane.common.errors import InputInvalid, NotFound
-from controlplane.explain.reach import impact_read
+from controlplane.explain.prospects import Prospect, prospect_of
 from xdscore.codes import shown
 from xdscore.names import canonical
 from xdscore.schema.text import Document
@@ -251,7 +247,7 @@ def key_read(kind: str, name: str) -> tuple[str, str]:
 
 def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False) -> dict[str, object]:
     detail = change_set_get(public_id=public_id)
-    contents = change_set_contents(public_id=public_id, wishes=detail.wishes)
+    contents = change_set_contents(public_id=public_id)
     bases = {(each.type, each.name): each.base for each in detail.entries}
     diff = [{**difference_json(each, text=text), "base": bases[each.key] or None} for each in contents.diff[:_MAX_DIFF]]
     members: dict[str, object] = {
@@ -259,7 +255,7 @@ def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False)
         "moved": [_moved_json(each) for each in detail.moved],
         "diff": diff,
         "access": [_wish_json(each, text=text) for each in detail.wishes],
-        **_prospect_json(detail, contents.read, diff),
+        **_prospect_json(prospect_of(detail)),
         "reviews": [_remark_json(each) for each in detail.remarks],
         "allowed": [act.value for act in Act if act in detail.acts],
     }
@@ -270,21 +266,12 @@ def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False)
     return members
 
 
-def _prospect_json(detail: SetDetail, read: EntriesRead, diff: list[dict[str, object]]) -> dict[str, object]:
-    """What publishing the change set would do now; nothing for one that was published."""
-    view = detail.view
-    if view.state is SetState.PUBLISHED:
-        return {"findings": [], "impact": None, "loss": None}
-    planned, findings = change_set_plan(read=read)
-    shown_findings = [finding_json(each) for each in findings]
-    if planned is None:
-        return {"findings": shown_findings, "impact": None, "loss": None}
-    closed = secret_findings(environment_key=view.environment, edits=planned.edits)
-    impact = impact_read(environment_key=view.environment, edits=content_edits(diff), table=planned.table)
+def _prospect_json(prospect: Prospect) -> dict[str, object]:
+    """What publishing the change set would do now."""
     return {
-        "findings": [*shown_findings, *(finding_json(each) for each in closed)],
-        "impact": impact_json(impact),
-        "loss": planned.loss.as_json(),
+        "findings": [finding_json(each) for each in prospect.findings],
+        "impact": impact_json(prospect.impact) if prospect.impact is not None else None,
+        "loss": prospect.loss.as_json() if prospect.loss is not None else None,
     }
 
 
