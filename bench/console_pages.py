@@ -100,7 +100,11 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),
     "change": ("/changes/{change}", "/changes/{change}?part=progress", "/changes/{deciding}", "/changes/{staged}"),
     "change-sets": ("/e/{env}/change-sets", "/e/{env}/change-sets?state=review"),
-    "change-set": ("/change-sets/{change_set}", "/change-sets/{change_set}?page=2"),
+    "change-set": (
+        "/change-sets/{change_set}",
+        "/change-sets/{change_set}?page=2",
+        "/change-sets/{change_set}?part=prospect",
+    ),
     "change-set-resource": (f"/change-sets/{{change_set}}/resource?{_OF_NAME}",),
     "change-set-rule": ("/change-sets/{change_set}/rule?name=new-1",),
     "change-set-group": ("/change-sets/{change_set}/group?name=proposed",),

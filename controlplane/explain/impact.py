@@ -69,12 +69,14 @@ def impact_of(edits: Sequence[Edited], *, environment: str, table: AccessTable, 
     clients = fleet.clients
     judge = _Judge(edits, table, fleet.names)
     audiences = {client: table.audience(environment, facts) for client, facts in clients.items()}
-    concerned: dict[str, set[Key]] = {}
+    concerned: dict[str, frozenset[Key]] = {}
     for each in fleet.asks:
-        concerned.setdefault(each.client, set()).update(judge.concerned(audiences[each.client], each))
+        found, before = judge.concerned(audiences[each.client], each), concerned.get(each.client)
+        # Most clients ask for something of one type alone, and share what equal ones are concerned by.
+        concerned[each.client] = before | found if before else found
     deleted = {(edit.word, edit.name) for edit in edits if edit.deleted}
     receiving = {client for client, keys in concerned.items() if keys}
-    losing = {client: tuple(sorted(lost)) for client, keys in concerned.items() if (lost := keys & deleted)}
+    losing = {client: tuple(sorted(lost)) for client, keys in concerned.items() if deleted and (lost := keys & deleted)}
     return Impact(
         connected=len(clients),
         receive=len(receiving),

@@ -74,6 +74,9 @@ def test_two_people__propose_comment_approve_and_publish(kind: type[Pointer], si
             main = author.page.locator("main")
             author.page.goto(base + EDIT)
             propose(author, watch)
+            if not kind.scripts:
+                author.send(main.get_by_role("link", name="show it with the page"))
+            expect(main.get_by_text("connected clients ask for something of it")).to_be_visible()
             assert faults(author) == []
             author.send(main.get_by_role("button", name="Submit for review"))
             expect(main.locator(".page-head").first.get_by_text("in review")).to_be_visible()
