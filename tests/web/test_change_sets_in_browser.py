@@ -61,6 +61,14 @@ def propose(author: Pointer, watch: Watch) -> None:
     expect(main.get_by_text("connect_timeout: 7s")).to_be_visible()
 
 
+def foresee(author: Pointer) -> None:
+    """On its page: what publishing it would do comes by itself or, without scripts, by a link."""
+    main = author.page.locator("main")
+    if not author.scripts:
+        author.send(main.get_by_role("link", name="show it with the page"))
+    expect(main.get_by_text("connected clients ask for something of it")).to_be_visible()
+
+
 @pytest.mark.parametrize("kind", HANDS, ids=lambda each: each.__name__.lower())
 def test_two_people__propose_comment_approve_and_publish(kind: type[Pointer], sign_in: SignIn, written: str) -> None:
     review()
@@ -74,9 +82,7 @@ def test_two_people__propose_comment_approve_and_publish(kind: type[Pointer], si
             main = author.page.locator("main")
             author.page.goto(base + EDIT)
             propose(author, watch)
-            if not kind.scripts:
-                author.send(main.get_by_role("link", name="show it with the page"))
-            expect(main.get_by_text("connected clients ask for something of it")).to_be_visible()
+            foresee(author)
             assert faults(author) == []
             author.send(main.get_by_role("button", name="Submit for review"))
             expect(main.locator(".page-head").first.get_by_text("in review")).to_be_visible()
