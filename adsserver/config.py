@@ -28,6 +28,7 @@ class AdsConfig:
 
     address, metrics_address: where streams, and where metrics and health are served, as `host:port`; port 0 takes a
       free one.
+    rest_address: where clients poll over REST; empty: nowhere.
     home: the installation's directory; several workers keep there the files that their metrics are merged from.
     public_url: the start of links to Explain in errors.
     repeat_errors: PARLEY_REPEAT_ERRORS=full_state (decisions A3).
@@ -37,6 +38,7 @@ class AdsConfig:
     metrics_address: str
     home: Path
     public_url: str
+    rest_address: str = ""
     workers: int = 1
     auth: AuthMode = AuthMode.NONE
     tls: TlsFiles | None = None

@@ -25,6 +25,7 @@ END_CODES: Final = (
     "INTERNAL",
     "UNAVAILABLE",
 )
+POLL_ANSWERS: Final = ("whole", "unchanged", "turned_away")
 # Around what matters: a slice of fan-out is 5 ms, 100 ms pause admission, 250 ms are the bound (performance.md).
 _LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -146,6 +147,18 @@ class Metrics:
             ["code"],
             registry=registry,
         )
+        self.polled = Gauge(
+            "parley_ads_polled_subscriptions",
+            "Subscriptions of clients that poll, over REST or by Fetch.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        polls = Counter(
+            "parley_ads_polls",
+            "Polls that were answered, by what with: whole (something new), unchanged, or turned_away.",
+            ["answer"],
+            registry=registry,
+        )
         too_large = Counter(
             "parley_ads_states_too_large",
             "States that no SotW client could read and that were not sent.",
@@ -179,6 +192,7 @@ class Metrics:
             "parley_ads_resource_errors", "Resource errors that were sent.", ["type", "code"], registry=registry
         )
         self.too_large = {kind: too_large.labels(kind) for kind in _TYPES}
+        self.polls = {answer: Tally(polls.labels(answer)) for answer in POLL_ANSWERS}
         self.opened = {variant: opened.labels(variant) for variant in _VARIANTS}
         self.status_refused = {code: status_refused.labels(code) for code in END_CODES if code != "OK"}
         self.ended = {code: ended.labels(code) for code in END_CODES}
@@ -188,7 +202,7 @@ class Metrics:
         self.responses = {labels: Tally(responses.labels(*labels)) for labels in both}
         self.acks = {kind: Tally(acks.labels(kind)) for kind in _TYPES}
         self.errors = {(kind, code): Tally(errors.labels(kind, code.name)) for kind in _TYPES for code in StatusCode}
-        tallies = (self.requests, self.responses, self.acks, self.errors)
+        tallies = (self.requests, self.responses, self.acks, self.errors, self.polls)
         self._tallies = (self.bytes_sent, *(tally for some in tallies for tally in some.values()))
         self.nacks = {kind: nacks.labels(kind) for kind in _TYPES}
         self.heals = {kind: heals.labels(kind) for kind in _TYPES}

@@ -52,7 +52,8 @@ class Directory:
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
     """What is known of a stream from its first request on, and never changes. `id` is unique among all ADS processes;
-    `identity` is empty when nothing is verified; `peer` is the address.
+    `identity` is empty when nothing is verified; `peer` is the address. `polls`: it is no stream on the wire, but a
+    subscription of a client that asks again and again.
     """
 
     id: str
@@ -64,6 +65,7 @@ class StreamInfo:
     user_agent_version: str
     variant: Variant
     peer: str
+    polls: bool = False
 
 
 class Contents(Protocol):

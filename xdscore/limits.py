@@ -188,6 +188,27 @@ class Limits:
     unacknowledged_alarm_s: int = _limit(60, "s", 1, 86_400, "Age of an unanswered response that alarms.", "(e)")
     write_timeout_s: int = _limit(30, "s", 1, 3_600, "Time without progress that ends a slow stream.", "(e)")
 
+    # Clients that poll, over REST or by Fetch
+    polled_subscriptions: int = _limit(
+        20_000, "subscriptions", 1, 1_000_000, "Subscriptions of polling clients that one ADS process remembers.", "L6"
+    )
+    polled_per_node: int = _limit(
+        2_000, "subscriptions", 1, _MANY, "Those of one (identity or address, node id).", "L6"
+    )
+    poll_silence_s: int = _limit(
+        180,
+        "s",
+        1,
+        3_600,
+        "Silence after the first poll of a subscription that ends it; later three times its pace.",
+        "L5",
+    )
+    poll_wait_s: int = _limit(60, "s", 0, 600, "Longest wait of a poll for something new (Prefer: wait).", "L7")
+    rest_connections: int = _limit(
+        2_000, "connections", 1, 1_000_000, "Open connections of the REST port of one ADS process.", "L8"
+    )
+    rest_request_bytes: int = _limit(2 * _MIB, "bytes", 4 * _KIB, 64 * _MIB, "Largest body of a poll over REST.", "L8")
+
     # The status service (CSDS)
     status_entries: int = _limit(50_000, "entries", 1, 10_000_000, "Clients and resources of one CSDS answer.", "K2")
     status_bytes: int = _limit(16 * _MIB, "bytes", _KIB, 1024 * _MIB, "Size of one CSDS answer.", "K2")

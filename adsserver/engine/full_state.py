@@ -241,6 +241,10 @@ class FullState(SubStream):
         members = () if at_rest else self._acknowledged_body.resources
         return (member.content for member in members)
 
+    def state(self) -> tuple[tuple[NamedContent, ...], tuple[ResourceError, ...]]:
+        """All that the client was told and did not refuse: the state that it was told last."""
+        return self._told.resources, self._told.errors
+
     def holdings(self, *, tells: bool) -> Holdings:
         """What the client has of each name. `tells`: whether it is told errors."""
         at_rest = not self._memory and self.ledger.idle and not self.subscription.names

@@ -136,6 +136,22 @@ class KnownNames(SubStream):
     def _told(self, name: str) -> Told:
         return self._memory.told(name, self.subscription)
 
+    def state(self) -> tuple[tuple[NamedContent, ...], tuple[ResourceError, ...]]:
+        """All that the client was told and did not refuse, name by name."""
+        subscription, view = self.subscription, self._memory.view
+        names = subscription.names | self._memory.members_of(subscription.globs)
+        if subscription.wildcard and not isinstance(view, Absent):
+            names |= view.named.keys()
+        resources: list[NamedContent] = []
+        errors: list[ResourceError] = []
+        for name in sorted(names):
+            told = self._told(name)
+            if isinstance(told, ResourceError):
+                errors.append(told)
+            elif isinstance(told, Content) and told.blob and told.version not in self._memory[name].refused:
+                resources.append(NamedContent(name, told))
+        return tuple(resources), tuple(errors)
+
     def holdings(self, *, tells: bool) -> Holdings:
         """What the client has of each name. `tells`: whether it is told errors."""
         memory, covers = self._memory, self.subscription.covers

@@ -34,6 +34,7 @@ from adsserver.engine.substream import SubStream
 from xdscore.access import Audience
 from xdscore.after_nack import AfterNack, after_nack
 from xdscore.environment_choice import ClientFacts
+from xdscore.errors import ResourceError
 from xdscore.resource_types import ENDPOINT, ResourceType
 from xdscore.sides import Side, client_digest
 from xdscore.snapshot import Content, Snapshot
@@ -209,6 +210,25 @@ class Session:
         """What the client has of this type; None where it never asked for it."""
         stream = self._streams.get(kind)
         return stream.holdings(tells=self.tells_errors) if stream is not None else None
+
+    def state(self, kind: ResourceType) -> tuple[tuple[NamedContent, ...], tuple[ResourceError, ...]]:
+        """Everything that the client was told of this type and did not refuse, as one answer would say it: resources
+        and errors. For who polls: each answer to a poll is whole.
+        """
+        stream = self._streams.get(kind)
+        if stream is None:
+            return (), ()
+        resources, errors = stream.state()
+        whole = Respond(kind, "", "", resources, errors if self.tells_errors else ())
+        whole = spelling.written(whole, stream.spelled)
+        return whole.resources, whole.errors
+
+    def view(self, kind: ResourceType) -> object:
+        """What is current of this type for the client, an object that is another one once it shows something else; None
+        where the client never asked for it.
+        """
+        stream = self._streams.get(kind)
+        return stream.view if stream is not None else None
 
     def unheard(self) -> Iterator[tuple[ResourceType, Holdings]]:
         """What the client has of types of which that may have changed since its last request while there is nothing to

@@ -19,6 +19,7 @@ from adsserver.engine.rejection import evidence_of, turned_against
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.told import ABSENT, Absent, Told
+from xdscore.errors import ResourceError
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
 
@@ -117,6 +118,10 @@ class SubStream(ABC):
         """Content that the client acknowledged and may be sent again, whether or not a snapshot still has it: what it
         had of names that it was, or is about to be, sent anew (F17, F17a).
         """
+
+    @abstractmethod
+    def state(self) -> tuple[tuple[NamedContent, ...], tuple[ResourceError, ...]]:
+        """All that the client was told and did not refuse: resources and errors, each by name."""
 
     @abstractmethod
     def holdings(self, *, tells: bool) -> Holdings:

@@ -4,6 +4,7 @@ Files are judged before they are used: gRPC tells of a bad pair in a log of its 
 nothing, and is said (`problem`).
 """
 
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,6 +71,11 @@ class Certificates:
         self._look()
         return self.configuration() if self._pair is not self._given else None
 
+    def pair_in_use(self) -> _Pair:
+        """The certificate and key in use, another object once they changed."""
+        self._look()
+        return self._pair
+
     def problem(self) -> str:
         """What is wrong with the files as they are now, or with the certificate; empty when nothing is."""
         self._look()
@@ -132,6 +138,51 @@ def server_credentials(source: Certificates, *, client_certificates: bool) -> gr
     return grpc.dynamic_ssl_server_credentials(
         source.configuration(), follow, require_client_authentication=client_certificates
     )
+
+
+class HttpsContext:
+    """The TLS of the REST port, from the same files as that of gRPC: a new pair serves the next handshake. On the event
+    loop. `client_certificates`: whether clients must show a certificate.
+    """
+
+    def __init__(self, source: Certificates, files: TlsFiles, *, client_certificates: bool) -> None:
+        """Raises AdsConfigError when the files cannot be used now."""
+        self._source = source
+        self._files = files
+        self._client_certificates = client_certificates
+        self._pair = source.pair_in_use()
+        try:
+            self._context = self._made(self._pair)
+        except (OSError, ssl.SSLError) as error:
+            raise AdsConfigError(f"The TLS files cannot be used for REST: {error}.") from error
+
+    def current(self) -> ssl.SSLContext:
+        """The context for the next handshake."""
+        pair = self._source.pair_in_use()
+        if pair is not self._pair:
+            try:
+                self._context, self._pair = self._made(pair), pair
+            except (OSError, ssl.SSLError) as error:
+                # Between two files of a rotation: the pair in use goes on serving, and the next handshake looks again.
+                log.warning("tls.unusable", reason=str(error))
+        return self._context
+
+    def _made(self, pair: _Pair) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        context.load_cert_chain(self._files.certificate, self._files.key, password=_no_password)
+        if self._client_certificates and pair.client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            # As gRPC does: whatever authority is configured is trusted by itself.
+            context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+            context.load_verify_locations(cadata=pair.client_ca.decode("ascii", "ignore"))
+        return context
+
+
+def _no_password() -> str:
+    # Without this OpenSSL would ask at the terminal.
+    raise ValueError("the private key has a password")
 
 
 def _certificates(file: Path, data: bytes) -> list[x509.Certificate]:

@@ -297,7 +297,7 @@ class Budget:
     @property
     def is_untouched(self) -> bool:
         """Whether the budget is as good as a new one: no call holds it and its caller has used up nothing."""
-        if self.places:
+        if self.places or self.name_bytes:
             return False
         now = self._budgets.now()
         return all(bucket.is_full(now) for bucket in (self._work, self._bytes, self._openings, self._lines))
@@ -370,7 +370,7 @@ class Budgets:
         if budget is None:
             if len(self._all) >= _REMEMBERED * self.limits.streams_per_replica:
                 # Too many to remember what each of those that left has spent.
-                self._all = {each.key: each for each in self._all.values() if each.places}
+                self._all = {each.key: each for each in self._all.values() if each.places or each.name_bytes}
             budget = self._all[key] = Budget(key, self, self.now())
         limit = self._places(key)
         if budget.places >= limit:

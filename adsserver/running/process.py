@@ -49,9 +49,10 @@ class AdsProcess:
         store = self._store = await asyncio.to_thread(open_store, self._on_directory(loop))
         server = self._server = AdsServer(self._config, store.contents, store.facts, store.fleet, self._metrics)
         port = server.bind()
+        rest_port = server.bind_rest()
         await server.start()
         memory_mib = server.memory_bytes >> 20
-        log.info("ads.listening", port=port, auth=self._config.auth.value, memory_mib=memory_mib)
+        log.info("ads.listening", port=port, rest_port=rest_port, auth=self._config.auth.value, memory_mib=memory_mib)
         # Only now may a directory arrive: the server is there to take it.
         await asyncio.to_thread(store.start)
         await self._stop.wait()

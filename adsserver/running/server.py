@@ -17,20 +17,24 @@ from adsserver.engine.settings import EngineSettings
 from adsserver.identity.authorities import Authorities
 from adsserver.identity.callers import Callers
 from adsserver.identity.identification import Known, identification
-from adsserver.identity.tls import Certificates, server_credentials
+from adsserver.identity.tls import Certificates, HttpsContext, server_credentials
 from adsserver.limits.admission import Admission, DeniedNames, LoopLag, MemoryBound, resident_bytes
 from adsserver.limits.budgets import Budgets
 from adsserver.limits.memory import allowed_bytes
 from adsserver.limits.watchdog import Watchdog
 from adsserver.metrics import Metrics
 from adsserver.ports import ContentKeeper, Directory, Facts, FleetStatus
+from adsserver.rest.answering import Answering
+from adsserver.rest.server import RestServer
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.hub import Hub, Pace
 from adsserver.servicers.methods import method_table
+from adsserver.servicers.polls import Polls
 from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.reports import ErrorCounts
 from adsserver.servicers.shared import Shared
 from adsserver.wire.discovery import Decoder, Encoder
+from adsserver.wire.polling import JsonEncoder, JsonTexts
 from xdscore.auth_modes import AuthMode
 from xdscore.limits import Limits
 from xdscore.version import VERSION
@@ -95,7 +99,12 @@ class AdsServer:
         # The status is for operators, whose API token the servicer checks itself; where data planes are known by
         # tokens, too, both would travel in the same metadata (protocol.md K2).
         identify_reader = identification(AuthMode.NONE, known) if config.auth.facts.tokens else identify
-        self.methods = method_table(self._shared, identify, self._health, self._status, identify_reader)
+        self.polls = Polls(self._shared)
+        self.methods = method_table(self._shared, self.polls, identify, self._health, self._status, identify_reader)
+        self._answering = Answering(
+            self._shared, self.polls, identify, JsonTexts(contents), JsonEncoder(self._shared.encoder.identifier)
+        )
+        self._rest: RestServer | None = None
         options = channel_options(limits, shared_port=config.workers > 1)
         self._server = grpc.aio.server(handlers=[self.methods], options=options)
         self._certificates: Certificates | None = None
@@ -145,10 +154,26 @@ class AdsServer:
                 "another process has the port, or this machine does not have the address."
             ) from error
 
+    def bind_rest(self) -> int | None:
+        """Take the port of REST, after that of gRPC; returns its number, or None where clients do not poll. Raises
+        AdsConfigError as `bind` does.
+        """
+        config = self._config
+        if not config.rest_address:
+            return None
+        tls = None
+        if config.tls is not None and self._certificates is not None:
+            certificates = config.auth.facts.certificates
+            tls = HttpsContext(self._certificates, config.tls, client_certificates=certificates)
+        self._rest = RestServer(self._answering, config.limits, tls)
+        return self._rest.bind(config.rest_address, shared_port=config.workers > 1)
+
     async def start(self) -> None:
         """Accept streams. They are sent nothing until the first directory is loaded (decisions C4)."""
         await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
+        if self._rest is not None:
+            await self._rest.start()
         self._watchdog.start()
         work = (
             self._lag.watch(),
@@ -178,6 +203,9 @@ class AdsServer:
         self._status.close()
         for stream in tuple(self._shared.open):
             stream.drain(random.uniform(0, spread_s))  # noqa: S311 - spreads load
+        self.polls.close()
+        if self._rest is not None:
+            await self._rest.stop(limit_s)
         # GOAWAY at once; what has not ended by then is cancelled.
         await self._server.stop(limit_s)
         self._watchdog.stop()
@@ -210,6 +238,7 @@ class AdsServer:
             for stream in tuple(self._shared.open):
                 needed.update(content.blob for content in stream.needed())
                 await pace.breathe()
+            needed.update(content.blob for content in self.polls.needed())
             self._contents.hold(frozenset(needed))
 
     async def _watch_answers(self) -> None:
@@ -237,6 +266,7 @@ class AdsServer:
             for stream in tuple(self._shared.open):
                 stream.end_if_due(loop.time())
                 await pace.breathe()
+            self.polls.look(loop.time())
             self._budgets.forget()
             self._metrics.settle()
 

@@ -13,7 +13,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -45,10 +45,13 @@ async def supervise(config: AdsConfig, open_store: StoreOpener) -> int:
 
     Raises AdsConfigError or StatusAddressError when a port cannot be had.
     """
-    with _reserved(config.address) as port, _metrics_folder(config.home) as folder:
-        host, _ = host_and_port(config.address)
-        bracketed = f"[{host}]" if ":" in host else host
-        fleet = _Fleet(replace(config, address=f"{bracketed}:{port}"), open_store, folder)
+    with ExitStack() as stack:
+        taken = stack.enter_context(_reserved(config.address, "PARLEY_ADS_ADDRESS"))
+        rest = config.rest_address
+        if rest:
+            rest = stack.enter_context(_reserved(rest, "PARLEY_ADS_REST_ADDRESS"))
+        folder = stack.enter_context(_metrics_folder(config.home))
+        fleet = _Fleet(replace(config, address=taken, rest_address=rest), open_store, folder)
         metrics_host, metrics_port = host_and_port(config.metrics_address)
         status = StatusHttp(
             role="ads", host=metrics_host, port=metrics_port, readiness=fleet.readiness, metrics=fleet.metrics
@@ -64,9 +67,9 @@ async def supervise(config: AdsConfig, open_store: StoreOpener) -> int:
 
 
 @contextmanager
-def _reserved(address: str) -> Iterator[int]:
+def _reserved(address: str, variable: str) -> Iterator[str]:
     """A context that keeps the port of this address for the workers: bound without listening, so that nobody else gets
-    it. Yields the port's number.
+    it. Yields the address, with the number of the port. `variable`: where the address was configured.
     """
     host, port = host_and_port(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -80,9 +83,9 @@ def _reserved(address: str) -> Iterator[int]:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         held.bind((host, port))
     except OSError as error:
-        raise AdsConfigError(f"The address {address} (PARLEY_ADS_ADDRESS) cannot be used: {error.strerror}.") from error
+        raise AdsConfigError(f"The address {address} ({variable}) cannot be used: {error.strerror}.") from error
     with held:
-        yield held.getsockname()[1]
+        yield f"{f'[{host}]' if ':' in host else host}:{held.getsockname()[1]}"
 
 
 @contextmanager

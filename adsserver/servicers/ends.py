@@ -28,6 +28,8 @@ MOVED = End(grpc.StatusCode.UNAVAILABLE, MOVED_CAUSE)
 TOO_OLD = End(grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
 NOTHING_LOADED = End(grpc.StatusCode.UNAVAILABLE, "This server has nothing to serve yet; reconnect.")
 TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a response.")
+NOT_POLLED = End(grpc.StatusCode.UNAVAILABLE, "The client has not polled for too long.")
+BEGAN_ANEW = End(grpc.StatusCode.UNAVAILABLE, "The client was started anew, or asked another server meanwhile.")
 BROKEN = End(grpc.StatusCode.INTERNAL, "This server failed to handle the stream; reconnect.")
 
 

@@ -24,6 +24,7 @@ from adsserver.identity.identification import Caller, Identify, Peer, Unauthenti
 from adsserver.limits.budgets import OPENING_S, Budget, Budgets, RefusedStreamError
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.ends import End, StreamEndError, no_request
+from adsserver.servicers.polls import Polls
 from adsserver.servicers.shared import Context, Shared
 from adsserver.servicers.stream import Stream
 from xdscore.callers import caller_key
@@ -65,6 +66,7 @@ class MethodTable(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic 
 
 def method_table(
     shared: Shared,
+    polls: Polls,
     identify: Identify,
     servicer: health_pb2_grpc.HealthServicer,
     status: StatusServicer,
@@ -78,7 +80,7 @@ def method_table(
     for service, kind in _discovery_services():
         names.append(service.full_name)
         for method in service.methods:
-            methods[f"/{service.full_name}/{method.name}"] = _discovery(shared, identify, method, kind)
+            methods[f"/{service.full_name}/{method.name}"] = _discovery(shared, polls, identify, method, kind)
     service = csds_pb2.DESCRIPTOR.services_by_name["ClientStatusDiscoveryService"]
     names.append(service.full_name)
     for method in service.methods:
@@ -109,12 +111,16 @@ def _service(where: str) -> ServiceDescriptor:
     return found
 
 
-def _discovery(shared: Shared, identify: Identify, method: MethodDescriptor, kind: ResourceType | None) -> Handler:
+def _discovery(
+    shared: Shared, polls: Polls, identify: Identify, method: MethodDescriptor, kind: ResourceType | None
+) -> Handler:
     # Bytes in, bytes out: without serialisers nothing of grpc touches the messages (performance.md law 1).
     if method.client_streaming:
         serve = _streaming(shared, _VARIANTS[method.input_type.full_name], kind)
         return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, serve))
-    return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, _counted(shared, _no_fetch)))
+    if kind is None:
+        raise ValueError(f"{method.full_name} serves no one type")
+    return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify, _fetch(shared, polls, kind)))
 
 
 def _streaming(shared: Shared, variant: Variant, kind: ResourceType | None) -> Behaviour:
@@ -138,11 +144,30 @@ def _status(shared: Shared, status: StatusServicer, identify: Identify, method: 
     return grpc.stream_stream_rpc_method_handler(_checked(shared.budgets, identify_both, serve))
 
 
-async def _no_fetch(_: object, context: Context, __: Caller) -> None:
-    # protocol.md D10, decisions part 9.
-    await context.abort(
-        grpc.StatusCode.UNIMPLEMENTED, "Fetch is not available; use the streaming method of this service."
-    )
+def _fetch(shared: Shared, polls: Polls, kind: ResourceType) -> Behaviour:
+    """The unary method of a service of one type: a poll (protocol.md D10), which is answered with all that is asked
+    for, changed or not.
+    """
+
+    async def fetch(_: object, context: Context, caller: Caller) -> None:
+        key = caller_key(caller.identity, context.peer())
+        try:
+            budget = await shared.budgets.admit_beside(key)
+        except RefusedStreamError as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        try:
+            async for data in _requests(context, budget, shared.limits):
+                assert isinstance(data, bytes)  # noqa: S101 - there is no deserialiser
+                given = await polls.answer_bytes(data, kind, caller, context.peer(), budget)
+                await context.write(shared.encoder.encode(Variant.SOTW, given.answer.as_response()))
+                return
+            await context.abort(NO_REQUEST.code, NO_REQUEST.text)
+        except StreamEndError as error:
+            await context.abort(error.end.code, error.end.text)
+        finally:
+            shared.budgets.leave_beside(budget)
+
+    return fetch
 
 
 def _checked(budgets: Budgets, identify: Identify, serve: Behaviour) -> Callable[[object, Context], Awaitable[object]]:

@@ -18,7 +18,6 @@ import structlog
 from adsserver.engine.events import Fact, Request, Variant, Violated
 from adsserver.engine.holdings import Holdings
 from adsserver.engine.publication import Publication
-from adsserver.engine.session import Session
 from adsserver.identity.identification import Caller, NodeError, first_node, same_node
 from adsserver.limits.budgets import Budget, RefusedStreamError, WriteTurn
 from adsserver.metrics import UNKNOWN_TYPE
@@ -36,12 +35,10 @@ from adsserver.servicers.ends import (
     StreamEndError,
     lost,
     no_request,
-    not_as,
-    not_in,
 )
 from adsserver.servicers.reading import Reading
 from adsserver.servicers.reports import Reports
-from adsserver.servicers.shared import Context, Shared, stream_id
+from adsserver.servicers.shared import Context, Shared
 from adsserver.servicers.unsupported import TooManyTypesError, UnsupportedTypes
 from adsserver.wire.discovery import (
     Incoming,
@@ -51,7 +48,6 @@ from adsserver.wire.discovery import (
     UnknownTypeRequest,
 )
 from xdscore.callers import caller_key
-from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content
@@ -322,33 +318,15 @@ class Stream:
             raise StreamEndError(NOTHING_LOADED)
 
     def _started(self, node: NodeFacts) -> Begun:
-        shared, identity = self._shared, self._caller.identity
-        kind = kind_of(node.user_agent, node.user_agent_version)
-        client = ClientFacts(identity, node.id, node.cluster, node.metadata, kind)
-        environment = shared.hub.choose(client)
-        if self._caller.environment not in {"", environment}:
-            raise StreamEndError(not_in(self._caller.environment, identity))
-        if not shared.hub.takes(client, environment):
-            raise StreamEndError(not_as(node.id, identity))
-        publication = shared.hub.publication(environment)
-        info = StreamInfo(
-            id=stream_id(),
-            environment=environment,
-            identity=identity,
-            node_id=node.id,
-            node_cluster=node.cluster,
-            user_agent=node.user_agent,
-            user_agent_version=node.user_agent_version,
-            variant=self._variant,
-            peer=self._context.peer(),
-        )
-        session = Session(self._variant, client, shared.settings, publication)
-        if publication is None:
+        shared = self._shared
+        peer = self._context.peer()
+        begun = Begun.of(shared, self._caller, node, self._variant, peer, settings=shared.settings)
+        if shared.hub.publication(begun.info.environment) is None:
             self._silent_until = self._waits_until
             self._wake.set()
-        shared.hub.join(environment, self)
-        shared.facts.opened(info)
-        return Begun(node, client, info, session)
+        shared.hub.join(begun.info.environment, self)
+        shared.facts.opened(begun.info)
+        return begun
 
     def _receive(self, begun: Begun, request: Request) -> None:
         self._shared.metrics.requests[self._variant.value, request.kind.word].inc()

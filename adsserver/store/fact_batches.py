@@ -25,6 +25,7 @@ from adsserver.store.waiting_nacks import KeptNack, RawNack, WaitingNacks
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.facts import (
     NO_NAMES,
+    POLLS,
     ClientFact,
     FactBatch,
     Interned,
@@ -314,7 +315,11 @@ def _nack(nack: KeptNack, lists: Sequence[Interned], now: float) -> NackFact:
 def _stream(opened: Opened, now: float) -> StreamFact:
     stream = opened.stream
     return StreamFact(
-        stream.id, opened.client, stream.variant.value, one_line(stream.peer, max_chars=_PEER_CHARS), now - opened.at
+        stream.id,
+        opened.client,
+        POLLS if stream.polls else stream.variant.value,
+        one_line(stream.peer, max_chars=_PEER_CHARS),
+        now - opened.at,
     )
 
 

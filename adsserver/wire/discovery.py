@@ -126,6 +126,16 @@ def decode(data: bytes, variant: Variant, service: ResourceType | None, limits: 
         message.ParseFromString(data)
     except DecodeError as error:
         raise MalformedRequestError(f"The request is not a {message.DESCRIPTOR.name}.") from error
+    return incoming_of(message, variant, service, limits)
+
+
+def incoming_of(
+    message: "discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest",
+    variant: Variant,
+    service: ResourceType | None,
+    limits: Limits,
+) -> Incoming:
+    """The request that a message of this variant holds. Arguments and errors are those of `decode`."""
     type_url: str = message.type_url
     kind = _kind(type_url, service)
     node = _node(message.node) if message.HasField("node") else None
@@ -312,6 +322,7 @@ class Encoder:
 
     def __init__(self, contents: Contents, identifier: str) -> None:
         self._contents = contents
+        self.identifier = identifier
         control_plane = _text_field(_CONTROL_PLANE_IDENTIFIER, identifier)
         self._tails = {
             variant: {

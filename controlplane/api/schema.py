@@ -121,6 +121,12 @@ BOOTSTRAP_PARAMETERS: Final = [
         "Envoy: which form of the protocol.",
     ),
     _query(
+        "transport",
+        {"type": "string", "enum": ["grpc", "rest"], "default": "grpc"},
+        "Envoy: `rest` polls clusters and listeners over REST, where `PARLEY_ADS_REST_ADDRESS` says that it can (409 "
+        "where it cannot).",
+    ),
+    _query(
         "server_features",
         {"type": "array", "items": {"type": "string", "enum": [each.value for each in BootstrapFeature]}},
         "gRPC: server features of the file beside those it always has ("

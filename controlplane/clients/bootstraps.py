@@ -11,6 +11,7 @@ from enum import StrEnum
 from ipaddress import ip_address
 
 from controlplane.config.loading import Config
+from controlplane.config.values import Address
 from xdscore.environment_choice import ClientFacts, EnvironmentChoice, Selector, choose_environment
 from xdscore.server_features import DEFAULT_FEATURES, BootstrapFeature
 
@@ -24,6 +25,10 @@ _TOKEN_SECRET = "parley_client_token"  # noqa: S105 - the name of a secret
 _TRUST_RELOAD = "600s"
 _ADMIN_PORT = 9901
 _CONTROL_PLANE = "parley_ads"
+_POLLED = "parley_rest"
+_REFRESH_DELAY = "5s"
+# Envoy's own default is 1 s: a large state over a slow line takes longer.
+_REQUEST_TIMEOUT = "5s"
 
 # A102: a "fully-qualified target URI". `host:443` is none, and no target that is spelled in full would ever equal it.
 _TARGET_URI = re.compile(r"[a-z][a-z0-9+-]*:(?!\d+\Z)[!-~]+")
@@ -47,6 +52,9 @@ _ENVOY_CREDENTIAL: Tree = {
         },
     },
 }
+# A control plane that died silently is noticed within the 25 s the server takes, too (reliability.md (e)).
+_HTTP2: Tree = {"http2_protocol_options": {"connection_keepalive": {"interval": "15s", "timeout": "10s"}}}
+_HTTP1: Tree = {"http_protocol_options": {}}
 _ENVOY_CODEC: Tree = {
     "name": "envoy.filters.http.upstream_codec",
     "typed_config": {
@@ -60,6 +68,17 @@ class Variant(StrEnum):
 
     SOTW = "sotw"
     DELTA = "delta"
+
+
+class Transport(StrEnum):
+    """How Envoy is given resources: over one gRPC stream (ADS), or by polling over REST."""
+
+    GRPC = "grpc"
+    REST = "rest"
+
+
+class NotPolledError(ValueError):
+    """This installation has no port on which clients poll; the text says how to give it one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +218,38 @@ def envoy_bootstrap(config: Config, node: Node, variant: Variant, *, files: Clie
             "cds_config": ads,
             "lds_config": ads,
         },
-        "static_resources": {"clusters": [_envoy_cluster(config, files)], **_envoy_secrets(config)},
+        "static_resources": {
+            "clusters": [_envoy_cluster(config, files, _CONTROL_PLANE, config.ads_public_address, _HTTP2)],
+            **_envoy_secrets(config),
+        },
+    }
+
+
+def envoy_rest_bootstrap(config: Config, node: Node, *, files: ClientFiles = NAMED_FILES) -> Tree:
+    """An Envoy configuration that polls clusters and listeners over REST. What these refer to (endpoints, routes,
+    secrets) is polled where they say so themselves. Raises NotPolledError where this installation is not polled.
+    """
+    address = config.rest_public_address
+    if address is None:
+        raise NotPolledError("Clients do not poll here: PARLEY_ADS_REST_ADDRESS says where ADS serves REST.")
+    source = {
+        "resource_api_version": "V3",
+        "api_config_source": {
+            "api_type": "REST",
+            "transport_api_version": "V3",
+            "cluster_names": [_POLLED],
+            "refresh_delay": _REFRESH_DELAY,
+            "request_timeout": _REQUEST_TIMEOUT,
+        },
+    }
+    return {
+        "node": _node(node),
+        "admin": {"address": _socket("127.0.0.1", _ADMIN_PORT)},
+        "dynamic_resources": {"cds_config": source, "lds_config": source},
+        "static_resources": {
+            "clusters": [_envoy_cluster(config, files, _POLLED, address, _HTTP1)],
+            **_envoy_secrets(config),
+        },
     }
 
 
@@ -233,26 +283,23 @@ def _socket(host: str, port: int) -> Tree:
     return {"socket_address": {"address": host, "port_value": port}}
 
 
-def _envoy_cluster(config: Config, files: ClientFiles) -> Tree:
-    host, port = config.ads_public_address.host, config.ads_public_address.port
-    endpoint = {"endpoint": {"address": _socket(host, port)}}
+def _envoy_cluster(config: Config, files: ClientFiles, name: str, address: Address, http: Tree) -> Tree:
+    host = address.host
+    endpoint = {"endpoint": {"address": _socket(host, address.port)}}
     protocol: Tree = {
         "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-        "explicit_http_config": {
-            # A control plane that died silently is noticed within the 25 s the server takes, too (reliability.md (e)).
-            "http2_protocol_options": {"connection_keepalive": {"interval": "15s", "timeout": "10s"}}
-        },
+        "explicit_http_config": http,
     }
     if config.ads_auth.facts.tokens:
         protocol["http_filters"] = [_ENVOY_CREDENTIAL, _ENVOY_CODEC]
     cluster: Tree = {
-        "name": _CONTROL_PLANE,
+        "name": name,
         "type": "STRICT_DNS",
         # By default Envoy takes IPv6 addresses alone where a name has both, also where nobody listens there.
         "dns_lookup_family": "V4_PREFERRED",
         "connect_timeout": "5s",
         "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocol},
-        "load_assignment": {"cluster_name": _CONTROL_PLANE, "endpoints": [{"lb_endpoints": [endpoint]}]},
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
     }
     if config.ads_tls is not None:
         tls = _envoy_tls(config, host, files)

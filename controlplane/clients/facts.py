@@ -25,6 +25,9 @@ MAX_BATCH_KEYS = 4_000
 
 HASH_CHARS = 32
 
+# The variant of a "stream" that is none: the subscription of a client that polls.
+POLLS = "poll"
+
 
 class SubscriptionState(StrEnum):
     """How far a stream has come with the last response of one type that it was sent."""

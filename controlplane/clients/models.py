@@ -10,7 +10,7 @@ from enum import Enum
 from django.db import models
 
 from controlplane.clients.comparing import DifferenceKind
-from controlplane.clients.facts import HASH_CHARS, SubscriptionState
+from controlplane.clients.facts import HASH_CHARS, POLLS, SubscriptionState
 from controlplane.clients.identity import CLIENT_ID_CHARS
 from xdscore.client_kinds import ClientFamily
 from xdscore.evidence import Evidence
@@ -21,7 +21,7 @@ from xdscore.shares import ACCOUNTABLE_CHARS
 STREAM_ID_CHARS = 32
 VERSION_CHARS = 64
 TYPE_WORDS = tuple(kind.word for kind in RESOURCE_TYPES)
-VARIANTS = ("sotw", "delta")
+VARIANTS = ("sotw", "delta", POLLS)
 
 
 def _values(kind: type[Enum]) -> list[str]:

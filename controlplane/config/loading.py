@@ -69,6 +69,8 @@ class Config:
     beat_metrics_address: Address
     ads_address: Address
     ads_announced: Address | None  # where data planes reach ADS; None: where it listens
+    rest_address: Address | None  # None: data planes do not poll
+    rest_announced: Address | None  # where data planes poll; None: where REST listens
     metrics_address: Address
     ads_workers: int
     ads_auth: AuthMode
@@ -102,6 +104,16 @@ class Config:
         if self.ads_announced is not None or not self.ads_address.unspecified:
             return self.ads_announced or self.ads_address
         return replace(self.ads_address, host=str(urlsplit(self.public_url).hostname))
+
+    @property
+    def rest_public_address(self) -> Address | None:
+        """The address at which data planes poll over REST; None where they do not. Where REST listens on every
+        interface, the host is that at which they reach ADS.
+        """
+        address = self.rest_announced or self.rest_address
+        if address is None or not address.unspecified:
+            return address
+        return replace(address, host=self.ads_public_address.host)
 
     @property
     def https(self) -> bool:
@@ -149,6 +161,8 @@ def _load(read: "_Reader", directory: Path) -> Config:
         beat_metrics_address=read("PARLEY_BEAT_METRICS_ADDRESS", "127.0.0.1:9104", values.address),
         ads_address=read("PARLEY_ADS_ADDRESS", "127.0.0.1:18000", values.address),
         ads_announced=read.optional("PARLEY_ADS_PUBLIC_ADDRESS", values.reachable),
+        rest_address=read.optional("PARLEY_ADS_REST_ADDRESS", values.address),
+        rest_announced=read.optional("PARLEY_ADS_REST_PUBLIC_ADDRESS", values.reachable),
         metrics_address=read("PARLEY_ADS_METRICS_ADDRESS", "127.0.0.1:9102", values.address),
         ads_workers=read("PARLEY_ADS_WORKERS", "1", lambda text: values.whole(text, 1, ADS_WORKERS_MAX, "processes")),
         ads_auth=read("PARLEY_ADS_AUTH", AuthMode.NONE.value, lambda text: values.choice(AuthMode, text)),
@@ -305,6 +319,8 @@ def _combinations(config: Config, *, insecure: bool) -> list[str]:
             f"PARLEY_PUBLIC_URL is {config.public_url}: with PARLEY_OIDC_ISSUER it must begin with https://, because "
             "the identity provider sends people back to it with a code that signs them in."
         )
+    if config.rest_announced is not None and config.rest_address is None:
+        problems.append("PARLEY_ADS_REST_PUBLIC_ADDRESS says nothing without PARLEY_ADS_REST_ADDRESS: set that, too.")
     problems.extend(_clashes(config))
     problems.extend(_disorders(config.limits))
     return problems
@@ -314,8 +330,11 @@ def _authentication(config: Config, *, insecure: bool) -> list[str]:
     """What PARLEY_ADS_AUTH asks for and does not have."""
     problems: list[str] = []
     mode = config.ads_auth
-    exposed = not config.ads_address.loopback and not insecure
-    where = f"PARLEY_ADS_AUTH is {mode} and PARLEY_ADS_ADDRESS {config.ads_address} is not a loopback address"
+    listens = {"PARLEY_ADS_ADDRESS": config.ads_address, "PARLEY_ADS_REST_ADDRESS": config.rest_address}
+    outside = {name: address for name, address in listens.items() if address is not None and not address.loopback}
+    exposed = bool(outside) and not insecure
+    named = next((f"{name} {address}" for name, address in outside.items()), "")
+    where = f"PARLEY_ADS_AUTH is {mode} and {named} is not a loopback address"
     if mode.facts.off_loopback and exposed:
         others = values.any_of([each.value for each in AuthMode if not each.facts.off_loopback])
         problems.append(f"{where}: {mode.facts.off_loopback}; set it to {others}, or PARLEY_INSECURE=1 to accept that.")
@@ -337,6 +356,7 @@ def _clashes(config: Config) -> list[str]:
     listeners = {
         "PARLEY_WEB_ADDRESS": config.web_address,
         "PARLEY_ADS_ADDRESS": config.ads_address,
+        **({"PARLEY_ADS_REST_ADDRESS": config.rest_address} if config.rest_address is not None else {}),
         "PARLEY_ADS_METRICS_ADDRESS": config.metrics_address,
         "PARLEY_WEB_METRICS_ADDRESS": config.web_metrics_address,
         "PARLEY_WORKER_METRICS_ADDRESS": config.worker_metrics_address,

@@ -42,6 +42,8 @@ MEANINGS: Final = {
     "PARLEY_BEAT_METRICS_ADDRESS": "Where beat answers the same; the beat inside `manage.py up` does not.",
     "PARLEY_ADS_ADDRESS": "Where ADS listens.",
     "PARLEY_ADS_PUBLIC_ADDRESS": "Where data planes reach ADS, written into bootstraps; unset: where it listens.",
+    "PARLEY_ADS_REST_ADDRESS": "Where data planes poll over REST (Envoy's api_type REST); unset: nowhere.",
+    "PARLEY_ADS_REST_PUBLIC_ADDRESS": "Where data planes reach it, written into bootstraps; unset: where it listens.",
     "PARLEY_ADS_METRICS_ADDRESS": "Where the ADS process answers /metrics, /healthz and /readyz.",
     "PARLEY_ADS_WORKERS": "ADS processes that share the port.",
     "PARLEY_ADS_AUTH": f"How a client proves who it is: {any_of([mode.where for mode in AuthMode])}.",

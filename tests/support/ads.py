@@ -186,6 +186,7 @@ class Running:
     fleet: MemoryFleet
     catalogue: Catalogue
     registry: CollectorRegistry
+    rest_port: int = 0
 
     def publish(self, *messages: Message, environment: str = "default") -> None:
         """Publish exactly these resources in the environment and hand the directory to the server."""
@@ -219,9 +220,10 @@ async def running(
     fleet, registry = MemoryFleet(), CollectorRegistry()
     server = AdsServer(settings or config(), catalogue.contents, facts, fleet, Metrics(registry))
     port = server.bind()
+    rest_port = server.bind_rest() or 0
     await server.start()
     try:
-        yield Running(server, f"127.0.0.1:{port}", facts, fleet, catalogue, registry)
+        yield Running(server, f"127.0.0.1:{port}", facts, fleet, catalogue, registry, rest_port)
     finally:
         await server.stop(spread_s=0, limit_s=1)
 

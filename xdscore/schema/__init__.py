@@ -32,6 +32,7 @@ from xdscore.schema.sensitive import (
     restore_kept,
     secret_values,
     to_json,
+    to_json_for_clients,
     to_json_with_secrets,
 )
 from xdscore.schema.text import Document, ManifestLimits, Media, TextRead, Tree
@@ -62,5 +63,6 @@ __all__ = [
     "restore_kept",
     "secret_values",
     "to_json",
+    "to_json_for_clients",
     "to_json_with_secrets",
 ]

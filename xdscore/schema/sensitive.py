@@ -72,6 +72,14 @@ def to_json_with_secrets(any_bytes: bytes, *, xds_name: str = "", ttl_ms: int = 
     return _wrapped(_rewritten(any_bytes, lambda value, _tag, _bytes: value), xds_name, ttl_ms)
 
 
+def to_json_for_clients(any_bytes: bytes) -> dict[str, Tree]:
+    """A stored resource in the JSON that clients read, secrets included: for an answer to the client that may have it,
+    and for nobody else. Errors are those of `to_json`.
+    """
+    descriptors()
+    return _json_of(AnyProto.FromString(any_bytes))
+
+
 def holds_secrets(any_bytes: bytes) -> bool:
     """Whether any sensitive field of a stored resource is filled in; it is then encrypted at rest, whatever its type
     (D18).

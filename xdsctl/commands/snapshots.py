@@ -25,6 +25,13 @@ class Family(Enum):
     ENVOY = "envoy"
 
 
+class Transport(Enum):
+    """How Envoy is given resources."""
+
+    GRPC = "grpc"
+    REST = "rest"
+
+
 HELP_POSITION: Final = 140
 
 
@@ -51,6 +58,9 @@ def bootstrap(
     ctx: typer.Context,
     family: Annotated[Family, typer.Argument(help="For which client.")],
     client: Annotated[str, typer.Option("--client", help="The node id of the client.")],
+    transport: Annotated[
+        Transport, typer.Option(help="Envoy: rest polls clusters and listeners, where the server is polled.")
+    ] = Transport.GRPC,
     server_feature: Annotated[
         list[BootstrapFeature] | None, typer.Option("--server-feature", metavar="NAME", help=_FEATURE_HELP)
     ] = None,
@@ -77,6 +87,7 @@ def bootstrap(
         parameters={
             "environment": session.context.environment,
             "node_id": client,
+            "transport": transport.value,
             "server_features": [each.value for each in server_feature or ()],
             "allowed_grpc_services": allowed_grpc_service or [],
             "certificate_file": cert,

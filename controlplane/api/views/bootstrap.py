@@ -18,9 +18,12 @@ from controlplane.clients.bootstraps import (
     NAMED_FILES,
     ClientFiles,
     Node,
+    NotPolledError,
+    Transport,
     UnreachableError,
     Variant,
     envoy_bootstrap,
+    envoy_rest_bootstrap,
     files_named,
     grpc_bootstrap,
     node_for,
@@ -36,7 +39,7 @@ from xdscore.server_features import BootstrapFeature
 
 _FAMILIES = ("grpc", "envoy")
 _FILES = tuple(field.name for field in fields(ClientFiles))
-_FOR_ALL = ("environment", "node_id", "variant", *_FILES)
+_FOR_ALL = ("environment", "node_id", "variant", "transport", *_FILES)
 _FOR_GRPC = ("server_features", "allowed_grpc_services")
 
 
@@ -76,6 +79,11 @@ class BootstrapView(ApiView):
             )
         if family == "grpc" and variant == Variant.DELTA:
             query.refuse("variant", "cannot be 'delta'", hint="gRPC clients speak the SotW form only.")
+        transport = query.choice("transport", [each.value for each in Transport], Transport.GRPC.value)
+        if transport == Transport.REST and family == "grpc":
+            query.refuse("transport", "cannot be 'rest'", hint="gRPC clients do not poll.")
+        elif transport == Transport.REST and variant == Variant.DELTA:
+            query.refuse("variant", "cannot be 'delta' with transport=rest", hint="What is polled is always whole.")
         features = query.words("server_features", [each.value for each in BootstrapFeature])
         services = _services(query)
         config: Config = settings.PARLEY
@@ -87,7 +95,12 @@ class BootstrapView(ApiView):
             chosen = frozenset(BootstrapFeature(word) for word in features)
             tree = grpc_bootstrap(config, node, files=files, features=chosen, allowed_services=services)
             return rendered(request, tree)
-        return rendered(request, envoy_bootstrap(config, node, Variant(variant), files=files))
+        if transport == Transport.GRPC:
+            return rendered(request, envoy_bootstrap(config, node, Variant(variant), files=files))
+        try:
+            return rendered(request, envoy_rest_bootstrap(config, node, files=files))
+        except NotPolledError as error:
+            raise Conflict(str(error)) from None
 
 
 def _client_files(query: Query, config: Config) -> ClientFiles:

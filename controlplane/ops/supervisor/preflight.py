@@ -48,6 +48,7 @@ def _ports(config: Config) -> list[str]:
     addresses = {
         "PARLEY_WEB_ADDRESS": config.web_address,
         "PARLEY_ADS_ADDRESS": config.ads_address,
+        **({"PARLEY_ADS_REST_ADDRESS": config.rest_address} if config.rest_address is not None else {}),
         "PARLEY_ADS_METRICS_ADDRESS": config.metrics_address,
         "PARLEY_WEB_METRICS_ADDRESS": config.web_metrics_address,
         "PARLEY_WORKER_METRICS_ADDRESS": config.worker_metrics_address,

@@ -34,6 +34,7 @@ def ads_config(config: Config) -> AdsConfig:
     tls = config.ads_tls
     return AdsConfig(
         address=str(config.ads_address),
+        rest_address=str(config.rest_address) if config.rest_address is not None else "",
         metrics_address=str(config.metrics_address),
         home=config.home,
         public_url=config.public_url,
