@@ -12,11 +12,11 @@ from pathlib import Path
 TABLE = Path("docs/reference/protocol.md")
 
 # The rules by section; those with a letter were found later.
-_COUNTS = {"A": 10, "B": 13, "C": 11, "D": 10, "E": 7, "F": 24, "G": 5, "H": 4, "I": 5, "J": 4, "K": 3}
+_COUNTS = {"A": 10, "B": 13, "C": 11, "D": 10, "E": 7, "F": 24, "G": 5, "H": 4, "I": 5, "J": 4, "K": 3, "L": 8}
 _LATER = ("F11a", "F17a", "F18a", "I3a")
 RULES = (*(f"{section}{number}" for section, count in _COUNTS.items() for number in range(1, count + 1)), *_LATER)
 
-_ROW = re.compile(r"^\| (?P<rule>[A-K]\d+a?) \|[^|]+\|(?P<functions>[^|]*)\|(?P<tests>[^|]*)\|$", re.MULTILINE)
+_ROW = re.compile(r"^\| (?P<rule>[A-L]\d+a?) \|[^|]+\|(?P<functions>[^|]*)\|(?P<tests>[^|]*)\|$", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`]+)`")
 
 

@@ -104,12 +104,9 @@ class Poll:
         if not self._open:
             # A word about an answer that was settled says nothing; what is asked for is what it was.
             return ()
-        nack = request.nack
-        if nack is None and not self._answers(request):
-            if not self._is_refusal(request):
-                return ()
-            nack = WORDLESS
-        return self._settle(request, nack, now)
+        if self._answers(request):
+            return self._settle(request, request.nack, now)
+        return self._settle(request, WORDLESS, now) if self._is_refusal(request) else ()
 
     def compose(self, now: float) -> Respond | None:
         """The next response of the answer, which counts as sent; None when there is none, or the answer before is to be

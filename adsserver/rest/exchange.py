@@ -62,6 +62,13 @@ class Exchanges:
         event = await self._event()
         if not isinstance(event, h11.Request):
             return None
+        if event.http_version not in {b"1.1", b"1.0"}:
+            text = "Polls are taken over HTTP/1.1."
+            raise Problem(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, text, ends=True)
+        # h11 bounds a head that comes in parts, and not one that comes at once.
+        size = len(event.target) + sum(len(name) + len(value) for name, value in event.headers)
+        if size > self._limits.metadata_bytes:
+            raise self._large_head()
         path = event.target.partition(b"?")[0].decode("latin-1")
         return Head(event.method.decode("ascii"), path, list(event.headers))
 
@@ -140,10 +147,12 @@ class Exchanges:
         except h11.RemoteProtocolError as error:
             status = HTTPStatus(error.error_status_hint)
             if status is HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
-                text = f"The head of the request has more than {self._limits.metadata_bytes} bytes (metadata_bytes)."
-            else:
-                text = f"This is no HTTP/1.1 request: {error}."
-            raise Problem(status, text, ends=True) from error
+                raise self._large_head() from error
+            raise Problem(status, f"This is no HTTP/1.1 request: {error}.", ends=True) from error
+
+    def _large_head(self) -> Problem:
+        text = f"The head of the request has more than {self._limits.metadata_bytes} bytes (metadata_bytes)."
+        return Problem(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text, ends=True)
 
     async def _read(self) -> bytes:
         try:

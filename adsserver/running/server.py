@@ -132,6 +132,11 @@ class AdsServer:
         return len(self._shared.open)
 
     @property
+    def rest_connections(self) -> int:
+        """The number of connections to the REST port that are open now."""
+        return self._rest.open_connections if self._rest is not None else 0
+
+    @property
     def idle(self) -> bool:
         """Whether no stream or other call is open, and nothing is remembered of one that was."""
         shared = self._shared

@@ -284,3 +284,57 @@ def test_parameters__that_cannot_be__422(api: Caller, query: str) -> None:
 def test_family_or_environment__that_is_none__404(api: Caller) -> None:
     assert_problem(api.get("bootstrap/nginx?node_id=a"), 404)
     assert_problem(api.get("bootstrap/grpc?node_id=a&environment=never-was"), 404)
+
+
+def test_envoy__over_rest__is_a_bootstrap_that_polls(api: Caller, settings: Settings) -> None:
+    config(settings, rest_address=Address("0.0.0.0", 18080), ads_address=Address("ads.example", 18000))
+
+    tree = api.get("bootstrap/envoy?node_id=edge-1&transport=rest").json
+
+    json_format.ParseDict(tree, new_message("envoy.config.bootstrap.v3.Bootstrap"))
+    (cluster,) = tree["static_resources"]["clusters"]
+    (endpoint,) = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert endpoint["endpoint"]["address"] == {"socket_address": {"address": "ads.example", "port_value": 18080}}
+    (options,) = cluster["typed_extension_protocol_options"].values()
+    assert options["explicit_http_config"] == {"http_protocol_options": {}}
+    sources = [tree["dynamic_resources"][each]["api_config_source"] for each in ("cds_config", "lds_config")]
+    assert {(each["api_type"], *each["cluster_names"]) for each in sources} == {("REST", cluster["name"])}
+    assert "ads_config" not in tree["dynamic_resources"]
+
+
+def test_envoy__over_rest_with_tls_and_token__shows_both(api: Caller, settings: Settings) -> None:
+    tls = Tls(Path("c"), Path("k"), None)
+    announced = Address("poll.example", 443)
+    config(settings, ads_auth=AuthMode.TOKEN, ads_tls=tls, rest_address=Address("::", 1), rest_announced=announced)
+
+    tree = api.get("bootstrap/envoy?node_id=edge-1&transport=rest").json
+
+    (cluster,) = tree["static_resources"]["clusters"]
+    assert cluster["transport_socket"]["typed_config"]["sni"] == "poll.example"
+    (options,) = cluster["typed_extension_protocol_options"].values()
+    assert options["http_filters"][0]["name"] == "envoy.filters.http.credential_injector"
+    assert tree["static_resources"]["secrets"][0]["name"] == "parley_client_token"
+
+
+def test_envoy__over_rest_that_is_not_served__409_says_which_variable(api: Caller) -> None:
+    got = api.get("bootstrap/envoy?node_id=edge-1&transport=rest")
+
+    assert got.status == 409
+    assert "PARLEY_ADS_REST_ADDRESS" in got.json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("grpc?node_id=a&transport=rest", "cannot be 'rest'"),
+        ("envoy?node_id=a&transport=rest&variant=delta", "cannot be 'delta' with transport=rest"),
+        ("envoy?node_id=a&transport=pigeon", "cannot be 'pigeon'"),
+    ],
+)
+def test_both__transport_that_does_not_go__422(api: Caller, settings: Settings, path: str, words: str) -> None:
+    config(settings, rest_address=Address("127.0.0.1", 18080))
+
+    got = api.get(f"bootstrap/{path}")
+
+    assert got.status == 422
+    assert words in got.body.decode()

@@ -92,7 +92,7 @@ def timeouts(proxy: Envoy) -> dict[str, str]:
 
 
 def client_of(parley: Parley, node_id: str) -> dict[str, Any]:
-    (row,) = parley.call("GET", f"/clients?node_id={node_id}").body["results"]
+    (row,) = eventually(lambda: parley.call("GET", f"/clients?node_id={node_id}").body["results"], within_s=10)
     return dict(parley.call("GET", f"/clients/{row['id']}").body)
 
 
@@ -138,18 +138,13 @@ def test_envoy__polls_everything__traffic_flows_and_follows_changes(parley: Parl
 
             seen = eventually(
                 lambda: client_of(parley, name),
-                lambda found: {each["state"] for each in found["subscriptions"]} == {"acked"},
+                lambda found: [each["state"] for each in found["types"]] == ["acked"] * 5,
                 within_s=10,
             )
             assert seen["connected"] is True
-            assert {stream["variant"] for stream in seen["streams"]} == {"poll"}
-            assert {each["type"] for each in seen["subscriptions"]} == {
-                "cluster",
-                "endpoint",
-                "listener",
-                "route",
-                "secret",
-            }
+            assert {stream["variant"] for stream in seen["recent_streams"]} == {"poll"}
+            kinds = {"cluster", "endpoint", "listener", "route", "secret"}
+            assert {each["type"] for each in seen["types"]} == kinds
 
             parley.apply_and_publish(delete=[{"type": "listener", "name": name}], losing=1)
             eventually(
@@ -183,20 +178,7 @@ def test_envoy__refuses_what_it_polls__incident_names_the_resource_and_its_neigh
 
         parley.apply_and_publish(cluster("bad", connect_timeout="9s"))
         eventually(lambda: timeouts(proxy)["bad"], lambda found: found == "9s", within_s=10)
-        eventually(lambda: incident_of(parley, "bad")["state"], lambda state: state == "resolved", within_s=10)
-
-
-def test_envoy__fresh_with_something_it_refuses__good_ones_work_and_the_incident_names_the_bad_one(
-    parley: Parley, tmp_path: Path
-) -> None:
-    parley.apply_and_publish(cluster("fresh-good"), cluster("fresh-bad", health_checks=[UNKNOWN_CHECKER]))
-
-    with envoy_with(tmp_path, bootstrap(parley, "fresh")) as proxy:
-        eventually(lambda: "fresh-good" in timeouts(proxy), within_s=20)
-        incident = eventually(lambda: incident_of(parley, "fresh-bad"), within_s=40)
-        assert incident["resource"]["name"] == "fresh-bad"
-        eventually(lambda: proxy.state() == "LIVE", within_s=20)
-    parley.apply_and_publish(delete=[{"type": "cluster", "name": "fresh-bad"}], losing=1)
+        eventually(lambda: incident_of(parley, "bad").get("state"), lambda state: state == "resolved", within_s=10)
 
 
 def test_envoy__rule_denies_endpoints__holdings_say_why(parley: Parley, tmp_path: Path) -> None:
@@ -212,13 +194,25 @@ def test_envoy__rule_denies_endpoints__holdings_say_why(parley: Parley, tmp_path
 
         def told() -> Any:
             seen = client_of(parley, "denied")
-            found = parley.call("GET", f"/clients/{seen['id']}/holdings?type=endpoint").body["results"]
+            found = parley.call("GET", f"/clients/{seen['id']}/resources?type=endpoint&name={name}").body["results"]
             return found[0] if found else None
 
-        holding = eventually(told, lambda found: found and found["state"] == "error_sent", within_s=10)
+        holding = eventually(told, lambda found: found and found["state"] == "ERROR_SENT", within_s=10)
         assert holding["name"] == name
         assert "ask the vault team" in json.dumps(holding)
         assert proxy.stat("cluster.vault.update_rejected") == 0
+
+
+def test_envoy__fresh_with_something_it_refuses__good_ones_work_and_the_incident_names_the_bad_one(
+    parley: Parley, tmp_path: Path
+) -> None:
+    parley.apply_and_publish(cluster("fresh-good"), cluster("fresh-bad", health_checks=[UNKNOWN_CHECKER]))
+
+    with envoy_with(tmp_path, bootstrap(parley, "fresh")) as proxy:
+        eventually(lambda: "fresh-good" in timeouts(proxy), within_s=20)
+        incident = eventually(lambda: incident_of(parley, "fresh-bad"), within_s=40)
+        assert incident["name"] == "fresh-bad"
+        eventually(lambda: proxy.state() == "LIVE", within_s=20)
 
 
 def over_tls(port: int) -> str:
@@ -229,9 +223,9 @@ def over_tls(port: int) -> str:
         return body.decode()
 
 
-def incident_of(parley: Parley, name: str) -> Any:
-    found = parley.call("GET", "/incidents?state=all").body["results"]
-    return next((each for each in found if each["resource"] and each["resource"]["name"] == name), None)
+def incident_of(parley: Parley, name: str) -> dict[str, Any]:
+    results = parley.call("GET", "/incidents").body["results"]
+    return dict(next((each for each in results if each["name"] == name), {}))
 
 
 def revision(parley: Parley, name: str) -> Any:

@@ -1,16 +1,19 @@
 """Which methods exist, and that none of them answers somebody unknown (reliability S1, threat 1)."""
 
 import asyncio
+import importlib
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
 import grpc
 import pytest
+from envoy.service.discovery.v3 import discovery_pb2
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from adsserver.engine.events import Rejected
 from adsserver.identity.identification import Caller, Peer, UnauthenticatedError
 from tests.support.ads import Running, config, running
 from tests.support.ads_client import NODE, connect
@@ -90,10 +93,10 @@ async def test_methods__server_is_full__whatever_stays_open_is_refused() -> None
 
         outcomes = {path: (await outcome(run.address, path))[0] for path in METHODS}
 
-    # A load balancer must be able to learn that this server is full; a Fetch that does not exist costs nothing. What
-    # operators ask takes no place of streams: it is when a server is full that they must see why.
+    # A load balancer must be able to learn that this server is full; a Fetch takes no place of streams (this one names
+    # no node). Nor does what operators ask: it is when a server is full that they must see why.
     expected = dict.fromkeys(METHODS, grpc.StatusCode.RESOURCE_EXHAUSTED)
-    expected |= dict.fromkeys(FETCH, grpc.StatusCode.UNIMPLEMENTED)
+    expected |= dict.fromkeys(FETCH, grpc.StatusCode.INVALID_ARGUMENT)
     expected |= {path: grpc.StatusCode.UNAUTHENTICATED for path in METHODS if "ClientStatus" in path}
     expected["/grpc.health.v1.Health/Check"] = grpc.StatusCode.OK
     assert outcomes == expected
@@ -134,14 +137,66 @@ async def test_methods__not_in_the_table__unimplemented(run: Running) -> None:
     assert (await outcome(run.address, path))[0] is grpc.StatusCode.UNIMPLEMENTED
 
 
-@pytest.mark.parametrize("path", FETCH)
-async def test_methods__fetch__unimplemented_with_a_hint(run: Running, path: str) -> None:
-    async with grpc.aio.insecure_channel(run.address) as channel:
-        untyped: Any = channel
-        with pytest.raises(grpc.aio.AioRpcError, match="use the streaming method") as caught:
-            await untyped.unary_unary(path)(b"")
+def fetching(path: str, channel: grpc.aio.Channel) -> Any:
+    """The unary method of the stub that is generated for the service of this path."""
+    service, name = path.removeprefix("/").split("/")
+    (stub,) = (
+        getattr(
+            importlib.import_module(f"{kind.service.partition(':')[0]}_grpc"), f"{kind.service.partition(':')[2]}Stub"
+        )
+        for kind in RESOURCE_TYPES
+        if kind is kind_served_by(path)
+    )
+    assert service.endswith(stub.__name__.removesuffix("Stub"))
+    return getattr(stub(channel), name)
 
-    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+@pytest.mark.parametrize("path", FETCH)
+async def test_methods__fetch_by_a_stub__all_that_is_asked_for_each_time(run: Running, path: str) -> None:
+    kind = kind_served_by(path)
+    run.publish(named(kind, "x"), named(kind, "other"))
+    request = discovery_pb2.DiscoveryRequest(node=NODE, resource_names=["x", "nowhere"])
+
+    async with grpc.aio.insecure_channel(run.address) as channel:
+        fetch = fetching(path, channel)
+        answers = [await fetch(request)]
+        request.version_info = answers[0].version_info
+        answers.append(await fetch(request))
+        run.publish(named(kind, "nowhere"), named(kind, "x"))
+        answers.append(await fetch(request))
+
+    assert [len(answer.resources) for answer in answers] == [1, 1, 2]
+    assert {answer.type_url for answer in answers} == {kind.url}
+    assert answers[0].version_info == answers[1].version_info != answers[2].version_info
+    for answer in answers[:2]:
+        assert [error.resource_name.name for error in answer.resource_errors] == ["nowhere"]
+        assert answer.resource_errors[0].error_detail.message.startswith("NOT_FOUND [XDS2101]")
+
+
+@pytest.mark.parametrize("path", FETCH)
+async def test_methods__fetch__tells_what_the_one_decision_says(run: Running, path: str) -> None:
+    kind = kind_served_by(path)
+    denied = run.catalogue.publish(named(kind, "x"), access=AccessTable(Effect.DENY))
+    run.server.directory_changed(denied)
+    async with grpc.aio.insecure_channel(run.address) as channel:
+        answer = await fetching(path, channel)(discovery_pb2.DiscoveryRequest(node=NODE, resource_names=["x"]))
+
+    assert not answer.resources
+    assert [each.error_detail.code for each in answer.resource_errors] == [7]
+
+
+async def test_methods__fetch_with_an_error__is_a_nack(run: Running) -> None:
+    run.publish(named(CLUSTER, "x"))
+    request = discovery_pb2.DiscoveryRequest(node=NODE)
+    async with grpc.aio.insecure_channel(run.address) as channel:
+        fetch = fetching(V3.format("cluster", "Cluster") + "FetchClusters", channel)
+        answer = await fetch(request)
+        request.response_nonce = answer.nonce
+        request.error_detail.message = "x: no"
+        await fetch(request)
+
+    (fact,) = (fact for _, fact in run.facts.learnt_facts if isinstance(fact, Rejected))
+    assert [member.name for member in fact.suspects] == ["x"]
 
 
 async def test_health__from_start_to_drain__follows_readiness(run: Running) -> None:

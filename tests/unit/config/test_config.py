@@ -190,6 +190,44 @@ def test_public_address__unset_or_set__is_where_clients_reach_ads(more: dict[str
     assert str(read(PARLEY_INSECURE="1", **more).ads_public_address) == reached
 
 
+@pytest.mark.parametrize(
+    ("more", "reached"),
+    [
+        ({}, "None"),
+        ({"PARLEY_ADS_REST_ADDRESS": "127.0.0.1:18080"}, "127.0.0.1:18080"),
+        ({"PARLEY_ADS_REST_ADDRESS": "0.0.0.0:18080", "PARLEY_PUBLIC_URL": "https://cp.example"}, "127.0.0.1:18080"),
+        (
+            {"PARLEY_ADS_REST_ADDRESS": "0.0.0.0:18080", "PARLEY_ADS_PUBLIC_ADDRESS": "ads.example:443"},
+            "ads.example:18080",
+        ),
+        (
+            {"PARLEY_ADS_REST_ADDRESS": "0.0.0.0:18080", "PARLEY_ADS_REST_PUBLIC_ADDRESS": "poll.example:443"},
+            "poll.example:443",
+        ),
+    ],
+)
+def test_rest_public_address__unset_or_set__is_where_clients_poll(more: dict[str, str], reached: str) -> None:
+    assert str(read(PARLEY_INSECURE="1", **more).rest_public_address) == reached
+
+
+def test_rest_public_address__without_rest__says_nothing() -> None:
+    (found,) = problems(PARLEY_ADS_REST_PUBLIC_ADDRESS="poll.example:443")
+
+    assert found.startswith("PARLEY_ADS_REST_PUBLIC_ADDRESS says nothing without PARLEY_ADS_REST_ADDRESS")
+
+
+def test_rest_address__off_loopback_without_proof__is_refused_as_that_of_ads() -> None:
+    (found,) = problems(PARLEY_ADS_REST_ADDRESS="0.0.0.0:18080")
+
+    assert found.startswith("PARLEY_ADS_AUTH is none and PARLEY_ADS_REST_ADDRESS 0.0.0.0:18080 is not a loopback")
+
+
+def test_rest_address__is_that_of_another_listener__is_refused() -> None:
+    (found,) = problems(PARLEY_ADS_REST_ADDRESS="127.0.0.1:18000")
+
+    assert found == "PARLEY_ADS_REST_ADDRESS is 127.0.0.1:18000, which PARLEY_ADS_ADDRESS uses already."
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0:18000", "[::]:18000", "ads.example", "ads.example:0"])
 def test_public_address__nobody_can_connect_to__is_refused(address: str) -> None:
     (found,) = problems(PARLEY_ADS_PUBLIC_ADDRESS=address)
