@@ -18,7 +18,7 @@ from adsserver.servicers.hub import Pace
 from adsserver.servicers.polls import Asked, Given, Polls
 from adsserver.servicers.shared import Shared
 from adsserver.wire.discovery import Incoming, MalformedRequestError, OversizedRequestError
-from adsserver.wire.polling import PATHS, UNSPEAKABLE, JsonEncoder, JsonTexts, read_poll
+from adsserver.wire.polling import PATHS, UNSPEAKABLE, JsonEncoder, JsonTexts, PollReader, read_poll
 from xdscore.callers import caller_key
 from xdscore.decision import Withheld
 from xdscore.errors import ResourceError, error_of
@@ -50,6 +50,7 @@ class Answering:
     identify: Identify
     texts: JsonTexts
     encoder: JsonEncoder
+    reader: PollReader
 
     async def reply(self, exchanges: Exchanges, head: Head, peer: Peer, where: str) -> Reply:
         """The answer to the request with this head, whose body is read here. `where`: the address of the peer. Raises
@@ -125,7 +126,7 @@ class Answering:
     async def _read(self, body: bytes, poll: "Poll") -> Incoming:
         if len(body) < _LARGE_BODY_BYTES:
             with poll.budget.of_request():
-                return read_poll(body, poll.kind, self.shared.limits)
+                return self.reader.read(body, poll.kind)
         async with poll.budget.parsing:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self.shared.parsers, read_poll, body, poll.kind, self.shared.limits)

@@ -34,7 +34,7 @@ from adsserver.servicers.refusal_log import RefusalLog
 from adsserver.servicers.reports import ErrorCounts
 from adsserver.servicers.shared import Shared
 from adsserver.wire.discovery import Decoder, Encoder
-from adsserver.wire.polling import JsonEncoder, JsonTexts
+from adsserver.wire.polling import JsonEncoder, JsonTexts, PollReader
 from xdscore.auth_modes import AuthMode
 from xdscore.limits import Limits
 from xdscore.version import VERSION
@@ -102,7 +102,12 @@ class AdsServer:
         self.polls = Polls(self._shared)
         self.methods = method_table(self._shared, self.polls, identify, self._health, self._status, identify_reader)
         self._answering = Answering(
-            self._shared, self.polls, identify, JsonTexts(contents), JsonEncoder(self._shared.encoder.identifier)
+            self._shared,
+            self.polls,
+            identify,
+            JsonTexts(contents),
+            JsonEncoder(self._shared.encoder.identifier),
+            PollReader(limits),
         )
         self._rest: RestServer | None = None
         options = channel_options(limits, shared_port=config.workers > 1)

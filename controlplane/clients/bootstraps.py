@@ -78,7 +78,7 @@ class Transport(StrEnum):
 
 
 class NotPolledError(ValueError):
-    """This installation has no port on which clients poll; the text says how to give it one."""
+    """Raised where an installation has no port on which clients poll; the text says how to give it one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,7 +287,7 @@ def test_family_or_environment__that_is_none__404(api: Caller) -> None:
 
 
 def test_envoy__over_rest__is_a_bootstrap_that_polls(api: Caller, settings: Settings) -> None:
-    config(settings, rest_address=Address("0.0.0.0", 18080), ads_address=Address("ads.example", 18000))
+    config(settings, rest_address=Address("::", 18080), ads_address=Address("ads.example", 18000))
 
     tree = api.get("bootstrap/envoy?node_id=edge-1&transport=rest").json
 
@@ -337,4 +337,4 @@ def test_both__transport_that_does_not_go__422(api: Caller, settings: Settings, 
     got = api.get(f"bootstrap/{path}")
 
     assert got.status == 422
-    assert words in got.body.decode()
+    assert words in str(got.json["errors"])

@@ -1,4 +1,6 @@
-"""`python -m tests.support.serve_ads ADDRESS METRICS_ADDRESS WORKERS HOME`: the ADS server in a process of its own."""
+"""`python -m tests.support.serve_ads ADDRESS REST_ADDRESS METRICS_ADDRESS WORKERS HOME`: the ADS server in a process of
+its own.
+"""
 
 import sys
 from pathlib import Path
@@ -8,9 +10,10 @@ from adsserver.main import serve
 from tests.support.ads_store import open_store
 
 if __name__ == "__main__":
-    address, metrics_address, workers, home = sys.argv[1:]
+    address, rest_address, metrics_address, workers, home = sys.argv[1:]
     settings = AdsConfig(
         address=address,
+        rest_address=rest_address,
         metrics_address=metrics_address,
         home=Path(home),
         public_url="http://parley.example",

@@ -54,7 +54,7 @@ def export(ctx: typer.Context, epoch: Annotated[int, typer.Argument(min=1, help=
 
 
 @command
-def bootstrap(
+def bootstrap(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx: typer.Context,
     family: Annotated[Family, typer.Argument(help="For which client.")],
     client: Annotated[str, typer.Option("--client", help="The node id of the client.")],

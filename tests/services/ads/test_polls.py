@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 
 import pytest
 from envoy.config.core.v3 import extension_pb2
@@ -10,17 +9,21 @@ from envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 
 from adsserver.engine.events import Acknowledged, Rejected
 from adsserver.ports import MOVED_CAUSE
-from adsserver.servicers import polls
+from adsserver.servicers.ends import BEGAN_ANEW, NOT_POLLED
 from tests.support.ads import Running, config, running
 from tests.support.ads_client import cluster, endpoints, until
 from tests.support.poller import NODE, Poller, poller
 from xdscore.access import AccessTable, Effect
-from xdscore.environment_choice import EnvironmentChoice, Selector
+from xdscore.environment_choice import ClientFacts, EnvironmentChoice, Selector
 from xdscore.holdings import HoldingState
 from xdscore.limits import Limits
 from xdscore.resource_types import CLUSTER, ENDPOINT, RESOURCE_TYPES
+from xdscore.sides import RolloutTable, client_digest
 
 REST = config(rest_address="127.0.0.1:0")
+PICKED = RolloutTable(
+    "rollout-1", 0, frozenset({client_digest("default", ClientFacts(node_id="picked"))}), (), 0, "seed"
+)
 
 
 @pytest.fixture
@@ -140,8 +143,10 @@ async def test_poll__fresh_envoy_refuses_one_of_four__good_ones_arrive_and_the_b
 ) -> None:
     run.publish(*(cluster(name) for name in ("a", "bad", "c", "d")))
 
+    statuses = []
     for _ in range(60):
         got = await client.ask("clusters", takes=False)
+        statuses.append(got.status)
         if got.status == 200 and "bad" not in got.names:
             client.version = got.json["version_info"]
         if got.status == 304 and len(rejections(run)) > 1:
@@ -150,7 +155,7 @@ async def test_poll__fresh_envoy_refuses_one_of_four__good_ones_arrive_and_the_b
     last = rejections(run)[-1]
     assert [member.name for member in last.suspects] == ["bad"]
     assert len(run.facts.opened_streams) == 1
-    assert got.status == 304
+    assert statuses[-1] == 304
     assert client.version != ""
 
 
@@ -183,12 +188,12 @@ async def test_poll__two_clients_of_one_node_id__a_change_blames_nobody(run: Run
 
 async def test_poll__says_no_version_and_is_no_envoy__refused_nothing(run: Running, client: Poller) -> None:
     run.publish(cluster("a"))
-    for _ in range(5):
-        got = await client.ask("clusters", takes=False, node={"id": "script"})
+    answers = [await client.ask("clusters", takes=False, node={"id": "script"}) for _ in range(5)]
     run.publish(cluster("a"), cluster("b"))
     news = await client.ask("clusters", takes=False, node={"id": "script"})
 
-    assert (got.status, got.names, news.names) == (200, ["a"], ["a", "b"])
+    assert [got.names for got in answers] == [["a"]] * 5
+    assert news.names == ["a", "b"]
     assert rejections(run) == []
 
 
@@ -206,12 +211,9 @@ async def test_poll__error_detail__is_a_nack_with_its_words(run: Running, client
 async def test_poll__answer_was_lost__is_sent_again_and_blames_nobody(run: Running) -> None:
     run.publish(cluster("a"))
 
-    async with AsyncExitStack() as stack:
-        answers = []
-        for _ in range(2):
-            client = await stack.enter_async_context(poller(run.rest_port))
-            answers.append(await client.ask("clusters", takes=False))
-        taken = await client.ask("clusters", version_info=answers[0].json["version_info"])
+    async with poller(run.rest_port) as client, poller(run.rest_port) as again:
+        answers = [await each.ask("clusters", takes=False) for each in (client, again)]
+        taken = await again.ask("clusters", version_info=answers[0].json["version_info"])
 
     assert answers[0].body == answers[1].body
     assert taken.status == 304
@@ -241,7 +243,7 @@ async def test_poll__client_was_started_anew__begins_anew(run: Running, client: 
 
     assert (got.status, got.names) == (200, ["a"])
     assert len(run.facts.opened_streams) == 2
-    assert [cause for _, cause in run.facts.closed_streams] == [polls.BEGAN_ANEW.cause]
+    assert [cause for _, cause in run.facts.closed_streams] == [BEGAN_ANEW.cause]
 
 
 async def test_poll__rule_denies_a_name__is_told_so(run: Running, client: Poller) -> None:
@@ -347,7 +349,7 @@ async def test_poll__silence__ends_it_and_a_pace_is_kept(run: Running, client: P
     assert run.facts.closed_streams == []
     run.server.polls.look(now + 190)
 
-    assert [cause for _, cause in run.facts.closed_streams] == [polls.NOT_POLLED.cause]
+    assert [cause for _, cause in run.facts.closed_streams] == [NOT_POLLED.cause]
     assert (len(run.server.polls), run.server._budgets.empty) == (0, True)
 
 
@@ -385,14 +387,10 @@ async def test_poll__too_many_of_a_node__says_which_limit() -> None:
     limits = Limits(polled_per_node=2)
     async with running(config(rest_address="127.0.0.1:0", limits=limits)) as run, poller(run.rest_port) as client:
         run.publish()
-        statuses = []
-        for name in "abc":
-            client.version = ""
-            got = await client.ask("endpoints", name)
-            statuses.append(got.status)
+        answers = [await client.ask("endpoints", name, takes=False) for name in "abc"]
 
-    assert statuses == [200, 200, 429]
-    assert "polled_per_node" in got.json["detail"]
+    assert [got.status for got in answers] == [200, 200, 429]
+    assert "polled_per_node" in answers[-1].json["detail"]
 
 
 async def test_poll__names_of_gone_subscriptions__are_given_back(run: Running, client: Poller) -> None:
@@ -446,3 +444,20 @@ async def test_poll__endpoints_denied_later__error_and_holdings_say_it(run: Runn
     (stream,) = run.facts.opened_streams
     holdings = dict(run.facts.holdings[stream.id, ENDPOINT.word].ground.everything())
     assert holdings["a"].state is HoldingState.ERROR_SENT
+
+
+async def test_poll__rollout_opens__only_who_is_picked_is_given_it_and_its_word_is_awaited(run: Running) -> None:
+    run.publish(cluster("a", 1))
+    async with poller(run.rest_port) as picked, poller(run.rest_port) as other:
+        for each, node in ((picked, "picked"), (other, "other")):
+            for _ in range(2):
+                await each.ask("clusters", node={**NODE, "id": node})
+        run.server.directory_changed(run.catalogue.roll(PICKED, cluster("a", 2)))
+        given = await picked.ask("clusters", node={**NODE, "id": "picked"})
+        unchanged = await other.ask("clusters", node={**NODE, "id": "other"})
+        assert run.facts.awaited_streams == []
+        await picked.ask("clusters", node={**NODE, "id": "picked"})
+
+    assert given.json["resources"][0]["connect_timeout"] == "2s"
+    assert unchanged.status == 304
+    assert {stream.node_id for stream in run.facts.awaited_streams} == {"picked"}

@@ -25,6 +25,7 @@ from adsserver.running.process import AdsProcess
 from tests.support.ads import config, raw_call
 from tests.support.ads_client import until
 from tests.support.ads_store import MemoryStore, Status, open_store
+from tests.support.poller import poller
 from tests.support.waiting import eventually
 from xdscore.resource_types import CLUSTER
 from xdscore.version import VERSION
@@ -42,10 +43,11 @@ def free_port() -> int:
 
 @dataclass
 class Started:
-    """A running server and its two ports."""
+    """A running server and its three ports."""
 
     process: subprocess.Popen[str]
     port: int
+    rest_port: int
     metrics_port: int
 
     def get(self, path: str) -> tuple[int, str]:
@@ -73,14 +75,14 @@ class Started:
         return self.process.returncode, out, err
 
 
-def start(home: Path, workers: int = 1, port: int = 0, metrics_port: int = 0) -> Started:
-    port, metrics_port = port or free_port(), metrics_port or free_port()
+def start(home: Path, workers: int = 1, port: int = 0, rest_port: int = 0, metrics_port: int = 0) -> Started:
+    port, rest_port, metrics_port = port or free_port(), rest_port or free_port(), metrics_port or free_port()
     command = [sys.executable, "-m", "tests.support.serve_ads"]
-    arguments = [f"127.0.0.1:{port}", f"127.0.0.1:{metrics_port}", str(workers), str(home)]
+    arguments = [*(f"127.0.0.1:{each}" for each in (port, rest_port, metrics_port)), str(workers), str(home)]
     process = subprocess.Popen(
         [*command, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    return Started(process, port, metrics_port)
+    return Started(process, port, rest_port, metrics_port)
 
 
 @pytest.fixture
@@ -156,11 +158,14 @@ def test_serve__taken_port__one_sentence_and_status_two(tmp_path: Path, workers:
         taken.listen()
         port = taken.getsockname()[1]
         ours_said = refusal(start(tmp_path, workers=workers, port=port))
+        rest_said = refusal(start(tmp_path, workers=workers, rest_port=port))
         metrics_said = refusal(start(tmp_path, workers=workers, metrics_port=port))
 
     assert f"The address 127.0.0.1:{port} (PARLEY_ADS_ADDRESS) cannot be used" in ours_said
     assert f"The address 127.0.0.1:{port} (PARLEY_ADS_METRICS_ADDRESS) cannot be used" in metrics_said
-    assert "Traceback" not in ours_said + metrics_said
+    assert f"The address 127.0.0.1:{port} (PARLEY_ADS_METRICS_ADDRESS) cannot be used" in metrics_said
+    assert f"The address 127.0.0.1:{port} (PARLEY_ADS_REST_ADDRESS) cannot be used" in rest_said
+    assert "Traceback" not in ours_said + rest_said + metrics_said
     assert not list(tmp_path.glob("run/*"))
 
 
@@ -182,6 +187,25 @@ def test_workers__two__share_the_port_and_are_told_of_as_one(two: Started) -> No
     status, _, errors = two.end()
     assert status == 0, errors
     assert not any(alive(pid) for pid in pids)
+
+
+def test_workers__two__share_the_port_of_rest_and_agree_about_versions(two: Started) -> None:
+    async def polls() -> tuple[set[str], set[int]]:
+        servers, statuses = set(), set()
+        version = ""
+        for _ in range(40):
+            async with poller(two.rest_port) as client:
+                fresh = await client.ask("clusters")
+                servers.add(fresh.json["control_plane"]["identifier"])
+                version = version or fresh.json["version_info"]
+            async with poller(two.rest_port) as client:
+                # Whichever of them answers, it knows what the other one gave.
+                statuses.add((await client.ask("clusters", version_info=version)).status)
+        return servers, statuses
+
+    servers, statuses = asyncio.run(polls())
+
+    assert (len(servers), statuses) == (2, {304})
 
 
 def test_workers__one_is_killed__the_other_serves_and_a_new_one_comes(two: Started) -> None:

@@ -5,6 +5,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -234,7 +235,8 @@ async def test_connection__client_does_not_read__ends() -> None:
         run.publish(*(cluster(f"{'n' * 900}-{number}") for number in range(3_000)))
         body = json.dumps({"node": NODE}).encode()
         head = f"POST {CLUSTERS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-        client.writer.transport.pause_reading()
+        transport: Any = client.writer.transport
+        transport.pause_reading()
         data = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
         await client.send(3 * data)
 
