@@ -344,7 +344,7 @@ class Polls:
 
     @staticmethod
     def _spoken(polled: Polled, holdings: Holdings) -> Holdings:
-        """These holdings, of what could not be put into words saying that."""
+        """The holdings, in which what could not be put into words is shown as an error that was told."""
         if not polled.unspoken:
             return holdings
         lacking = {

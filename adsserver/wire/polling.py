@@ -1,4 +1,4 @@
-"""The same discovery protos in JSON, as clients that poll over REST speak them. Called by `servicers`; decides nothing.
+"""Discovery requests and responses in JSON, as clients that poll over REST speak it. Called by `rest`.
 
 A resource is put into JSON once, whoever it is for, and its text is shared by all answers that hold it (performance.md
 law 1). It takes protobuf's Python ten times as long as to parse it: so the texts of an answer are made one by one, with
@@ -194,7 +194,7 @@ class JsonTexts:
         return self._known.get(content.blob)
 
     def is_large(self, content: Content) -> bool:
-        """Whether it would hold up the loop too long to make the text of this content."""
+        """Whether the text of this content takes too long to make on the event loop."""
         return content.size >= _LARGE_BYTES
 
     def any_bytes(self, content: Content) -> bytes:

@@ -120,12 +120,7 @@ BOOTSTRAP_PARAMETERS: Final = [
         {"type": "string", "enum": ["sotw", "delta"], "default": "sotw"},
         "Envoy: which form of the protocol.",
     ),
-    _query(
-        "transport",
-        {"type": "string", "enum": ["grpc", "rest"], "default": "grpc"},
-        "Envoy: `rest` polls clusters and listeners over REST, where `PARLEY_ADS_REST_ADDRESS` says that it can (409 "
-        "where it cannot).",
-    ),
+    _query("transport", {"type": "string", "enum": ["grpc", "rest"]}, "Envoy: `rest` polls; 409 where it cannot."),
     _query(
         "server_features",
         {"type": "array", "items": {"type": "string", "enum": [each.value for each in BootstrapFeature]}},

@@ -18,6 +18,7 @@ from tests.support.manifests import TYPE, Tree, cluster, endpoints, listener, ro
 from tests.support.ports import free_ports
 from tests.support.stack import Parley, running_up
 from tests.support.waiting import eventually
+from tests.support.xdsctl import xdsctl_for
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
 
@@ -75,11 +76,11 @@ def polled_listener(name: str, port: int, *, secret: str = "") -> Tree:
     return found
 
 
-def bootstrap(parley: Parley, node_id: str) -> dict[str, Any]:
+def bootstrap(parley: Parley, node_id: str, folder: Path) -> dict[str, Any]:
     """The file that Parley writes, at a pace at which a test can wait."""
-    answer = parley.call("GET", f"/bootstrap/envoy?node_id={node_id}&transport=rest")
-    assert answer.status == 200, answer
-    tree = dict(answer.body)
+    said = xdsctl_for(parley, folder)("bootstrap", "envoy", "--client", node_id, "--transport", "rest")
+    assert said.status == 0, said
+    tree: dict[str, Any] = json.loads(said.out)
     tree["admin"]["address"]["socket_address"]["port_value"] = 0
     for which in ("cds_config", "lds_config"):
         tree["dynamic_resources"][which]["api_config_source"]["refresh_delay"] = REFRESH
@@ -116,7 +117,7 @@ def test_envoy__polls_everything__traffic_flows_and_follows_changes(parley: Parl
             route(name, name),
             polled_listener(name, port, secret=name),
         )
-        with envoy_with(tmp_path, bootstrap(parley, name)) as proxy:
+        with envoy_with(tmp_path, bootstrap(parley, name, tmp_path)) as proxy:
             eventually(lambda: over_tls(port), lambda body: body == "blue", within_s=20)
             assert proxy.state() == "LIVE"
 
@@ -156,7 +157,7 @@ def test_envoy__refuses_what_it_polls__incident_names_the_resource_and_its_neigh
     parley: Parley, tmp_path: Path
 ) -> None:
     parley.apply_and_publish(cluster("good"), cluster("bad"))
-    with envoy_with(tmp_path, bootstrap(parley, "refuser")) as proxy:
+    with envoy_with(tmp_path, bootstrap(parley, "refuser", tmp_path)) as proxy:
         eventually(lambda: {"good", "bad"} <= timeouts(proxy).keys(), within_s=20)
         eventually(lambda: revision(parley, "bad")["proven"], within_s=10)
 
@@ -189,7 +190,7 @@ def test_envoy__rule_denies_endpoints__holdings_say_why(parley: Parley, tmp_path
     assert made.status == 201, made
     parley.published(made.body["change"])
 
-    with envoy_with(tmp_path, bootstrap(parley, "denied")) as proxy:
+    with envoy_with(tmp_path, bootstrap(parley, "denied", tmp_path)) as proxy:
         eventually(lambda: proxy.state() == "LIVE", within_s=20)
 
         def told() -> Any:
@@ -208,7 +209,7 @@ def test_envoy__fresh_with_something_it_refuses__good_ones_work_and_the_incident
 ) -> None:
     parley.apply_and_publish(cluster("fresh-good"), cluster("fresh-bad", health_checks=[UNKNOWN_CHECKER]))
 
-    with envoy_with(tmp_path, bootstrap(parley, "fresh")) as proxy:
+    with envoy_with(tmp_path, bootstrap(parley, "fresh", tmp_path)) as proxy:
         eventually(lambda: "fresh-good" in timeouts(proxy), within_s=20)
         incident = eventually(lambda: incident_of(parley, "fresh-bad"), within_s=40)
         assert incident["name"] == "fresh-bad"

@@ -336,13 +336,6 @@ def test_bootstrap__grpc__is_json_and_names_the_switch(xdsctl: Xdsctl) -> None:
     assert "CALL_CREDS" not in said.err  # no token goes over a connection without TLS
 
 
-def test_bootstrap__envoy_that_polls_where_nobody_is_polled__says_which_variable(xdsctl: Xdsctl) -> None:
-    said = xdsctl("bootstrap", "envoy", "--client", "me", "--transport", "rest")
-
-    assert said.status != 0
-    assert "PARLEY_ADS_REST_ADDRESS" in said.err
-
-
 def test_bootstrap__paths_that_the_file_would_not_name__are_refused_in_words(xdsctl: Xdsctl) -> None:
     said = xdsctl("bootstrap", "envoy", "--client", "me", "--cert", "a.pem", "--key", "a.key", "--ca", "ca.pem")
 
