@@ -21,8 +21,8 @@ A name has three states at once, one for each of three questions. A name that is
 `NOTHING` takes no memory: almost all names of almost all streams are like that, for streams share the view that they
 were told.
 
-* **Parts** (delta, and SotW types other than LDS and CDS) have all three.
-* **Full states** (SotW LDS and CDS) are told and due as a whole, so that their names have an acceptance alone.
+* **Parts** (delta, and SotW types other than LDS, CDS and SRDS) have all three.
+* **Full states** (SotW LDS, CDS and SRDS) are told and due as a whole, so that their names have an acceptance alone.
 
 What differs between the variants is how a step is spelled on the wire: that a name is gone is a removal, an error or
 both in delta, an error in SotW parts, and absence in a full state.

@@ -6,10 +6,11 @@ from urllib.parse import quote
 from xdsclient.bootstrap import Bootstrap
 from xdsclient.engine.collection import WILDCARD, is_collection
 from xdscore.names import XDSTP, canonical, name_problem, xdstp_authority
-from xdscore.resource_types import LISTENER, ResourceType
+from xdscore.resource_types import LISTENER, RESOURCE_TYPES, ResourceType
 
 # A78, `grpc.xds.authority`: what old-style names have instead of an authority.
 OLD_STYLE_AUTHORITY = "#old"
+_WITH_WILDCARD = ", ".join(kind.title for kind in RESOURCE_TYPES if kind.wildcard)
 
 
 class UnwatchableNameError(ValueError):
@@ -44,7 +45,7 @@ def watched_collection(name: str, kind: ResourceType) -> WatchedName:
     if name == WILDCARD and kind.wildcard:
         return WatchedName(name, OLD_STYLE_AUTHORITY)
     if name == WILDCARD:
-        raise UnwatchableNameError(f"there is no '*' of a {kind.message}: only listeners and clusters have it")
+        raise UnwatchableNameError(f"there is no '*' of a {kind.message}: only {_WITH_WILDCARD} have it")
     wanted = _named(name, kind)
     if not is_collection(kind, wanted.text):
         example = f"xdstp://AUTHORITY/{kind.message}/DIRECTORY/*"

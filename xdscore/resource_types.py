@@ -11,11 +11,13 @@ TYPE_URL_PREFIX = "type.googleapis.com/"
 
 
 class DeltaMissing(Enum):
-    """What a delta response has for a subscribed name that does not exist: an entry in `resource_errors`, or also one
-    in `removed_resources` (protocol.md E2, decisions C23).
+    """What a delta response has for a subscribed name that does not exist: an entry in `resource_errors` and, by type,
+    one in `removed_resources`, or one in `resources` that has no content but the name and, as its alias, the name again
+    (protocol.md E2, decisions C23).
     """
 
     ENTRY_AND_REMOVAL = "entry_and_removal"
+    ENTRY_AND_ALIAS = "entry_and_alias"
     ENTRY_ONLY = "entry_only"
 
 
@@ -30,7 +32,10 @@ class ResourceType:
     message, name_field: its protobuf message, and the field of it that holds the name.
     push_order: types with lower numbers are sent first, to make before break (protocol.md I1).
     full_state: a SotW response holds every subscribed resource, and what is left out is deleted (protocol.md D1).
-    wildcard: an empty first subscription means "everything" (protocol.md C2).
+    wildcard: an empty first subscription, and "*", mean "everything" (protocol.md C2). Of every other type both mean
+      nothing: Envoy asks for each by its name, and for a virtual host by `ROUTE/HOST`.
+    exclusive: two resources cannot both have what each claims for itself, such as an address (`schema.claims`): clients
+      refuse the one that is new, so that what goes is said together with what comes (protocol.md I6).
     secret: content is confidential: encrypted at rest, never in a wildcard, never read back (decisions A8).
     remembers_refused: clients compare an update with what they refused, not with what they use, and acknowledge refused
       content unseen when it is sent again (measured with Envoy 1.40's SDS).
@@ -46,6 +51,7 @@ class ResourceType:
     push_order: int
     full_state: bool = False
     wildcard: bool = False
+    exclusive: bool = False
     delta_missing: DeltaMissing = DeltaMissing.ENTRY_ONLY
     secret: bool = False
     remembers_refused: bool = False
@@ -110,6 +116,7 @@ LISTENER = ResourceType(
     push_order=4,
     full_state=True,
     wildcard=True,
+    exclusive=True,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
     service="envoy.service.listener.v3.lds_pb2:ListenerDiscoveryService",
 )
@@ -120,6 +127,10 @@ SCOPED_ROUTE = ResourceType(
     short="SRDS",
     name_field="name",
     push_order=5,
+    full_state=True,
+    wildcard=True,
+    exclusive=True,
+    delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
     service="envoy.service.route.v3.srds_pb2:ScopedRoutesDiscoveryService",
 )
 ROUTE = ResourceType(
@@ -138,6 +149,8 @@ VIRTUAL_HOST = ResourceType(
     short="VHDS",
     name_field="name",
     push_order=7,
+    exclusive=True,
+    delta_missing=DeltaMissing.ENTRY_AND_ALIAS,
     service="envoy.service.route.v3.rds_pb2:VirtualHostDiscoveryService",
 )
 RUNTIME = ResourceType(
@@ -147,6 +160,7 @@ RUNTIME = ResourceType(
     short="RTDS",
     name_field="name",
     push_order=8,
+    delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
     service="envoy.service.runtime.v3.rtds_pb2:RuntimeDiscoveryService",
 )
 

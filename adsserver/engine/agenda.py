@@ -5,6 +5,7 @@ into its response, or than cost some ms, for everybody else waits meanwhile.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from adsserver.engine.change import Change, Room
 from adsserver.engine.client_view import ClientView
@@ -22,13 +23,18 @@ class Agenda:
     __slots__ = ("_ahead", "_limits", "_next", "_room", "chosen", "losses", "view")
 
     def __init__(self, view: ClientView, names: Iterable[str], limits: Limits, room: Room | None = None) -> None:
-        """`room`: what is left of the first response, where it holds something already."""
+        """`room`: what is left of the first response, where it holds something already.
+
+        Of types of which what goes is said with what comes (I6), what is gone is looked at first.
+        """
         self.view = view
         self.chosen: list[Change] = []
         self.losses: list[Change] = []
         self._limits = limits
         # The last one comes first.
         self._ahead = sorted(names, reverse=True)
+        if view.kind.exclusive:
+            self._ahead.sort(key=lambda name: name not in view.named)
         self._room = room or Room(limits)
         # What did not fit: with it the next response starts.
         self._next: Change | None = None
@@ -57,7 +63,16 @@ class Agenda:
     def take(self) -> list[Change]:
         """What goes into the next response; `chosen` is what follows in another one, as far as it is known."""
         taken, self.chosen, self._room = self.chosen, [], Room(self._limits)
+        if self.view.kind.exclusive:
+            taken += self.take_losses()
         if self._next is not None:
             change, self._next = self._next, None
             self.note(change)
+        return taken
+
+    def take_losses(self) -> list[Change]:
+        """As much of what goes away as fits into one response; the rest stays in `losses`."""
+        room = Room(self._limits)
+        taken = list(takewhile(room.takes, self.losses))
+        del self.losses[: len(taken)]
         return taken

@@ -1,4 +1,4 @@
-"""A full state: what a SotW LDS or CDS response holds, where absence deletes (D1).
+"""A full state: what a SotW response of LDS, CDS or SRDS holds, where absence deletes (D1).
 
 Bodies are shared by all streams that are shown the same; so is the transition from one to the next.
 """

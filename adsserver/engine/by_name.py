@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 
 from adsserver.engine.agenda import Agenda
-from adsserver.engine.change import Change, Room, errors_of, fitting, members_of
+from adsserver.engine.change import Change, Room, errors_of, members_of
 from adsserver.engine.client_view import ClientView, Step
 from adsserver.engine.known_names import KnownNames, Owed
 from adsserver.engine.ledger import Entry
@@ -36,6 +36,10 @@ class ByName(KnownNames):
         """The names that the response lists as removed, of those that are lost."""
 
     @abstractmethod
+    def unresolved_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
+        """The names that the response lists as aliases of nothing, of those that are lost."""
+
+    @abstractmethod
     def version_after(self, changes: Iterable[Change], view: ClientView) -> str:
         """The version of the state once the client was told these changes."""
 
@@ -49,7 +53,9 @@ class ByName(KnownNames):
     # Responses.
 
     def make(self, now: float, *, gently: bool) -> Entry | Later:  # noqa: ARG002  a part never takes away by adding
-        """Answers, and what is new or different; what goes away waits for `take_away`."""
+        """Answers, and what is new or different; what goes away waits for `take_away`, unless what comes may need its
+        place (I6).
+        """
         view = self.view
         if isinstance(view, Absent) or not self.dirty:
             return NOTHING
@@ -85,8 +91,7 @@ class ByName(KnownNames):
         due_s = self.ledger.push_due_s()
         if due_s > now:
             return Later(due_s)
-        losses = fitting(agenda.losses, self.settings.limits)
-        del agenda.losses[: len(losses)]
+        losses = agenda.take_losses()
         return self._respond(view, losses, more=bool(agenda.losses), push=True)
 
     def _ask_for_members(self, view: ClientView) -> None:
@@ -117,6 +122,8 @@ class ByName(KnownNames):
             return None
         step = view.step_from(memory.view)
         if step.size > self.settings.limits.delta_response_bytes:
+            return None
+        if self.kind.exclusive and step.gains and step.losses:
             return None
         if isinstance(memory.view, Absent):
             shared = memory.fresh
@@ -154,7 +161,7 @@ class ByName(KnownNames):
         """Say with a first step why names that were asked for besides are not in it, as far as there is room."""
         losses = self._look(view, Room(self.settings.limits, used_bytes=step.size)).take()
         entry.errors = errors_of(losses)
-        entry.removed = self.removed_by(losses)
+        entry.removed, entry.unresolved = self.removed_by(losses), self.unresolved_by(losses)
         self._told_now(view, losses)
 
     def _respond(self, view: ClientView, sent: list[Change], *, more: bool, push: bool) -> Entry:
@@ -200,6 +207,7 @@ class ByName(KnownNames):
             ),
             errors=errors_of(losses),
             removed=self.removed_by(losses),
+            unresolved=self.unresolved_by(losses),
             push=push,
             before=self._acknowledged_copies({gain.name: gain.before for gain in gains}),
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import takewhile
 
 from adsserver.engine.client_view import FRAMING_BYTES, ClientView
 from adsserver.engine.events import NamedContent
@@ -61,9 +60,3 @@ class Room:
         self._bytes -= FRAMING_BYTES + len(change.name)
         empty, self._empty = self._empty, False
         return empty or (self._bytes >= 0 and self._errors >= 0)
-
-
-def fitting(chosen: list[Change], limits: Limits) -> list[Change]:
-    """The first of these changes, as many as fit into one response."""
-    room = Room(limits)
-    return list(takewhile(room.takes, chosen))

@@ -26,16 +26,25 @@ class DeltaByName(ByName):
         """
         return tuple(loss.name for loss in losses if self._is_removed(loss))
 
-    def _is_removed(self, loss: Change) -> bool:
-        has_copy = isinstance(loss.before, Content) or self._memory[loss.name].copy is not None
-        code = loss.now.code if isinstance(loss.now, ResourceError) else None
-        if code is StatusCode.UNAVAILABLE or (code is StatusCode.INTERNAL and has_copy):
-            return False
-        return has_copy or isinstance(loss.now, Absent) or self._is_answered_so(loss)
+    def unresolved_by(self, losses: Iterable[Change]) -> tuple[str, ...]:
+        """What the client asked for and cannot have, where the type says that by an alias of nothing (E2)."""
+        how = DeltaMissing.ENTRY_AND_ALIAS
+        return tuple(loss.name for loss in losses if not self._has_copy(loss) and self._is_answered_by(how, loss))
 
-    def _is_answered_so(self, loss: Change) -> bool:
-        both = self.kind.delta_missing is DeltaMissing.ENTRY_AND_REMOVAL
-        return both and (loss.forced or isinstance(loss.before, Absent))
+    def _is_removed(self, loss: Change) -> bool:
+        if self._has_copy(loss):
+            # What passes by itself takes nothing away (F14, F18a).
+            return _code(loss) not in {StatusCode.UNAVAILABLE, StatusCode.INTERNAL}
+        return isinstance(loss.now, Absent) or self._is_answered_by(DeltaMissing.ENTRY_AND_REMOVAL, loss)
+
+    def _has_copy(self, loss: Change) -> bool:
+        return isinstance(loss.before, Content) or self._memory[loss.name].copy is not None
+
+    def _is_answered_by(self, how: DeltaMissing, loss: Change) -> bool:
+        """Whether the client is told in this way that there is no such name. What cannot be read now may exist."""
+        if self.kind.delta_missing is not how or _code(loss) is StatusCode.UNAVAILABLE:
+            return False
+        return loss.forced or isinstance(loss.before, Absent)
 
     def says_gone(self, name: str, has_copy: bool) -> bool:
         """Of a resource, and of a name that a client leaves under its wildcard (C7); not of a collection, which has
@@ -46,6 +55,10 @@ class DeltaByName(ByName):
     def version_after(self, _changes: Iterable[Change], view: ClientView) -> str:
         """The version of the shared view; delta clients only show it to people (B10)."""
         return view.version
+
+
+def _code(loss: Change) -> StatusCode | None:
+    return loss.now.code if isinstance(loss.now, ResourceError) else None
 
 
 def receive(stream: DeltaByName, request: DeltaRequest) -> tuple[Fact, ...]:

@@ -72,7 +72,8 @@ class NamedContent:
 @dataclass(frozen=True, slots=True)
 class Respond:
     """One response to write. `resources` keeps its identity while its members do not change, so that the shell may
-    share the bytes of equal responses by `id(resources)`; `removed` is delta's only.
+    share the bytes of equal responses by `id(resources)`; `removed` is delta's only, and so is `unresolved`: the names
+    that are aliases of nothing (E2).
     """
 
     kind: ResourceType
@@ -81,6 +82,7 @@ class Respond:
     resources: tuple[NamedContent, ...]
     errors: tuple[ResourceError, ...] = ()
     removed: tuple[str, ...] = ()
+    unresolved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a client was told as a whole: SotW LDS and CDS, where a response holds the full state and absence deletes.
+"""What a client was told as a whole: SotW LDS, CDS and SRDS, where a response holds the full state and absence deletes.
 
 Two things follow from that (D1). What a client refused cannot simply be left out, or its working copy would be deleted:
 an overlay puts the last content it acknowledged, or the last any client did, in its place (D13, F17). And a response
@@ -44,7 +44,7 @@ class StateDue(IntEnum):
 
 
 class FullState(SubStream):
-    """One type on a SotW stream whose responses hold everything that is subscribed to: LDS or CDS."""
+    """One type on a SotW stream whose responses hold everything that is subscribed to: LDS, CDS or SRDS."""
 
     __slots__ = (
         "_acknowledged_body",
@@ -111,6 +111,9 @@ class FullState(SubStream):
             self._memory.each(departed, Event.DEPARTED)
             self._mend()
         target = desired.transition_from(self._told, view.lets_go_gently).gentle if gently else desired
+        if self.kind.exclusive and target.version != self._told.version:
+            # I6: what is new or changed may claim what is about to go.
+            target = desired
         if not self._fits(target):
             return NOTHING
         if not self._asked and not self._due and target.version == self._told.version:

@@ -22,8 +22,9 @@ class Entry:
 
     `push`: nobody asked for it. `isolating`: it re-sends suspects of a NACK. `before`: of names whose copy the client
     had acknowledged, that copy (absent: it never acknowledged any). `body`: the full state, where the type has one.
-    `changed`: resources whose content this client was not told before. `passed`: the client answered a later response.
-    `heal`: it holds nothing but acknowledged content in place of what the client refused (F17a).
+    `changed`: resources whose content this client was not told before. `unresolved`: names said to be aliases of
+    nothing (E2). `passed`: the client answered a later response. `heal`: it holds nothing but acknowledged content in
+    place of what the client refused (F17a).
     """
 
     version: str
@@ -31,6 +32,7 @@ class Entry:
     changed: tuple[NamedContent, ...]
     errors: tuple[ResourceError, ...] = ()
     removed: tuple[str, ...] = ()
+    unresolved: tuple[str, ...] = ()
     push: bool = False
     isolating: bool = False
     heal: bool = False

@@ -306,7 +306,9 @@ class Session:
         stream.ledger.sent(entry, nonce, now)
         stream.losing_since_s = inf
         self._send_endpoints_behind(entry.changed)
-        response = Respond(stream.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed)
+        response = Respond(
+            stream.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed, entry.unresolved
+        )
         return spelling.written(response, stream.spelled)
 
     def _send_endpoints_behind(self, changed: tuple[NamedContent, ...]) -> None:

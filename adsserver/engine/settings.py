@@ -9,7 +9,7 @@ from xdscore.limits import Limits
 class EngineSettings:
     """Fixed for the life of a process.
 
-    `repeat_errors`: LDS and CDS responses repeat the errors that last (F9). `public_url`: where the links in error
+    `repeat_errors`: full states repeat the errors that last (F9). `public_url`: where the links in error
     texts lead. `limits`: of the product's table, those that bound requests, responses and waiting.
     """
 

@@ -40,6 +40,10 @@ class SotwByName(ByName):
         """No name is listed as removed: a SotW response has no such field."""
         return ()
 
+    def unresolved_by(self, _losses: Iterable[Change]) -> tuple[str, ...]:
+        """No name is listed as an alias: the type that has aliases is asked for in delta alone."""
+        return ()
+
     def version_after(self, changes: Iterable[Change], _view: ClientView) -> str:
         """The version of everything this client was told; of a farewell, only in the response that says it (F7)."""
         farewells = 0

@@ -44,6 +44,7 @@ def written(response: Respond, spelled: Mapping[str, str]) -> Respond:
         resources=tuple(NamedContent(spelled.get(m.name, m.name), m.content) for m in response.resources),
         errors=tuple(replace(error, name=spelled.get(error.name, error.name)) for error in response.errors),
         removed=tuple(spelled.get(name, name) for name in response.removed),
+        unresolved=tuple(spelled.get(name, name) for name in response.unresolved),
     )
 
 
@@ -56,6 +57,7 @@ def read_response(response: Respond) -> Respond:
         resources=tuple(NamedContent(canonical(m.name), m.content) for m in response.resources),
         errors=tuple(replace(error, name=canonical(error.name)) for error in response.errors),
         removed=tuple(map(canonical, response.removed)),
+        unresolved=tuple(map(canonical, response.unresolved)),
     )
 
 

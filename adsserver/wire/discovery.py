@@ -36,6 +36,7 @@ _RESOURCE_ERRORS = {Variant.SOTW: b"\x3a", Variant.DELTA: b"\x4a"}  # 7 and 9: r
 _RESOURCE_VERSION = b"\x0a"  # 1: Resource.version
 _RESOURCE_RESOURCE = b"\x12"  # 2: Resource.resource
 _RESOURCE_NAME = b"\x1a"  # 3: Resource.name
+_RESOURCE_ALIASES = b"\x22"  # 4: Resource.aliases
 _CONTROL_PLANE_IDENTIFIER = b"\x0a"  # 1: ControlPlane.identifier
 _ANY_TYPE_URL = b"\x0a"  # 1: Any.type_url
 _ANY_VALUE = b"\x12"  # 2: Any.value
@@ -309,7 +310,7 @@ class Layout(Enum):
     __hash__ = object.__hash__  # as of Variant
 
 
-_Told = tuple[int, tuple[int, ...], tuple[str, ...], str, str, Layout]
+_Told = tuple[int, tuple[int, ...], tuple[tuple[str, ...], tuple[str, ...]], str, str, Layout]
 """A response: its resources and errors by their identities, names that are gone, version, nonce, layout."""
 
 
@@ -350,7 +351,8 @@ class Encoder:
         if not response.resources or response.kind.secret:
             return self._whole(variant, layout, response)
         errors = tuple(map(id, response.errors))
-        key = (id(response.resources), errors, response.removed, response.version, response.nonce, layout)
+        gone = (response.removed, response.unresolved)
+        key = (id(response.resources), errors, gone, response.version, response.nonce, layout)
         shared = self._responses.get(key)
         if shared is None:
             shared = self._responses.put(key, (response, self._whole(variant, layout, response)))
@@ -385,6 +387,7 @@ class Encoder:
         # removed_resources exists in delta only; a SotW client learns a removal from absence (protocol.md D1).
         if variant is Variant.DELTA:
             parts.extend(_text_field(_REMOVED_RESOURCES, name) for name in response.removed)
+            parts.extend(_field(_RESOURCES, _unresolved(name)) for name in response.unresolved)
         parts.extend(self.error_entries(variant, response.errors))
         return b"".join(parts)
 
@@ -437,6 +440,11 @@ def _head(resource: NamedContent, data: bytes) -> bytes:
             varint(len(data)),
         )
     )
+
+
+def _unresolved(name: str) -> bytes:
+    """The bytes of a Resource without content that says of a name that it is an alias of nothing (protocol.md E2)."""
+    return _text_field(_RESOURCE_NAME, name) + _text_field(_RESOURCE_ALIASES, name)
 
 
 def _error_entry(error: ResourceError) -> bytes:

@@ -59,7 +59,7 @@ MEANINGS: Final = {
     "PARLEY_DEBOUNCE_MS": "Quiet time before a build, in milliseconds; unset: a build begins at once, and pauses "
     "after it as long as it took.",
     "PARLEY_DEBOUNCE_MAX_MS": "The longest that a build waits for quiet, in milliseconds; alone: quiet of 100.",
-    "PARLEY_REPEAT_ERRORS": "When outstanding resource errors are sent again: full_state (SotW LDS and CDS) or never.",
+    "PARLEY_REPEAT_ERRORS": "When outstanding resource errors are sent again: full_state (SotW full states) or never.",
     "PARLEY_MAIL_URL": "Mail server, smtps://user:password@host:465?from=parley@example.org (or smtp, smtp+starttls).",
     "PARLEY_TRUSTED_PROXIES": "Addresses or networks of the proxies in front of web, separated by commas.",
     "PARLEY_WEBHOOK_ALLOW": "Private addresses, networks or host names that webhooks may reach, separated by commas.",

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,19 @@ class Envoy:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
             body: bytes = answer.read()
             return body.decode()
+
+    def ask(self, port: int, **headers: str) -> tuple[int, str]:
+        """Status and body of the root page of a port of this machine, asked for with these headers, whose names have
+        underscores for dashes. Raises OSError when nobody answers within 5 s.
+        """
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/", headers=named)
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - of this machine
+                return int(answer.status), answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
 
     def state(self) -> str:
         """The state of the server in its own word: LIVE once everything it waits for at its start is there."""

@@ -1,4 +1,4 @@
-"""State of the world: a request lists every name, and in LDS and CDS what is not sent is deleted."""
+"""State of the world: a request lists every name, and in LDS, CDS and SRDS what is not sent is deleted."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ class SotwType(TypeStream):
 
     def closed(self) -> None:
         """Note that the stream ended. A new one brings every member of a collection again and says nothing of members
-        that are gone, so members are treated as unheard; not in LDS and CDS, where leaving a name out removes it
+        that are gone, so members are treated as unheard; not in full states, where leaving a name out removes it
         (protocol.md B9, D1).
         """
         super().closed()
@@ -58,7 +58,7 @@ class SotwType(TypeStream):
         return SotwRequest(self.kind, names, answer.nonce, version, answer.nack)
 
     def _absent(self, response: Response, taken: Taken) -> list[Entry]:  # noqa: ARG002
-        """The entries that the response deletes by leaving them out, which it can in LDS and CDS (protocol.md D1, A88:
+        """The entries that the response deletes by leaving them out, which it can in full states (protocol.md D1, A88:
         "LDS or CDS resource deletion"); none in other types.
 
         Only a cached resource can be deleted: a name that was just subscribed to may be missing because the server had

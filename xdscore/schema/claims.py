@@ -1,15 +1,17 @@
-"""What a resource wants to itself: the addresses a listener binds, the domains of a route configuration.
+"""What a resource wants to itself: the addresses of a listener, the key of a scope, the domains of a route.
 
 Two resources with one claim cannot both work: Envoy refuses the second listener on an address ("has duplicate
-address"), and a route configuration in which a domain stands twice. The builder compares the claims that are kept with
-each revision.
+address"), every scoped route of a response in which two have one key ("scope key conflict found"), and a route
+configuration in which a domain stands twice. The builder compares the claims that are kept with each revision.
 """
 
 from collections.abc import Iterator
+from urllib.parse import quote
 
-from xdscore.resource_types import LISTENER, ROUTE, VIRTUAL_HOST
+from xdscore.resource_types import LISTENER, ROUTE, SCOPED_ROUTE, VIRTUAL_HOST
 from xdscore.schema.positions import Path
 from xdscore.schema.walk import AnyMessage
+from xdscore.xdstp import place_of
 
 
 def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
@@ -22,6 +24,8 @@ def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
     full_name = message.DESCRIPTOR.full_name
     if full_name == LISTENER.message:
         found = _addresses(message)
+    elif full_name == SCOPED_ROUTE.message:
+        found = _scope_keys(message, name)
     elif full_name == ROUTE.message and message.HasField("vhds"):
         found = (f"domain {domain} of route {name}" for _, domain in _domains(message))
     elif full_name == VIRTUAL_HOST.message and "/" in name:
@@ -50,6 +54,15 @@ def _domains(route: AnyMessage) -> Iterator[tuple[Path, str]]:
     for number, host in enumerate(route.virtual_hosts):
         for index, domain in enumerate(host.domains):
             yield ("virtual_hosts", number, "domains", index), domain.lower()
+
+
+def _scope_keys(scoped_route: AnyMessage, name: str) -> Iterator[str]:
+    """The key of a scope, percent-encoded. Who asks for a collection has its members alone, so that each collection has
+    keys of its own.
+    """
+    key = ", ".join(quote(fragment.string_key, safe="") for fragment in scoped_route.key.fragments)
+    directory, context = place_of(name) or ("", "")
+    yield f"scope key {key}" + (f" of {directory}*{context and '?' + context}" if directory else "")
 
 
 def _addresses(listener: AnyMessage) -> Iterator[str]:

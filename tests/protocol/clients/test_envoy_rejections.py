@@ -103,6 +103,7 @@ def times_sent(ads: AdsThread, environment: str) -> int:
     return sum(refused in response.resources for _, response in ads.responses(environment))
 
 
+@pytest.mark.shows("Envoy", "what is refused does not hold its neighbours up (CDS)", "SotW, delta")
 @every_way
 @both_variants
 @pytest.mark.parametrize("known", ["proven", "unproven"])
@@ -154,6 +155,7 @@ def broken(name: str) -> route_pb2.RouteConfiguration:
     return made
 
 
+@pytest.mark.shows("Envoy", "of a batch that is refused, the one to blame is found (RDS)", "SotW, delta")
 @both_variants
 def test_rejected__batch_of_20_routes_with_a_bad_one__it_is_named_and_19_are_in_use(
     ads: AdsThread, tmp_path: Path, api_type: str

@@ -16,6 +16,8 @@ from google.protobuf.message import Message
 
 from tests.support.ads_thread import AdsThread, serving_ads
 from tests.support.envoy import Envoy, config_source, envoy
+from tests.support.envoy_uses import answering
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 from tests.support.xds_resources import Source, assignment, eds_cluster, http_listener, route
 
@@ -78,6 +80,11 @@ def web(source: Source, connect_timeout: str = "1s") -> list[Message]:
     ]
 
 
+@pytest.mark.shows(
+    "Envoy",
+    "ready at once, and a changed cluster is in use at once (CDS, EDS, LDS, RDS)",
+    "SotW, delta; aggregated and by type",
+)
 @every_transport
 def test_envoy__everything_is_published__ready_within_2_s_and_a_changed_cluster_is_in_use_at_once(
     ads: AdsThread, tmp_path: Path, transport: Transport
@@ -93,6 +100,9 @@ def test_envoy__everything_is_published__ready_within_2_s_and_a_changed_cluster_
         eventually(lambda: timeouts(proxy), lambda got: got == {"web": "3s"}, within_s=READY_S)
 
 
+@pytest.mark.shows(
+    "Envoy", "ready at once where nothing is published (CDS, LDS)", "SotW, delta; aggregated and by type"
+)
 @every_transport
 def test_envoy__nothing_is_published__ready_within_2_s(ads: AdsThread, tmp_path: Path, transport: Transport) -> None:
     ads.publish(transport.environment)
@@ -113,6 +123,28 @@ def test_envoy__endpoints_are_missing__ready_at_once_where_it_can_be_told(
 
     # Delta has removed_resources (E2). SotW has no word for a missing assignment that Envoy hears (D1).
     assert ready_s < READY_S if transport.delta else FETCH_TIMEOUT_S <= ready_s < FETCH_TIMEOUT_S + READY_S
+
+
+@every_transport
+@pytest.mark.shows("Envoy", "a listener takes the address of another (LDS)", "SotW, delta; aggregated and by type")
+def test_envoy__listener_takes_the_address_of_another_while_routes_change__goes_on(
+    ads: AdsThread, tmp_path: Path, transport: Transport
+) -> None:
+    (port,) = free_ports(1)
+    source = transport.source()
+
+    def publish(name: str, text: str) -> None:
+        ads.publish(transport.environment, answering("r", text), http_listener(name, port, "r", source))
+
+    publish("before", "one")
+    with transport.start(tmp_path, ads) as proxy:
+        eventually(lambda: proxy.ask(port), lambda got: got == (200, "one"), within_s=READY_S)
+
+        publish("after", "two")
+        eventually(lambda: proxy.ask(port), lambda got: got == (200, "two"), within_s=READY_S)
+
+    # I6: of two that say it one after the other, Envoy would refuse the first for the address.
+    assert ads.rejections(transport.environment) == []
 
 
 @every_transport

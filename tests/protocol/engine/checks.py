@@ -274,7 +274,8 @@ class Checker:
             lost = {name for name, told in half.sent.items() if not is_error(told)} - set(names_of(response))
         lost = {name for name in lost if self.decision(half.kind, name) in (Missing(), Missing(removed=True))}
         lost = (lost & half.acknowledged.keys()) - half.asked - half.again - half.tolerated
-        if not lost:
+        comes = any(half.sent.get(name) != version for name, version in versions_of(response).items())
+        if not lost or (half.kind.exclusive and comes):  # protocol.md I6
             return
         for other in self.halves.values():
             if other is half or other.pushes:

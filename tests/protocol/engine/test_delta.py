@@ -9,7 +9,18 @@ from adsserver.engine.events import Acknowledged, Rejected, Subscribed, Variant
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import SETTINGS, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
-from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
+from xdscore.resource_types import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    RESOURCE_TYPES,
+    ROUTE,
+    RUNTIME,
+    SCOPED_ROUTE,
+    SECRET,
+    VIRTUAL_HOST,
+    ResourceType,
+)
 
 
 @pytest.fixture
@@ -29,6 +40,62 @@ def wire(world: World) -> Wire:
 
 def test_subscribe__first_request_with_both_lists_empty__is_a_wildcard(wire: Wire) -> None:
     assert [names_of(r) for r in wire.delta(CLUSTER)] == [["a", "b"]]  # C5
+
+
+def test_subscribe__scoped_routes_by_two_empty_lists__are_answered_also_when_there_is_none(
+    wire: Wire, world: World
+) -> None:
+    (nothing,) = wire.delta(SCOPED_ROUTE)
+    wire.delta(SCOPED_ROUTE, nonce=nothing.nonce)
+    world.serve(SCOPED_ROUTE, "eu", "1")
+    (one,) = wire.publish()
+    wire.delta(SCOPED_ROUTE, nonce=one.nonce)
+    world.remove(SCOPED_ROUTE, "eu")
+    (gone,) = wire.publish()
+
+    assert [(names_of(each), each.removed) for each in (nothing, one, gone)] == [([], ()), (["eu"], ()), ([], ("eu",))]
+    assert gone.errors == ()  # F4
+
+
+def test_subscribe__virtual_host_that_is_not_there__is_an_alias_of_nothing_until_it_comes(
+    wire: Wire, world: World
+) -> None:
+    (missing,) = wire.delta(VIRTUAL_HOST, "shop/a")
+    wire.delta(VIRTUAL_HOST, nonce=missing.nonce)
+    world.serve(VIRTUAL_HOST, "shop/a", "1")
+    (there,) = wire.publish()
+    wire.delta(VIRTUAL_HOST, nonce=there.nonce)
+    world.remove(VIRTUAL_HOST, "shop/a")
+    (gone,) = wire.publish()
+    wire.delta(VIRTUAL_HOST, nonce=gone.nonce)
+    (again,) = wire.delta(VIRTUAL_HOST, "shop/a")
+
+    # E2: a request waits for the answer in the data plane; who has a copy is told that it is gone (E1).
+    each = [(names_of(response), response.removed, response.unresolved) for response in (missing, there, gone, again)]
+    assert each == [
+        ([], (), ("shop/a",)),
+        (["shop/a"], (), ()),
+        ([], ("shop/a",), ()),
+        ([], (), ("shop/a",)),
+    ]
+    assert errors_of(missing) == errors_of(again) == {"shop/a": "NOT_FOUND"}
+
+
+def test_subscribe__virtual_host_that_cannot_be_read_now__is_no_alias_of_nothing(wire: Wire, world: World) -> None:
+    world.unread(VIRTUAL_HOST, "shop/a")
+    wire.publish()
+
+    (answer,) = wire.delta(VIRTUAL_HOST, "shop/a")
+
+    assert (errors_of(answer), answer.removed, answer.unresolved) == ({"shop/a": "UNAVAILABLE"}, (), ())  # F14
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RESOURCE_TYPES if not kind.wildcard], ids=lambda kind: kind.word)
+def test_subscribe__two_empty_lists_or_star_of_a_type_without_wildcard__is_nothing(
+    wire: Wire, kind: ResourceType
+) -> None:
+    assert wire.delta(kind) == []
+    assert wire.delta(kind, "*") == []
 
 
 def test_subscribe__first_request_that_only_unsubscribes__is_no_wildcard(wire: Wire) -> None:
@@ -90,7 +157,17 @@ def test_unsubscribe__unknown_or_plain_name__gets_no_response(wire: Wire) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "removed"), [(CLUSTER, ("x",)), (ENDPOINT, ("x",)), (LISTENER, ("x",)), (ROUTE, ()), (SECRET, ())]
+    ("kind", "removed"),
+    [
+        (CLUSTER, ("x",)),
+        (ENDPOINT, ("x",)),
+        (LISTENER, ("x",)),
+        (SCOPED_ROUTE, ("x",)),
+        (ROUTE, ()),
+        (SECRET, ()),
+        (VIRTUAL_HOST, ()),
+        (RUNTIME, ("x",)),
+    ],
 )
 @pytest.mark.parametrize("effect", [Effect.ALLOW, Effect.DENY])
 def test_compose__name_never_delivered__error_and_removal_by_the_table(

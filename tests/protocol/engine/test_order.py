@@ -8,7 +8,7 @@ from adsserver.engine.events import Variant
 from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import World, names_of, versions_of
 from xdscore.access import Effect
-from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
+from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SCOPED_ROUTE, SECRET
 
 
 @pytest.fixture
@@ -186,6 +186,54 @@ def test_compose__sotw_listener_removed_where_only_a_cluster_changes__is_one_res
 
     # D14: what is gone stays only while another type still has something to say; the clusters were said.
     assert written == [(CLUSTER, ["kept", "old"]), (LISTENER, ["m"])]
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_compose__one_scope_takes_the_place_of_another__is_one_response(world: World, variant: Variant) -> None:
+    world.serve(SCOPED_ROUTE, "before", "1")
+    wire = envoy(world, variant)
+    ask = wire.delta if variant is Variant.DELTA else wire.sotw
+    (response,) = ask(SCOPED_ROUTE)
+    ask(SCOPED_ROUTE, nonce=response.nonce)
+    world.remove(SCOPED_ROUTE, "before")
+    world.serve(SCOPED_ROUTE, "after", "1")
+    world.serve(ROUTE, "r", "r2")
+
+    scopes, route = wire.publish()
+
+    # I6: the key of both may be the same; what goes first would take its traffic away, what comes first is refused.
+    assert (scopes.kind, names_of(scopes), route.kind) == (SCOPED_ROUTE, ["after"], ROUTE)
+    assert scopes.removed == (("before",) if variant is Variant.DELTA else ())
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_compose__scope_goes_and_none_comes__goes_last(world: World, variant: Variant) -> None:
+    world.serve(SCOPED_ROUTE, "s", "1")
+    wire = envoy(world, variant)
+    ask = wire.delta if variant is Variant.DELTA else wire.sotw
+    (response,) = ask(SCOPED_ROUTE)
+    ask(SCOPED_ROUTE, nonce=response.nonce)
+    world.remove(SCOPED_ROUTE, "s")
+    world.serve(ROUTE, "r", "r2")
+
+    route, scopes = wire.publish()
+
+    assert (route.kind, scopes.kind, names_of(scopes)) == (ROUTE, SCOPED_ROUTE, [])  # I1
+    assert scopes.removed == (("s",) if variant is Variant.DELTA else ())
+
+
+def test_compose__much_comes_where_something_goes__what_goes_is_in_the_first_response(world: World) -> None:
+    world.serve(SCOPED_ROUTE, "z", "1")
+    wire = Wire(world, Variant.DELTA)
+    (response,) = wire.delta(SCOPED_ROUTE)
+    wire.delta(SCOPED_ROUTE, nonce=response.nonce)
+    world.remove(SCOPED_ROUTE, "z")
+    for name in ("a", "b"):
+        world.serve(SCOPED_ROUTE, name, "1", size=600_000)
+
+    written = wire.publish()
+
+    assert [(names_of(r), r.removed) for r in written] == [(["a"], ("z",)), (["b"], ())]  # I6
 
 
 def test_compose__delta_removal_unanswered__the_next_push_waits_for_it(world: World) -> None:

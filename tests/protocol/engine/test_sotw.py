@@ -8,7 +8,15 @@ from tests.protocol.engine.scenario import Wire
 from tests.protocol.engine.world import CLIENT, URL, World, errors_of, names_of, versions_of
 from xdscore.access import Effect
 from xdscore.limits import Limits
-from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceType
+from xdscore.resource_types import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    RESOURCE_TYPES,
+    ROUTE,
+    SCOPED_ROUTE,
+    ResourceType,
+)
 
 
 @pytest.fixture
@@ -58,7 +66,24 @@ def test_subscribe__empty_list_after_a_name__means_none(wire: Wire, world: World
     assert wire.publish() == []  # I5
 
 
-@pytest.mark.parametrize("kind", [ENDPOINT, ROUTE, SECRET])
+def test_subscribe__scoped_routes_by_an_empty_list__are_answered_whole_also_when_there_is_none(
+    wire: Wire, world: World
+) -> None:
+    (nothing,) = wire.sotw(SCOPED_ROUTE)
+    wire.sotw(SCOPED_ROUTE, nonce=nothing.nonce)
+    for name in ("eu", "us"):
+        world.serve(SCOPED_ROUTE, name, "1")
+    (both,) = wire.publish()
+    wire.sotw(SCOPED_ROUTE, nonce=both.nonce)
+    world.remove(SCOPED_ROUTE, "eu")
+    (one,) = wire.publish()
+
+    # C2, D1, D3: Envoy waits for an answer, and takes each for all there is.
+    assert [names_of(each) for each in (nothing, both, one)] == [[], ["eu", "us"], ["us"]]
+    assert one.errors == ()  # F4: nobody asked for it by name
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RESOURCE_TYPES if not kind.wildcard], ids=lambda kind: kind.word)
 def test_subscribe__empty_list_or_star_of_a_type_without_wildcard__is_nothing(wire: Wire, kind: ResourceType) -> None:
     assert wire.sotw(kind) == []
     assert wire.sotw(kind, "*") == []

@@ -53,7 +53,9 @@ def responses(draw: st.DrawFn) -> tuple[Respond, Contents]:
         )
     )
     removed = draw(st.lists(text, max_size=4))
-    response = Respond(kind, draw(text), draw(text), tuple(resources), tuple(errors), tuple(removed))
+    unresolved = draw(st.lists(text, max_size=4))
+    gone = tuple(removed), tuple(unresolved)
+    response = Respond(kind, draw(text), draw(text), tuple(resources), tuple(errors), *gone)
     return response, Contents(blobs)
 
 
@@ -78,6 +80,7 @@ def plainly(
             message.resources.append(packed)
     if not sotw:
         message.removed_resources.extend(response.removed)
+        message.resources.extend(discovery_pb2.Resource(name=name, aliases=[name]) for name in response.unresolved)
     for error in response.errors:
         entry = message.resource_errors.add()
         entry.resource_name.name = error.name

@@ -114,7 +114,7 @@ def test_watch__collections_that_cannot_be_asked_for__say_so_by_their_own_names(
     assert result.exit_code == NO
     assert rows[GLOB]["state"] == rows["*"]["state"] == "refused"
     assert "but a envoy.config.route.v3.RouteConfiguration is asked for" in rows[GLOB]["error"]
-    assert "only listeners and clusters have it" in rows["*"]["error"]
+    assert "only Cluster, Listener, ScopedRouteConfiguration have it" in rows["*"]["error"]
 
 
 def test_watch__collection_without_members__is_in_error(ads: str) -> None:

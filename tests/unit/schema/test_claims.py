@@ -1,4 +1,4 @@
-"""What listeners and virtual hosts want to themselves."""
+"""What listeners, scopes and virtual hosts want to themselves."""
 
 import json
 
@@ -8,10 +8,16 @@ from tests.support.manifests import api_listener, listener, parsed, route
 from xdscore.schema import Media, Refused, parse, read_manifests
 
 TYPE = "type.googleapis.com/"
+SCOPE = "envoy.config.route.v3.ScopedRouteConfiguration"
 
 
 def with_address(address: dict[str, object], **more: object) -> dict[str, object]:
     return {"@type": TYPE + "envoy.config.listener.v3.Listener", "name": "l", "address": address, **more}
+
+
+def scope(name: str, *fragments: str) -> dict[str, object]:
+    key = {"fragments": [{"string_key": fragment} for fragment in fragments]}
+    return {"@type": TYPE + SCOPE, "name": name, "route_configuration_name": "r", "key": key}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,8 @@ def with_address(address: dict[str, object], **more: object) -> dict[str, object
             ("address tcp :: port 53", "address udp 0.0.0.0 port 53"),
         ),
         (route("r", "c"), ()),
+        (scope("s", "a b", "c,d"), ("scope key a%20b, c%2Cd",)),
+        (scope(f"xdstp://a/{SCOPE}/eu/s?x=y", "k"), (f"scope key k of xdstp://a/{SCOPE}/eu/*?x=y",)),
     ],
 )
 def test_claims__of_a_resource__are_what_no_other_can_have(tree: dict[str, object], claims: tuple[str, ...]) -> None:

@@ -251,7 +251,7 @@ def test_collection_name__is_canonical_and_has_an_authority(
 @pytest.mark.parametrize(
     ("name", "kind", "problem"),
     [
-        ("*", ROUTE, "only listeners and clusters have it"),
+        ("*", ROUTE, "only Cluster, Listener, ScopedRouteConfiguration have it"),
         ("a", CLUSTER, "names one resource and no collection"),
         ("a/*", CLUSTER, "names one resource and no collection"),
         ("xdstp://auth/envoy.config.cluster.v3.ClusterCollection/a", CLUSTER, "a list collection, which this client"),
