@@ -1,7 +1,8 @@
 """Ready bootstrap files for gRPC clients and for Envoy. Pure: configuration and a node in, a tree out.
 
-Sources: gRFC A27 and A47 (bootstrap), A65 (mTLS credentials), A97 (call credentials), A81, A88 and xRFC TP3
-(server features), A102, a draft (side channels), Envoy's "xDS configuration API overview".
+Sources: gRFC A27 and A47 (bootstrap), A29 (certificate providers), A36 (servers), A65 (mTLS credentials), A97 (call
+credentials), A81, A88 and xRFC TP3 (server features), A102, a draft (side channels), Envoy's "xDS configuration API
+overview".
 """
 
 import re
@@ -29,6 +30,11 @@ _POLLED = "parley_rest"
 _REFRESH_DELAY = "5s"
 # Envoy's own default is 1 s: a large state over a slow line takes longer.
 _REQUEST_TIMEOUT = "5s"
+
+# A36: the name of the listener that a server with this address asks for; the one that its examples have.
+_SERVER_LISTENER = "grpc/server?xds.resource.listening_address=%s"
+# The instance that resources name to have a workload's own certificate and authorities (A29).
+_CERTIFICATE_PROVIDER = "default"
 
 # A102: a "fully-qualified target URI". `host:443` is none, and no target that is spelled in full would ever equal it.
 _TARGET_URI = re.compile(r"[a-z][a-z0-9+-]*:(?!\d+\Z)[!-~]+")
@@ -158,8 +164,16 @@ def grpc_bootstrap(
         **_grpc_call_credentials(config),
         "server_features": [each.value for each in BootstrapFeature if each in DEFAULT_FEATURES or each in features],
     }
-    # grpc-js-xds refuses a node without a locality, be it empty (clients.md section 2.5).
-    tree: Tree = {"xds_servers": [server], "node": {**_node(node), "locality": {}}}
+    tree: Tree = {
+        "xds_servers": [server],
+        # grpc-js-xds refuses a node without a locality, be it empty (clients.md section 2.5).
+        "node": {**_node(node), "locality": {}},
+        # A36: no server starts without it. Clients do not read it.
+        "server_listener_resource_name_template": _SERVER_LISTENER,
+    }
+    if config.ads_tls is not None and config.ads_auth.facts.certificates:
+        watched = {"plugin_name": "file_watcher", "config": _watched(config, files)}
+        tree["certificate_providers"] = {_CERTIFICATE_PROVIDER: watched}
     if allowed_services:
         # A102: at least one kind of channel credentials; a client stops at the first one that it supports.
         tree["allowed_grpc_services"] = {uri: {"channel_creds": [{"type": "tls"}]} for uri in allowed_services}
@@ -266,8 +280,12 @@ def _node(node: Node) -> Tree:
 def _grpc_credentials(config: Config, files: ClientFiles) -> Tree:
     if config.ads_tls is None:
         return {"type": "insecure"}
-    named = {name: getattr(files, name) for name in files_named(config)}
-    return {"type": "tls", "config": {**named, "refresh_interval": _TRUST_RELOAD}}
+    return {"type": "tls", "config": _watched(config, files)}
+
+
+def _watched(config: Config, files: ClientFiles) -> Tree:
+    """The files of a client, which gRPC reads again as they change."""
+    return {**{name: getattr(files, name) for name in files_named(config)}, "refresh_interval": _TRUST_RELOAD}
 
 
 def _grpc_call_credentials(config: Config) -> Tree:

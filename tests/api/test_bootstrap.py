@@ -33,6 +33,9 @@ def test_grpc__file__has_the_features_of_a88_as_implementations_spell_them(api: 
     # grpc-js-xds 1.14.1 refuses a node without a locality (validateNode of its xds-bootstrap.js).
     assert tree["node"] == {"id": "pay-1", "cluster": "default", "locality": {}}
     assert "allowed_grpc_services" not in tree
+    # A36: what a server of gRPC cannot start without.
+    assert tree["server_listener_resource_name_template"] == "grpc/server?xds.resource.listening_address=%s"
+    assert "certificate_providers" not in tree
 
 
 @pytest.mark.parametrize(
@@ -153,6 +156,8 @@ def test_both__tls_with_client_certificates__say_so(api: Caller, settings: Setti
     assert server["server_uri"] == "cp.example:18000"
     assert server["channel_creds"][0]["type"] == "tls"
     assert server["channel_creds"][0]["config"]["private_key_file"]
+    watched = {"plugin_name": "file_watcher", "config": server["channel_creds"][0]["config"]}
+    assert grpc["certificate_providers"] == {"default": watched}
     json_format.ParseDict(envoy, new_message("envoy.config.bootstrap.v3.Bootstrap"))
     assert envoy["static_resources"]["clusters"][0]["transport_socket"]["typed_config"]["sni"] == "cp.example"
 

@@ -65,6 +65,29 @@ def api_listener(name: str, route_name: str, stat_prefix: str = "http") -> liste
     return json_format.ParseDict(fields, listener_pb2.Listener())
 
 
+def server_listener(
+    template: str, port: int, transport_socket: Mapping[str, Any] | None = None
+) -> listener_pb2.Listener:
+    """The listener of a gRPC server on this port of the loopback address (gRFC A36), which lets every call through.
+    `template`: that of its bootstrap for the listener's name.
+    """
+    passes = {"match": {"prefix": ""}, "non_forwarding_action": {}}
+    routes = {"name": "inbound", "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [passes]}]}
+    connection = {
+        "@type": _ANY + http_connection_manager_pb2.HttpConnectionManager.DESCRIPTOR.full_name,
+        "stat_prefix": "inbound",
+        "route_config": routes,
+        "http_filters": [_ROUTER],
+    }
+    secured = {"transport_socket": dict(transport_socket)} if transport_socket is not None else {}
+    fields = {
+        "name": template.replace("%s", f"127.0.0.1:{port}"),
+        "address": {"socket_address": {"address": "127.0.0.1", "port_value": port}},
+        "filter_chains": [{"filters": [{"name": "http", "typed_config": connection}], **secured}],
+    }
+    return json_format.ParseDict(fields, listener_pb2.Listener())
+
+
 def _http(route_name: str, source: Source, stat_prefix: str = "http") -> dict[str, object]:
     return {
         "@type": _ANY + http_connection_manager_pb2.HttpConnectionManager.DESCRIPTOR.full_name,

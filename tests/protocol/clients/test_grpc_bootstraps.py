@@ -21,11 +21,15 @@ from google.protobuf import json_format
 from controlplane.clients.bootstraps import Node, Tree, grpc_bootstrap
 from controlplane.config.loading import load
 from tests.support.ads_thread import serving_ads
-from tests.support.backends import grpc_backend
+from tests.support.backends import ECHO_METHOD, grpc_backend
 from tests.support.grpc_client import GrpcClient, Outcome, grpc_client
+from tests.support.grpc_server import grpc_server
+from tests.support.node_client import node_modules, why_no_node
+from tests.support.ports import free_ports
 from tests.support.scripted_ads import scripted_ads
+from tests.support.steady import steady_node
 from tests.support.waiting import eventually
-from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
+from tests.support.xds_resources import api_listener, assignment, eds_cluster, route, server_listener
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE
 from xdscore.server_features import BootstrapFeature
 
@@ -44,6 +48,49 @@ def bootstrap(
 ) -> Tree:
     settings = load({"PARLEY_ADS_ADDRESS": address}, directory=directory)
     return grpc_bootstrap(settings, Node("pay-1", "prod"), features=features, allowed_services=allowed_services)
+
+
+@pytest.mark.shows("gRPC for Node", "starts with the bootstrap that Parley makes", "SotW")
+@pytest.mark.skipif(bool(why_no_node()), reason=why_no_node())
+def test_default_file__grpc_for_node__is_served(tmp_path: Path) -> None:
+    with serving_ads() as ads, grpc_backend("parley") as port:
+        ads.publish("prod", api_listener("web", "r"), route("r", "a"), eds_cluster("a"), assignment("a", port))
+        made = bootstrap(f"127.0.0.1:{ads.port}", tmp_path)
+        with steady_node(node_modules(), ["xds:///web"], rate_per_s=5, bootstrap=made) as load:
+            load.flowing()
+
+        (opened, *_) = ads.streams("prod")
+
+    assert (opened.node_id, opened.user_agent.partition(" Pure")[0]) == ("pay-1", "gRPC Node")
+
+
+@pytest.mark.shows("gRPC for Python (C-core)", "a server that takes its listener over xDS (A36)", "SotW")
+def test_default_file__server_of_grpc__serves_once_its_listener_is_there(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    with serving_ads() as ads:
+        ads.publish("prod")
+        made = bootstrap(f"127.0.0.1:{ads.port}", tmp_path)
+        with grpc_server(made, port), grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            eventually(lambda: ads.streams("prod"), within_s=10)
+            with pytest.raises(grpc.RpcError):
+                say(channel)
+
+            ads.publish("prod", server_listener(str(made["server_listener_resource_name_template"]), port))
+            answer = eventually(partial(said, channel), within_s=10)
+
+    assert answer == b"served:hello"
+
+
+def say(channel: grpc.Channel) -> bytes:
+    answer: bytes = channel.unary_unary(ECHO_METHOD, None, None)(b"hello", timeout=1)
+    return answer
+
+
+def said(channel: grpc.Channel) -> bytes:
+    try:
+        return say(channel)
+    except grpc.RpcError:
+        return b""
 
 
 @asynccontextmanager
@@ -100,6 +147,7 @@ async def test_fail_on_data_errors__change_is_refused__rpcs_fail_as_long_as_noth
     assert later.code == "UNAVAILABLE"
 
 
+@pytest.mark.shows("gRPC for Python (C-core)", "rewriting of the authority (A81)", "SotW")
 @pytest.mark.parametrize(("features", "authority"), [((), "web"), ((BootstrapFeature.TRUSTED_XDS_SERVER,), "inner")])
 def test_trusted_xds_server__route_that_rewrites_the_authority__is_obeyed_with_it_alone(
     tmp_path: Path, features: Collection[BootstrapFeature], authority: str
@@ -129,6 +177,7 @@ class TellsAuthority(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # gener
         return grpc.unary_unary_rpc_method_handler(lambda _, context: bytes(context._rpc_event.call_details.host))
 
 
+@pytest.mark.shows("gRPC for Python (C-core)", "allowed side channels (A102, a draft)", "SotW")
 @pytest.mark.parametrize(("allowed", "code"), [([], "UNAVAILABLE"), ([SIDE_CHANNEL], "OK")])
 def test_allowed_grpc_services__filter_with_a_side_channel__is_taken_with_an_allowed_one_alone(
     tmp_path: Path, allowed: list[str], code: str

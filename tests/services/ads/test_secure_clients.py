@@ -10,23 +10,27 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from envoy.extensions.transport_sockets.tls.v3 import tls_pb2
 from google.protobuf.message import Message
 
 from controlplane.clients.bootstraps import Node, Variant, envoy_bootstrap, grpc_bootstrap, grpc_variables
 from controlplane.config.loading import Config, load
 from tests.services.ads.test_real_clients import http_get, until, web
 from tests.support.ads import Running, config, running
-from tests.support.backends import grpc_backend, http_backend
+from tests.support.backends import ECHO_METHOD, grpc_backend, http_backend
 from tests.support.certificates import Authority, server_files
 from tests.support.envoy import envoy_with
 from tests.support.grpc_client import Outcome, grpc_client
+from tests.support.grpc_server import grpc_server
 from tests.support.ports import free_ports
-from tests.support.xds_resources import api_listener, assignment, eds_cluster, route
+from tests.support.xds_resources import api_listener, assignment, eds_cluster, route, server_listener
 from xdscore.access import AccessTable, Effect, Rule
 from xdscore.auth_modes import AuthMode
 from xdscore.client_groups import ClientGroup, Trust
 from xdscore.environment_choice import EnvironmentChoice, Selector
+from xdscore.resource_types import TYPE_URL_PREFIX
 
 PAY = "spiffe://td.example/ns/prod/sa/pay"
 MODES = [AuthMode.MTLS, AuthMode.TOKEN]
@@ -58,7 +62,7 @@ def installed(directory: Path, bootstrap: dict[str, object], authority: Authorit
     """The bootstrap with its client's files where it says they are, below this directory."""
     root = directory / "client"
     (root / "tls").mkdir(parents=True)
-    key, certificate = authority.issue(PAY)
+    key, certificate = authority.issue(PAY, dns="pay.example")
     (root / "tls/client.key").write_bytes(key)
     (root / "tls/client.crt").write_bytes(certificate)
     (root / "tls/ca.crt").write_bytes(authority.pem())
@@ -71,6 +75,9 @@ def echo(port: int) -> list[Message]:
     return [eds_cluster("c"), assignment("c", port), route("r", "c"), api_listener("echo", "r")]
 
 
+@pytest.mark.shows(
+    "gRPC for Python (C-core)", "starts with the bootstrap that Parley makes: certificates, tokens (A65, A97)", "SotW"
+)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 async def test_grpc__with_our_bootstrap__is_served_as_who_it_is(tmp_path: Path, mode: AuthMode) -> None:
     async with served(tmp_path, mode) as (run, settings, authority):
@@ -84,6 +91,48 @@ async def test_grpc__with_our_bootstrap__is_served_as_who_it_is(tmp_path: Path, 
         assert (result.code, result.text) == ("OK", "parley:hello")
         opened = run.facts.opened_streams[0]
         assert (opened.identity, opened.environment) == (PAY if mode is AuthMode.MTLS else "pay", "prod")
+
+
+@pytest.mark.shows(
+    "gRPC for Python (C-core)", "a server with certificates of the bootstrap's provider (A29, A36)", "SotW"
+)
+async def test_grpc_server__with_our_bootstrap__takes_its_listener_and_the_certificates_that_it_names(
+    tmp_path: Path,
+) -> None:
+    (port,) = free_ports(1)
+    async with served(tmp_path, AuthMode.MTLS) as (run, settings, authority):
+        bootstrap = installed(tmp_path, grpc_bootstrap(settings, Node("pay-1", "")), authority, "")
+        # A29: both sides of the connection are known by the files that the bootstrap's provider watches.
+        provider = {"instance_name": "default"}
+        secured = {
+            "tls_certificate_provider_instance": provider,
+            "validation_context": {"ca_certificate_provider_instance": provider},
+        }
+        socket = {
+            "name": "envoy.transport_sockets.tls",
+            "typed_config": {
+                "@type": TYPE_URL_PREFIX + tls_pb2.DownstreamTlsContext.DESCRIPTOR.full_name,
+                "common_tls_context": secured,
+                "require_client_certificate": True,
+            },
+        }
+        run.publish(
+            server_listener(bootstrap["server_listener_resource_name_template"], port, socket), environment="prod"
+        )
+
+        with grpc_server(bootstrap, port):
+            answer = await asyncio.to_thread(_called_over_tls, port, authority)
+
+    assert answer == b"served:hello"
+
+
+def _called_over_tls(port: int, authority: Authority) -> bytes:
+    key, certificate = authority.issue(PAY)
+    credentials = grpc.ssl_channel_credentials(authority.pem(), key, certificate)
+    options = [("grpc.ssl_target_name_override", "pay.example")]
+    with grpc.secure_channel(f"127.0.0.1:{port}", credentials, options) as channel:
+        answer: bytes = channel.unary_unary(ECHO_METHOD, None, None)(b"hello", timeout=10, wait_for_ready=True)
+    return answer
 
 
 async def test_grpc__token_in_the_file_but_its_variable_is_off__is_not_let_in(tmp_path: Path) -> None:
@@ -147,6 +196,7 @@ async def _call(bootstrap: dict[str, Any], timeout_s: float = 10) -> Outcome:
         return await asyncio.to_thread(client.call, "xds:///echo", timeout_s=timeout_s)
 
 
+@pytest.mark.shows("Envoy", "starts with the bootstrap that Parley makes: certificates, tokens", "SotW, delta")
 @LINUX
 @pytest.mark.parametrize("variant", list(Variant))
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
