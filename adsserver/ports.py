@@ -160,7 +160,8 @@ class ResourceStatus:
     """The status of one resource of one client.
 
     version: that of the content that the client has (SYNCED), was sent (STALE), refused (ERROR), may have (UNKNOWN) or,
-      because it is published, is to be sent (NOT_SENT); empty where there is none.
+      because it is published, is to be sent (NOT_SENT); empty where there is none. In SotW it is that of the response,
+      for there contents have none on the wire.
     config: the same content as a serialised Any without secrets; empty also where it is not published or was not asked
       for.
     details: why the client does not have the content; empty where nothing is known.

@@ -6,7 +6,6 @@ server serves, whoever the client is: the stream tells each what it may have.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from adsserver.ports import FleetClient, ResourceStatus, SyncState
@@ -41,11 +40,33 @@ _STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Had:
-    """What a client has of one name on one of its streams. `nacks`: of that stream and type, oldest first."""
+    """What a client has of one name on one of its streams, which asks for its type by `subscription`."""
 
+    name: str
     holding: Holding
-    since: datetime | None
-    nacks: tuple[StreamNack, ...]
+    subscription: StreamSubscription
+
+    @property
+    def nack(self) -> StreamNack | None:
+        """The last NACK that may be about what the client refused of the name; None where none is stored."""
+        refused = (canonical(self.name), self.holding.version)
+        return next((each for each in reversed(self.subscription.nacks) if refused in each.suspects), None)
+
+    def on_wire(self, state: SyncState, version: str) -> str:
+        """The version as the client knows it: in SotW a resource has none of its own, but that of the response
+        (csds.proto, protocol.md B8). What was not sent has none yet.
+        """
+        if self.subscription.delta:
+            return version
+        match state:
+            case SyncState.NOT_SENT:
+                return ""
+            case SyncState.STALE:
+                return self.subscription.sent
+            case SyncState.ERROR:
+                return self.nack.version if self.nack is not None else self.subscription.sent
+            case _:
+                return self.subscription.acked
 
 
 def client_resources(
@@ -60,8 +81,7 @@ def client_resources(
     for subscription in subscriptions:
         order = by_word[subscription.type].push_order
         for name, holding in subscription.holdings.items():
-            had = _Had(holding, subscription.since, subscription.nacks)
-            found.setdefault((order, name, subscription.type), []).append(had)
+            found.setdefault((order, name, subscription.type), []).append(_Had(name, holding, subscription))
     family = family_of(client.user_agent)
     sides = _sides(client, snapshot)
     return tuple(
@@ -93,16 +113,16 @@ def _status(
     had = streams[worst(holdings)]
     holding = had.holding
     published = _published(sides, kind, name)
-    version, state, details = holding.version, _STATES[holding.state], _words(kind, name, family, had)
+    version, state, details = holding.version, _STATES[holding.state], _words(kind, family, had)
     if holding.state is HoldingState.ACKED and not sides:
         state, details = SyncState.UNKNOWN, NO_SNAPSHOT
     elif holding.state is HoldingState.ACKED and version not in published.contents:
-        details = (NEWER if published.newest else GONE).format(version=version)
+        details = (NEWER if published.newest else GONE).format(version=had.on_wire(SyncState.SYNCED, version))
         state, version = SyncState.NOT_SENT, published.newest
     content = published.contents.get(version)
     shown = show(content) if content is not None else b""
     details = " ".join(filter(None, (details, on_streams(holding, holdings))))
-    return ResourceStatus(kind, name, state, version, shown, details, had.since)
+    return ResourceStatus(kind, name, state, had.on_wire(state, version), shown, details, had.subscription.since)
 
 
 class _Published(NamedTuple):
@@ -132,18 +152,18 @@ def _published_on(snapshot: Snapshot, kind: ResourceType, name: str) -> _Publish
     return _Published(content.version if withheld.kinds else "", {content.version: content})
 
 
-def _words(kind: ResourceType, name: str, family: ClientFamily, had: _Had) -> str:
+def _words(kind: ResourceType, family: ClientFamily, had: _Had) -> str:
     """Why the client does not have what it is to have, as every door says it; where it refused that, also with what it
     goes on.
     """
     holding = had.holding
     if holding.state is not HoldingState.NACKED:
         return holding.message or SENTENCES.get(holding.state, "")
-    refused = (canonical(name), holding.version)
-    nack = next((each for each in reversed(had.nacks) if refused in each.suspects), None)
+    nack = had.nack
     said = nack.text if nack is not None else SENTENCES[HoldingState.NACKED]
     if not holding.acked:
         return said
     after = after_nack(family, kind, drops=None)
-    now = now_runs(after, f"version {holding.acked}", healed=nack is not None and nack.healing)
+    kept = had.on_wire(SyncState.SYNCED, holding.acked)
+    now = now_runs(after, f"version {kept}", healed=nack is not None and nack.healing)
     return f"{said}. It {now}." if nack is not None else f"{said} It {now}."

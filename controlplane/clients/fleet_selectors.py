@@ -17,6 +17,7 @@ from controlplane.clients.models import Client, ContentList, Nack, NameSet, Stre
 from xdscore.environment_choice import ClientFacts
 from xdscore.holdings import Holding
 
+_DELTA = "delta"
 # As many keys as both databases take in one statement without thinking about it.
 _CHUNK = 500
 # The columns of an `Asks`.
@@ -40,11 +41,13 @@ class ConnectedClient:
 class StreamNack:
     """A NACK on one stream for one type. `text` is the client's, without secrets and harmless to show.
 
+    `version`: of the refused response.
     `suspects`: the (name, version) of what the client may have refused of the response.
     `healing`: whether the client was sent again what it had acknowledged of them.
     """
 
     text: str
+    version: str
     suspects: tuple[tuple[str, str], ...]
     healing: bool
 
@@ -53,6 +56,8 @@ class StreamNack:
 class StreamSubscription:
     """The subscription of an open stream to one type.
 
+    `delta`: whether it is of a delta stream.
+    `sent`, `acked`: the versions of the responses that were last sent and last acknowledged; empty where there is none.
     `holdings`: what the client has, by name; many subscriptions share one mapping.
     `since`: since when, at the latest, it is so.
     `nacks`: the NACKs of this stream and type that are still stored, oldest first.
@@ -61,6 +66,9 @@ class StreamSubscription:
     client: str
     stream: str
     type: str
+    delta: bool
+    sent: str
+    acked: str
     holdings: Mapping[str, Holding]
     since: datetime | None
     nacks: tuple[StreamNack, ...]
@@ -93,6 +101,9 @@ def fleet_subscriptions(*, clients: Collection[str], max_nacks: int) -> Mapping[
                     client=row.stream.client_id,
                     stream=row.stream_id,
                     type=row.type,
+                    delta=row.stream.variant == _DELTA,
+                    sent=row.sent,
+                    acked=row.acked,
                     holdings=holdings[_set_of(row)],
                     since=row.held_at,
                     nacks=tuple(nacks.get((row.stream_id, row.type), ())),
@@ -126,7 +137,7 @@ def _nacks(clients: list[str], streams: set[str], limit: int) -> dict[tuple[str,
     contents = _content_lists({row.suspects_id for row in rows})
     found: dict[tuple[str, str], list[StreamNack]] = {}
     for row in reversed(rows):
-        nack = StreamNack(row.text, contents.get(row.suspects_id, ()), row.healing)
+        nack = StreamNack(row.text, row.version, contents.get(row.suspects_id, ()), row.healing)
         found.setdefault((row.stream, row.type), []).append(nack)
     return found
 

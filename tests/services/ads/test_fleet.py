@@ -175,8 +175,27 @@ def test_status__sent_acknowledged_and_changed__is_told_per_resource(world: Worl
     later = world.status(client.info)
     had = after["a"].version
     assert (later["a"].state, later["a"].details) == (SyncState.NOT_SENT, NEWER.format(version=had))
-    assert later["a"].version not in {"", had}
+    # In SotW it will have the version of a response that was not made yet.
+    assert later["a"].version != had
+    assert bool(later["a"].version) == (variant is Variant.DELTA)
     assert later["b"].state is SyncState.SYNCED
+
+
+def test_status__in_sotw__has_the_version_of_the_response_that_the_client_knows(world: World) -> None:
+    world.publish(cluster("a"), cluster("b"))
+    client = world.client(variant=Variant.SOTW).ask(CLUSTER)
+    (first,) = client.unanswered
+    sent = world.status(client.info)
+    had = world.status(client.answer().info)
+    world.publish(cluster("a", 2), cluster("b"))
+    (second,) = client.unanswered
+    refused = world.status(client.answer(nack="no such thing").info)
+
+    # K1, as Envoy's config_dump: contents have no version of their own there.
+    assert [each["a"].version for each in (sent, had)] == [first.version] * 2
+    assert (refused["a"].state, refused["a"].version) == (SyncState.ERROR, second.version)
+    assert (refused["b"].state, refused["b"].version) == (SyncState.SYNCED, first.version)
+    assert first.version not in {world.contents.add(cluster(name)).version for name in "ab"}
 
 
 def test_status__rejected__is_an_error_with_the_client_s_words_and_its_neighbour_is_in_sync(world: World) -> None:
@@ -361,7 +380,7 @@ def test_clients__closed_streams__are_not_connected(quick: World) -> None:
 
 def test_status__rollout_open__each_client_is_held_against_its_own_side(quick: World) -> None:
     quick.publish(cluster("a", 1), cluster("b", 1))
-    picked, other = quick.client(1), quick.client(2)
+    picked, other = quick.client(1, Variant.DELTA), quick.client(2, Variant.DELTA)
     for each in (picked, other):
         each.ask(CLUSTER, "a", "b").answer()
     digest = client_digest("default", ClientFacts(node_id=picked.info.node_id))
