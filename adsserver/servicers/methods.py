@@ -16,7 +16,7 @@ import grpc
 from envoy.service.status.v3 import csds_pb2
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2_grpc
 
 from adsserver.engine.events import Variant
 from adsserver.identity.callers import Callers
@@ -25,6 +25,7 @@ from adsserver.limits.budgets import OPENING_S, Budget, Budgets, RefusedStreamEr
 from adsserver.servicers.csds import StatusServicer
 from adsserver.servicers.ends import End, StreamEndError, no_request
 from adsserver.servicers.polls import Polls
+from adsserver.servicers.reflection import V1, V1ALPHA, describer
 from adsserver.servicers.shared import Context, Shared
 from adsserver.servicers.stream import Stream
 from xdscore.callers import caller_key
@@ -87,9 +88,9 @@ def method_table(
         methods[f"/{service.full_name}/{method.name}"] = _status(shared, status, identify_reader, method)
     collected = _Collector()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, collected)
-    names += [health.SERVICE_NAME, reflection.SERVICE_NAME]
-    describer = reflection.aio.ReflectionServicer(names)  # type: ignore[attr-defined]  # grpc-stubs do not know it
-    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(describer, collected)
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(describer([*names, health.SERVICE_NAME]), collected)
+    for path in [path for path in collected.methods if path.startswith(f"/{V1ALPHA}/")]:
+        collected.methods[path.replace(V1ALPHA, V1)] = collected.methods[path]
     # The asyncio servicer registers this one but does not have it: each call would raise, and fill the log.
     del collected.methods[f"/{health.SERVICE_NAME}/List"]
     methods |= {path: _guarded(shared, identify, handler) for path, handler in collected.methods.items()}

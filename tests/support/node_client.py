@@ -1,5 +1,6 @@
-"""gRPC for Node (`@grpc/grpc-js-xds`), installed at first use exactly as tests/support/node_client/package-lock.json
-says, into a folder of the virtual environment that is named after that file's content.
+"""gRPC for Node (`@grpc/grpc-js-xds`), and a client of gRPC reflection, installed at first use exactly as
+tests/support/node_client/package-lock.json says, into a folder of the virtual environment that is named after that
+file's content.
 
 Run as a script it installs and nothing else.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 SCRIPT: Final = Path(__file__).parent / "node_client" / "client.js"
+REFLECT: Final = SCRIPT.with_name("reflect.js")
 _PINNED: Final = [SCRIPT.with_name("package.json"), SCRIPT.with_name("package-lock.json")]
 _CACHE: Final = Path(__file__).parents[2] / ".venv" / "node-client"
 _INSTALL_S: Final = 100.0

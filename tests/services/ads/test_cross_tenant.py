@@ -325,6 +325,7 @@ KINDS: dict[str, Ask] = {
     "envoy.service.discovery.v3.DeltaDiscoveryRequest": discovery,
     "envoy.service.status.v3.ClientStatusRequest": status,
     "grpc.health.v1.HealthCheckRequest": health,
+    "grpc.reflection.v1.ServerReflectionRequest": reflection,
     "grpc.reflection.v1alpha.ServerReflectionRequest": reflection,
 }
 
