@@ -103,6 +103,9 @@ codes: install-dev  ## Write the reference page of the codes
 states: install-dev  ## Write the reference page of the states of a name
 	$(BIN)/python scripts/states_page.py > docs/reference/protocol-states.md
 
+clients: install-dev  ## Write the reference page of clients and features, from the marks of the tests
+	$(BIN)/python scripts/clients_page.py > docs/reference/clients-and-features.md
+
 openapi: install-dev  ## Write the API's schema; fails when it differs from the reviewed one
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/reference/openapi.yaml
 	git --no-pager diff --exit-code -- docs/reference/openapi.yaml

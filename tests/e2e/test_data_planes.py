@@ -22,11 +22,13 @@ def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
         yield running
 
 
+@pytest.mark.shows("Envoy", "traffic follows changes over REST (CDS, EDS, LDS, RDS)", "SotW, delta")
 @pytest.mark.parametrize("api_type", ["GRPC", "DELTA_GRPC"])
 def test_envoy__resources_change_over_rest__traffic_follows(parley: Parley, tmp_path: Path, api_type: str) -> None:
     envoy_follows_changes(parley, tmp_path, api_type, ads_port=parley.ads_port)
 
 
+@pytest.mark.shows("gRPC for Python (C-core)", "calls work, or fail in Parley's words", "SotW")
 def test_grpc__listener_exists_or_not__rpc_works_or_says_why(parley: Parley) -> None:
     grpc_client_is_served(parley, ads_port=parley.ads_port)
 

@@ -227,6 +227,7 @@ def state(proxy: Envoy) -> State:
 every_variant = pytest.mark.parametrize("api_type", API_TYPES)
 
 
+@pytest.mark.shows("Envoy", "goes on with what it had after a NACK (CDS, EDS, LDS, RDS, SDS)", "SotW, delta")
 @every_variant
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.short)
 def test_envoy__refuses_an_update__goes_on_with_what_it_had(

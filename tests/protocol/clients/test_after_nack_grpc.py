@@ -135,6 +135,8 @@ def serves(load: Steady) -> bool:
     return all(load.of(target)[-1].code == "OK" for target in TARGETS)
 
 
+@pytest.mark.shows("gRPC for Python (C-core)", "healed after a NACK", "SotW")
+@pytest.mark.shows("gRPC for Node", "goes on with what it had after a NACK", "SotW")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.short)
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 def test_grpc__refuses_an_update__goes_on_with_what_it_had_or_drops_it_until_it_is_healed(

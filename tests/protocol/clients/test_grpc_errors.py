@@ -178,6 +178,7 @@ def heard_of_errors(client: Client, process: GrpcClient, cases: Sequence[Case]) 
     return all(believed[case.kind.url, case.name].state == state for case in audible)
 
 
+@pytest.mark.shows("gRPC for Python (C-core)", "hears the reason of what it cannot have (xRFC TP3)", "SotW")
 @every_case
 def test_grpc__resource_in_error_from_the_start__fails_with_the_reason_or_after_15_s_without(
     story: Story, client: Client, case: Case

@@ -102,6 +102,7 @@ def _code(status: Status) -> str:
     return " ".join(words[:2]) if len(words) > 1 and words[1].startswith("XDS") else str(status).partition(":")[0]
 
 
+@pytest.mark.shows("xdsclient", "xdstp glob collections", "SotW, delta")
 @BOTH
 @TYPES
 async def test_glob__members_come_change_are_withheld_and_go__each_is_told_by_its_own_name(
@@ -134,6 +135,7 @@ async def test_glob__members_come_change_are_withheld_and_go__each_is_told_by_it
     assert cached == [("x", "acked"), ("y", "acked")]
 
 
+@pytest.mark.shows("xdsclient", "wildcards", "SotW, delta")
 @BOTH
 async def test_wildcard__of_clusters__follows_everything_there_is(variant: Variant) -> None:
     async with running() as run, client(run, variant) as one:

@@ -69,6 +69,7 @@ async def refusal(following: Following[Message]) -> Status:
     return item.resource
 
 
+@pytest.mark.shows("xdsclient", "hears the reason of what it cannot have (xRFC TP3)", "SotW, delta")
 @BOTH
 @TYPES
 @pytest.mark.parametrize(

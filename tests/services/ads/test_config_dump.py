@@ -42,6 +42,7 @@ def given(message: Message) -> ParsedResource:
     return result
 
 
+@pytest.mark.shows("Envoy", "its config_dump imports as what it was given", "SotW")
 def test_config_dump__of_an_envoy_that_parley_configured__imports_as_the_same_bytes(
     ads: AdsThread, tmp_path: Path
 ) -> None:
