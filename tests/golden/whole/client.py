@@ -220,8 +220,13 @@ class Client:
             "version": response.version_info if sotw else response.system_version_info,
             "nonce": response.nonce,
         }
-        if response.resources:
-            line["resources"] = [_resource(each, response.type_url) for each in response.resources]
+        # E2: an alias of nothing has no content.
+        unresolved = [] if sotw else [each for each in response.resources if not each.HasField("resource")]
+        resources = [_resource(each, response.type_url) for each in response.resources if each not in unresolved]
+        if resources:
+            line["resources"] = resources
+        if unresolved:
+            line["unresolved"] = {each.name: list(each.aliases) for each in unresolved}
         if not sotw and response.removed_resources:
             line["removed"] = list(response.removed_resources)
         if response.resource_errors:

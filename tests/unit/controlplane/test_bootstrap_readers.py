@@ -59,7 +59,7 @@ def without(*path: str | int) -> Callable[[Any], None]:
         (without("xds_servers", 0, "server_uri"), "server_uri"),
         (without("xds_servers", 0, "channel_creds"), "channel_creds"),
         (without("xds_servers", 0, "channel_creds", 0, "config", "private_key_file"), "private_key_file"),
-        (without("certificate_providers", "default", "config", "certificate_file"), ""),
+        (without("certificate_providers", "default", "config", "certificate_file"), "(certificate|private_key)_file"),
         (lambda tree: tree["node"].update(locality=""), "locality"),
         (lambda tree: tree["node"].update(id=1), "id"),
         (lambda tree: tree["certificate_providers"]["default"]["config"].update(refresh_interval="10m"), "refresh"),
