@@ -24,6 +24,7 @@ ROOMS_OF_ADS = [
     "controlplane.journal",
     "controlplane.accounts",
     "controlplane.catalog",
+    "controlplane.schemas",
     "controlplane.history",
     "controlplane.access",
     "controlplane.snapshots",

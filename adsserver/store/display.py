@@ -1,7 +1,6 @@
 """Content as it may be shown to people who read status: without its secrets (protocol.md K2, reliability S5)."""
 
 from collections import OrderedDict
-from functools import cache
 from typing import Any
 
 import structlog
@@ -12,7 +11,8 @@ from udpa.annotations import sensitive_pb2
 
 from adsserver.ports import Contents
 from xdscore.schema import redact
-from xdscore.schema.types_registry import class_of, descriptor_of, message_name
+from xdscore.schema.shapes import ANY
+from xdscore.schema.types_registry import class_of, descriptor_of, kept, message_name
 from xdscore.snapshot import Content
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ class Display:
         return shown
 
 
-def may_hold_secrets(message: Message, depth: int = 0) -> bool:
+def may_hold_secrets(message: Any, depth: int = 0) -> bool:
     """Whether a sensitive field may be filled in anywhere inside the message. True also where it nests too deeply to
     look; `depth` is the depth reached so far.
 
@@ -72,10 +72,10 @@ def may_hold_secrets(message: Message, depth: int = 0) -> bool:
     descriptor: Any = message.DESCRIPTOR
     if depth > _MAX_DEPTH or descriptor.full_name in _TYPED_STRUCTS:
         return True
-    if isinstance(message, AnyMessage):
+    if descriptor.full_name == ANY:
         held = descriptor_of(message_name(message.type_url))
-        # What no process knows nobody can read either: `redact` leaves it as it is, too.
-        return held is not None and may_hold_secrets(class_of(held).FromString(message.value), depth + 1)
+        # Of what is not known nobody says that it is no secret; `redact` hides it.
+        return held is None or may_hold_secrets(class_of(held).FromString(message.value), depth + 1)
     sensitive, nested = _marks(descriptor)
     for field, value in message.ListFields():
         if field.number in sensitive:
@@ -99,7 +99,7 @@ def _map(value: Any) -> tuple[Message, ...]:
     return tuple(value.values())
 
 
-@cache
+@kept
 def _marks(descriptor: Descriptor) -> tuple[frozenset[int], dict[int, Any]]:
     """The numbers of a message type's sensitive fields; and, for each other field that holds messages, a function that
     returns those in it.

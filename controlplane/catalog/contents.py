@@ -30,6 +30,16 @@ def addresses_now(*, environment_key: str) -> Mapping[EntryKey, str]:
     return {(word, name): address for word, name, address in rows.values_list("type", "name", "head__blob_id")}
 
 
+def contents_now() -> Iterator[tuple[str, str, str, bytes]]:
+    """The newest content of each resource that exists, in every environment, as (environment, type, name, serialized
+    Any), secrets included: read in batches.
+    """
+    rows = Resource.objects.filter(deleted=False).select_related("environment", "head__blob")
+    for row in rows.order_by("environment__key", "type", "name").iterator(chunk_size=_BATCH):
+        if row.head is not None and row.head.blob is not None:
+            yield row.environment.key, row.type, row.name, blob_plaintext(row.head.blob)
+
+
 def contents_at(
     *, environment_key: str, addresses: Mapping[EntryKey, str]
 ) -> Iterator[tuple[EntryKey, ResourceContent]]:

@@ -31,7 +31,7 @@ from xdscore.schema import (
     restore_kept,
 )
 from xdscore.schema.codes import KEPT_UNKNOWN, NOTHING_FOUND
-from xdscore.schema.content_policy import ContentPolicy, graded
+from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy, graded
 from xdscore.schema.positions import path_of
 from xdscore.schema.text import Document
 
@@ -105,11 +105,12 @@ def parsed_all(
     refused = 0
     policy: ContentPolicy | None = None
     for manifest in manifests:
-        result = _parsed(manifest, environment_key, expected or Expected(), kept)
-        said = result.findings
-        if said and environment_key:
-            policy = policy or environment_get(key=environment_key).policy.content
-            said = graded(said, policy)
+        result = _parsed(manifest, environment_key, expected or Expected(), kept, policy or DEFAULT_POLICY)
+        if result.findings and environment_key and policy is None:
+            policy = environment_get(key=environment_key).policy.content
+            if isinstance(result, Refused) and policy != DEFAULT_POLICY:
+                result = _parsed(manifest, environment_key, expected or Expected(), kept, policy)
+        said = graded(result.findings, policy) if policy is not None else result.findings
         findings += said
         if isinstance(result, ParsedResource) and not has_errors(said):
             sound.append(result)
@@ -154,22 +155,25 @@ def _placed(finding: Finding, sources: Mapping[tuple[str, str], Manifest]) -> Fi
     return source.located(finding, path_of(finding.pointer.removeprefix(source.pointer), source.tree))
 
 
-def _parsed(manifest: Manifest, environment_key: str, expected: Expected, kept: Kept) -> ParsedResource | Refused:
+def _parsed(
+    manifest: Manifest, environment_key: str, expected: Expected, kept: Kept, policy: ContentPolicy
+) -> ParsedResource | Refused:
     now = timezone.now()
-    result = parse(manifest, expected, now=now)
+    result = parse(manifest, expected, now=now, policy=policy)
     if not environment_key or not _asks_to_keep(result):
         return result
     own = kept.get((result.type_word, result.name))
     if own is not None:
         manifest = restore_kept(manifest, own, lasting_keys().keyed_hash)
-        result = parse(manifest, expected, now=now)
+        result = parse(manifest, expected, now=now, policy=policy)
         if not _asks_to_keep(result):
             return result
     try:
         stored = resource_get(environment_key=environment_key, kind=by_word[result.type_word], name=result.name)
     except NotFound:
         return result
-    return parse(restore_kept(manifest, stored.any_bytes, lasting_keys().keyed_hash), expected, now=now)
+    whole = restore_kept(manifest, stored.any_bytes, lasting_keys().keyed_hash)
+    return parse(whole, expected, now=now, policy=policy)
 
 
 def _asks_to_keep(result: ParsedResource | Refused) -> TypeGuard[Refused]:

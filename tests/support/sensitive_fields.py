@@ -14,7 +14,6 @@ from google.protobuf import text_format
 from google.protobuf.any_pb2 import Any as AnyProto
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
-from google.protobuf.struct_pb2 import Struct
 from google.protobuf.wrappers_pb2 import StringValue
 from udpa.annotations import sensitive_pb2
 
@@ -56,10 +55,10 @@ def filled(field: FieldDescriptor, secret: str) -> Message:
 
 def _fill(message: Any, secret: str) -> None:
     """Put the secret into a message that is sensitive as a whole."""
-    match message:
-        case AnyProto():
+    match message.DESCRIPTOR.full_name:
+        case "google.protobuf.Any":
             message.Pack(StringValue(value=secret))
-        case Struct():
+        case "google.protobuf.Struct":
             message.update({"nested": [{"k": secret}]})
         case _:
             fields = message.DESCRIPTOR.fields_by_name
@@ -85,7 +84,7 @@ def holding(kind: ResourceType, inner: Message, name: str = "edge") -> Message:
         held = getattr(at, step.name)
         in_map = step.message_type is not None and step.message_type.GetOptions().map_entry
         at = held["k"] if in_map else held.add() if step.is_repeated else held
-    at.CopyFrom(packed(inner))
+    at.MergeFromString(packed(inner).SerializeToString())
     naming = next((each for each in ("name", "cluster_name") if each in resource.DESCRIPTOR.fields_by_name), None)
     if naming is not None:
         setattr(resource, naming, name)

@@ -13,7 +13,7 @@
     any_bytes --to_json--> tree with <kept:HASH> for secrets --restore_kept--> Manifest        sensitive.py
     any_bytes --canonical--> the same bytes by this process's protobuf                         canonical.py
 
-Pure: no I/O beyond importing descriptors once (types_registry), no Django, no clock. Nothing here raises for what a
+Pure: no I/O beyond reading descriptors once (types_registry), no Django, no clock. Nothing here raises for what a
 text or a manifest holds: everything wrong is a `Finding` with code (`codes`), JSON pointer, line and column, all of
 them at once. Equal input gives equal bytes, findings and order in every process.
 """

@@ -12,8 +12,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX
 from xdscore.schema.cursor import TYPE_KEY, Level, Place, place_of
+from xdscore.schema.pool import Schema
 from xdscore.schema.shapes import ANY, SPECIAL, WRAPPERS
-from xdscore.schema.types_registry import descriptor_of, descriptors
+from xdscore.schema.types_registry import descriptor_of, kept, schema
 
 MAX_SUGGESTIONS: Final = 200
 
@@ -80,7 +81,7 @@ def _fields(place: Place, type_url: str) -> Iterator[Suggestion]:
 
 def _values(place: Place, type_url: str) -> Iterator[Suggestion]:
     if place.value_of == TYPE_KEY:
-        urls = _resource_urls() if len(place.levels) == 1 else _urls()
+        urls = _resource_urls() if len(place.levels) == 1 else _urls(schema())
         yield from (Suggestion(url, "type") for url in urls)
         return
     where = _where(place.levels, type_url)
@@ -167,12 +168,12 @@ def _resource_urls() -> tuple[str, ...]:
     return tuple(kind.url for kind in RESOURCE_TYPES)
 
 
-@cache
-def _urls() -> tuple[str, ...]:
+@kept
+def _urls(known: Schema) -> tuple[str, ...]:
     """The type URLs of all messages that may stand in an Any, without those of retired versions of the API."""
     names = [
         name
-        for name, message in descriptors().items()
+        for name, message in known.messages.items()
         if name.startswith("envoy.") and ".v3" in name and message.containing_type is None
     ]
     return tuple(TYPE_URL_PREFIX + name for name in names)

@@ -10,7 +10,17 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 
 from xdscore.findings import Finding, Severity
-from xdscore.schema.codes import LINK_LOCAL, LOCAL_FILE, LOCAL_PIPE, LOOPBACK, LUA, MODULE, VARIABLE
+from xdscore.schema.codes import (
+    FIELD_UNKNOWN,
+    LINK_LOCAL,
+    LOCAL_FILE,
+    LOCAL_PIPE,
+    LOOPBACK,
+    LUA,
+    MODULE,
+    OPAQUE,
+    VARIABLE,
+)
 
 
 class Stance(Enum):
@@ -28,6 +38,8 @@ class ContentPolicy:
     lua, modules: code that a proxy runs: Lua, and Wasm or loaded libraries.
     files, pipes, variables: files, sockets and environment variables of the proxy's machine.
     loopback, link_local: addresses of that machine itself, and of what a cloud has beside each machine.
+    unknown_fields: fields that the schema has not, which are left out.
+    opaque: the bytes of a message whose type the schema has not.
     """
 
     lua: Stance = Stance.REFUSE
@@ -37,12 +49,16 @@ class ContentPolicy:
     loopback: Stance = Stance.REFUSE
     link_local: Stance = Stance.REFUSE
     variables: Stance = Stance.REFUSE
+    unknown_fields: Stance = Stance.REFUSE
+    opaque: Stance = Stance.REFUSE
 
 
 KINDS: tuple[str, ...] = tuple(each.name for each in fields(ContentPolicy))
 """The kinds of content, as policies spell them."""
 
 DEFAULT_POLICY = ContentPolicy()
+# For what was taken before, and is judged when it is stored again.
+TAKES_OPAQUE = ContentPolicy(opaque=Stance.ALLOW)
 # What `make run` starts with: a backend beside the proxy is the first thing that anybody tries. A metadata service is
 # nobody's backend.
 OPEN_POLICY = ContentPolicy(
@@ -61,6 +77,8 @@ KIND_OF_CODE = {
     LOOPBACK.code: "loopback",
     LINK_LOCAL.code: "link_local",
     VARIABLE.code: "variables",
+    FIELD_UNKNOWN.code: "unknown_fields",
+    OPAQUE.code: "opaque",
 }
 """Which kind a danger is of, by its code."""
 _SEVERITIES = {Stance.REFUSE: Severity.ERROR, Stance.WARN: Severity.WARNING}

@@ -7,27 +7,29 @@ in an order that changes from run to run (reliability P6), edits the tree it rea
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import EncodeError
 
 from xdscore.codes import Code
-from xdscore.findings import Finding
+from xdscore.findings import Finding, Severity, has_errors
 from xdscore.limits import Limits
 from xdscore.schema.codes import (
     CONVERSION_FAILED,
     FIELD_UNKNOWN,
     GIVEN_TWICE,
+    OPAQUE,
     TOO_DEEP,
     TYPE_MISSING,
     TYPE_UNKNOWN,
     TYPE_URL_FORM,
     WRONG_TYPE,
 )
+from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy, Stance
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.positions import Path, label_of
-from xdscore.schema.scalars import RefusedError, to_map_key, wrong_type
+from xdscore.schema.scalars import RefusedError, to_bytes, to_map_key, wrong_type
 from xdscore.schema.shapes import ANY, SPECIAL, VALUE, FieldShape, shape_of
 from xdscore.schema.types_registry import class_of, descriptor_of, message_name, nearest, nearest_types
 from xdscore.schema.walk import AnyMessage
@@ -72,11 +74,13 @@ class Conversion:
 
     findings: what is wrong, in the order of the tree, each with its path.
     unshown: the number of findings beyond `MAX_FINDINGS`, which are only counted.
+    policy: whether unknown fields and bytes of unknown types are errors, or notes for `content_policy.graded`.
     blamed: paths that are missing in the message and already explained by a finding, e.g. the field that an unknown
       field was probably meant to be.
     """
 
     limits: ResourceLimits = ResourceLimits()
+    policy: ContentPolicy = DEFAULT_POLICY
     findings: list[tuple[Path, Finding]] = field(default_factory=list)
     blamed: set[Path] = field(default_factory=set)
     unshown: int = 0
@@ -114,6 +118,8 @@ class Conversion:
         if not tree:
             return
         url = tree.get("@type")
+        if self._opaque(message, tree, path):
+            return
         descriptor = self._any_type(url, tree, path)
         if descriptor is None:
             return
@@ -133,6 +139,11 @@ class Conversion:
             return
         message.type_url = url
 
+    @property
+    def complete(self) -> bool:
+        """Whether everything that the tree says is in the message, but for unknown fields that the policy takes."""
+        return not self.unshown and not has_errors(tuple(finding for _, finding in self.findings))
+
     def say(self, code: Code, path: Path, *, hint: str = "", **values: object) -> None:
         """Add a finding of this code at `path`, with `values` put into its texts."""
         self._note(code, path, values, hint)
@@ -143,6 +154,29 @@ class Conversion:
         else:
             self.unshown += 1
         self.blamed.add(path)
+
+    def _remark(self, code: Code, path: Path, *, hint: str = "", **values: object) -> None:
+        """Add a note that is for the policy of the environment to grade. It explains nothing that is missing."""
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append((path, replace(code.filled(values, hint=hint), severity=Severity.NOTE)))
+
+    def _opaque(self, message: AnyMessage, tree: Mapping[str, object], path: Path) -> bool:
+        """Set the Any `message` to the bytes of a message of an unknown type, `{"@type": …, "value": "base64"}`, where
+        the policy takes them; returns whether it is such an Any.
+        """
+        url = tree.get("@type")
+        if self.policy.opaque is Stance.REFUSE or tree.keys() != {"@type", "value"} or not isinstance(url, str):
+            return False
+        if "/" not in url or descriptor_of(message_name(url)) is not None:
+            return False
+        try:
+            message.value = to_bytes(tree["value"])
+        except RefusedError as refused:
+            self._say_refused(refused, (*path, "value"))
+            return True
+        message.type_url = url
+        self._remark(OPAQUE, path, name=message_name(url))
+        return True
 
     def _any_type(self, url: object, tree: Mapping[str, object], path: Path) -> Descriptor | None:
         if "@type" not in tree:
@@ -257,6 +291,11 @@ class Conversion:
     def _say_unknown(self, descriptor: Descriptor, key: str, path: Path) -> None:
         names = [field.name for field in descriptor.fields]
         close = nearest(key, names) if len(self.findings) < MAX_FINDINGS else []
+        if self.policy.unknown_fields is not Stance.REFUSE:
+            meant = f" Did you mean '{close[0]}'?" if close else ""
+            hint = f"It is left out.{meant}"
+            self._remark(FIELD_UNKNOWN, (*path, key), hint=hint, message=descriptor.full_name, field=key)
+            return
         if close:
             hint = f"Did you mean '{close[0]}'?"
             self.blamed.update((*path, name) for name in close)

@@ -18,7 +18,7 @@ from xdscore.said import NO_HOSTS
 from xdscore.schema.canonical import canonical
 from xdscore.schema.sensitive import holds_secrets
 from xdscore.schema.text import Tree
-from xdscore.schema.types_registry import descriptors
+from xdscore.schema.types_registry import schema
 from xdscore.schema.walk import AnyMessage, unpack
 from xdscore.snapshot import content_hash, content_version
 
@@ -31,10 +31,9 @@ def any_of_dump(tree: Mapping[str, Tree]) -> bytes | None:
     """
     if not isinstance(tree.get("@type"), str):
         return None
-    descriptors()  # every type that may stand in an Any
     message = AnyProto()
     try:
-        json_format.ParseDict(dict(tree), message)
+        json_format.ParseDict(dict(tree), message, descriptor_pool=schema().pool)
         return canonical(message.SerializeToString())
     except (json_format.ParseError, DecodeError, TypeError, ValueError, RecursionError):
         return None

@@ -5,7 +5,6 @@ The same annotations by which Envoy warns (`deprecated`, `envoy.annotations.disa
 """
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 from envoy.annotations import deprecation_pb2
@@ -15,6 +14,7 @@ from xds.annotations.v3 import status_pb2
 from xdscore.findings import Finding
 from xdscore.schema.codes import DEPRECATED, DISALLOWED, HIDDEN
 from xdscore.schema.positions import Path
+from xdscore.schema.types_registry import kept
 from xdscore.schema.walk import AnyMessage
 
 # Files of xds/ are all marked as work in progress, those that every client has read for years as well.
@@ -41,7 +41,7 @@ def notices_of(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]
                     yield place if index is None else (*place, index), finding
 
 
-@cache
+@kept
 def _of_type(descriptor: Descriptor) -> tuple[Finding, ...]:
     options, name = descriptor.GetOptions(), descriptor.full_name
     found = []
@@ -61,7 +61,7 @@ def _of_type(descriptor: Descriptor) -> tuple[Finding, ...]:
 _Fields = tuple[dict[int, tuple[Finding, ...]], dict[int, dict[int, Finding]]]
 
 
-@cache
+@kept
 def _of_fields(descriptor: Descriptor) -> _Fields:
     """The notices about the fields of a message by field number, and those about enum values by field number and
     value.

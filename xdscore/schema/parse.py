@@ -12,7 +12,7 @@ from datetime import datetime
 from google.protobuf.any_pb2 import Any as AnyProto
 from google.protobuf.message import DecodeError, EncodeError
 
-from xdscore.findings import Finding, has_errors
+from xdscore.findings import Finding, Severity, has_errors
 from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
 from xdscore.schema.certificates import Expiry
@@ -34,6 +34,7 @@ from xdscore.schema.codes import (
     WRONG_TYPE,
 )
 from xdscore.schema.content import content_of
+from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy
 from xdscore.schema.convert import MAX_FINDINGS, Conversion, Depth, ResourceLimits
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.manifest import Manifest
@@ -131,15 +132,17 @@ def parse(
     limits: ResourceLimits = DEFAULT_RESOURCE_LIMITS,
     *,
     now: datetime | None = None,
+    policy: ContentPolicy = DEFAULT_POLICY,
 ) -> ParsedResource | Refused:
     """The resource that a manifest describes, or its errors; never raises, whatever the manifest holds.
 
-    `now`: the time at which certificates are judged (None: they are not). Dangerous content is noted only;
-    `content_policy` decides whether it is allowed.
+    `now`: the time at which certificates are judged (None: they are not). `policy`: what it refuses of unknown fields
+    and bytes of unknown types is an error here, since there is nothing to take. Other dangerous content is noted only;
+    `content_policy.graded` decides whether it is allowed.
     """
     attempt = _Attempt(manifest)
     try:
-        return _parse(attempt, expected, limits, now)
+        return _parse(attempt, expected, limits, now, policy)
     except RecursionError:
         # Raised limits on depth can exceed the interpreter's stack; that is a refusal like any other depth (threat 12).
         attempt.say((), TOO_DEEP.finding("", what="Values", limit=limits.max_message_depth))
@@ -147,7 +150,7 @@ def parse(
 
 
 def _parse(
-    attempt: _Attempt, expected: Expected, limits: ResourceLimits, now: datetime | None
+    attempt: _Attempt, expected: Expected, limits: ResourceLimits, now: datetime | None, policy: ContentPolicy
 ) -> ParsedResource | Refused:
     manifest = attempt.manifest
     envelope = open_wrapper(manifest.tree)
@@ -157,7 +160,7 @@ def _parse(
     if kind is None:
         return attempt.refused()
     message: AnyMessage = new_message(kind.message)
-    conversion = Conversion(limits)
+    conversion = Conversion(limits, policy)
     conversion.fill(message, tree, path, Depth(), in_any=True)
     attempt.found.extend(conversion.findings)
     attempt.unshown += conversion.unshown
@@ -167,7 +170,7 @@ def _parse(
         before = pointer_of(spelled(manifest.tree, path + first))
         attempt.say(spelled(manifest.tree, path + place), DOMAIN_TWICE.finding("", domain=domain, first=before))
     expiries: list[tuple[str, Expiry]] = []
-    for place, each in content_of(message, complete=not conversion.findings):
+    for place, each in content_of(message, complete=conversion.complete, policy=policy):
         found_at = spelled(manifest.tree, path + place)
         if isinstance(each, Expiry):
             expiries.append((pointer_of(manifest.path + found_at), each))
@@ -260,7 +263,7 @@ def _check_rules(attempt: _Attempt, message: AnyMessage, path: Path, blamed: set
     There, a rule would complain of the error's consequences, such as of a field that is missing because its name was
     misspelt.
     """
-    said = blamed | {place for place, _ in attempt.found}
+    said = blamed | {place for place, finding in attempt.found if finding.severity is Severity.ERROR}
     around = {place[:length] for place in said for length in range(len(path), len(place) + 1)}
     for place, finding in violations_of(message):
         found_at = spelled(attempt.manifest.tree, path + place)

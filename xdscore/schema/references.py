@@ -7,7 +7,6 @@ through nested Anys.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 from google.protobuf.descriptor import Descriptor
 
@@ -15,6 +14,7 @@ from xdscore.names import canonical
 from xdscore.resource_types import CLUSTER, ENDPOINT, EXTENSION, ROUTE, SECRET, ResourceType
 from xdscore.schema.positions import Path
 from xdscore.schema.shapes import ANY, SPECIAL
+from xdscore.schema.types_registry import kept
 from xdscore.schema.walk import AnyMessage, children, unpack
 
 _ROUTE = "envoy.config.route.v3."
@@ -127,7 +127,7 @@ def _uses_eds(cluster: AnyMessage) -> bool:
     return bool(cluster.WhichOneof("cluster_discovery_type") == "type" and cluster.type == cluster.EDS)
 
 
-@cache
+@kept
 def _name_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, ResourceType], ...]:
     """The fields of a message that hold names of resources, each as (field, whether it is a list, the type of what is
     named).

@@ -45,7 +45,8 @@ def scalar_checks(field: FieldDescriptor, kind: str, rules: Rules) -> list[Check
     """
     given = {option.name for option, _ in rules.ListFields()}
     if kind in _NUMBER_KINDS:
-        return _membership(rules, given, str) + _range(rules, given, float, "{:.10g}".format)
+        checks = _membership(rules, given, str) + _range(rules, given, float, "{:.10g}".format)
+        return _but_empty(checks, rules, given)
     if kind == "duration":
         return _range(rules, given, duration_nanos, _seconds)
     if kind == "enum" and field.enum_type is not None:
@@ -57,13 +58,13 @@ def scalar_checks(field: FieldDescriptor, kind: str, rules: Rules) -> list[Check
 def supported_options(kind: str) -> frozenset[str]:
     """The options that `scalar_checks` and `rules` understand in rules of this kind, such as "string"."""
     if kind in _NUMBER_KINDS:
-        return _RANGE_OPTIONS | {"const", "in", "not_in"}
+        return _RANGE_OPTIONS | {"const", "in", "not_in", "ignore_empty"}
     return {
         "duration": _RANGE_OPTIONS | {"required"},
         "string": frozenset(
             {
-                "const", "in", "not_in", "min_len", "max_len", "min_bytes", "max_bytes", "pattern", "prefix", "suffix",
-                "well_known_regex", "strict", "ignore_empty",
+                "const", "in", "not_in", "len", "min_len", "max_len", "min_bytes", "max_bytes", "pattern", "prefix",
+                "suffix", "well_known_regex", "strict", "ignore_empty",
             }
         ),
         "bytes": frozenset({"min_len", "max_len"}),
@@ -138,6 +139,7 @@ def _bytes(rules: Rules, given: set[str]) -> list[Check]:
 
 def _string(rules: Rules, given: set[str]) -> list[Check]:
     checks = _membership(rules, given, str)
+    checks += _length(rules, given, "len", "len", len, "character")
     checks += _length(rules, given, "min_len", "max_len", len, "character")
     checks += _length(rules, given, "min_bytes", "max_bytes", lambda text: len(text.encode()), "byte")
     if "prefix" in given:
@@ -153,9 +155,12 @@ def _string(rules: Rules, given: set[str]) -> list[Check]:
         if "strict" in given and not rules.strict:
             pattern, words = _HEADER_LOOSE, "be free of line breaks and NUL"
         checks.append(_unless(compiled(pattern).search, PATTERN, bound=words))
-    if "ignore_empty" in given and rules.ignore_empty:
-        return [_unless_empty(check) for check in checks]
-    return checks
+    return _but_empty(checks, rules, given)
+
+
+def _but_empty(checks: list[Check], rules: Rules, given: set[str]) -> list[Check]:
+    """The checks, unless the rules say that an empty value is one that is not given."""
+    return [_unless_empty(check) for check in checks] if "ignore_empty" in given and rules.ignore_empty else checks
 
 
 def _unless_empty(check: Check) -> Check:

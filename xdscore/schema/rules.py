@@ -7,7 +7,6 @@ walk then looks only at what is set, and at absences that a plan knows to be wro
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -18,6 +17,7 @@ from xdscore.schema.codes import CHOICE_REQUIRED, REQUIRED
 from xdscore.schema.positions import Path, label_of
 from xdscore.schema.rule_checks import Check, Complaint, list_checks, regex_check, scalar_checks
 from xdscore.schema.shapes import ANY, SPECIAL, WRAPPERS, choice_of
+from xdscore.schema.types_registry import kept
 from xdscore.schema.walk import AnyMessage, unpack
 
 # Fields whose text is an RE2 expression that the proxy compiles.
@@ -137,7 +137,7 @@ def _finding(complaint: Complaint, name: str) -> Finding:
     return code.filled({"field": name, **values})
 
 
-@cache
+@kept
 def _plan_of(descriptor: Descriptor) -> _Plan:
     required: list[str] = []
     absent: list[tuple[str, int, Complaint]] = []

@@ -1,10 +1,11 @@
 """Secrets in messages: hidden when a resource is read, kept when it comes back unchanged (decisions D18, U12).
 
 What is secret is said by the API itself: fields with the option `udpa.annotations.sensitive`, and everything inside
-them, in any message and any Any. A secret value reads as `<kept:HASH>` in its own place, so a document keeps its shape;
-the hash covers the field as well as the value. `restore_kept` puts a value back only where a field of the same kind had
-it in the same resource: a placeholder moved into a readable field, or into another secret field, is refused by `parse`.
-Otherwise an editor could read secrets by moving them.
+them, in any message and any Any. Of the bytes of an unknown type nobody says it, so they are secret. A secret value
+reads as `<kept:HASH>` in its own place, so a document keeps its shape; the hash covers the field as well as the value.
+`restore_kept` puts a value back only where a field of the same kind had it in the same resource: a placeholder moved
+into a readable field, or into another secret field, is refused by `parse`. Otherwise an editor could read secrets by
+moving them.
 """
 
 import base64
@@ -12,7 +13,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from google.protobuf import json_format
@@ -24,13 +24,16 @@ from udpa.annotations import sensitive_pb2
 from xdscore.redaction import REDACTED
 from xdscore.resource_types import TYPE_URL_PREFIX
 from xdscore.schema.containers import WRAPPER
+from xdscore.schema.content_policy import TAKES_OPAQUE
 from xdscore.schema.convert import Conversion, Depth
 from xdscore.schema.manifest import Manifest
+from xdscore.schema.opaque import CarryingPool, carry_unknown
+from xdscore.schema.pool import Schema
 from xdscore.schema.scalars import KEPT_PREFIX
 from xdscore.schema.shapes import ANY, SPECIAL, MessageShape, shape_of
 from xdscore.schema.text import Tree
 from xdscore.schema.traversal import TYPED_STRUCTS
-from xdscore.schema.types_registry import descriptor_of, descriptors, message_name
+from xdscore.schema.types_registry import descriptor_of, kept, message_name, schema
 
 KeyedHash = Callable[[bytes], str]
 """A keyed hash of a secret, as text that says nothing about it without the key. The caller holds the key."""
@@ -118,12 +121,12 @@ def may_hold_secrets(text: str) -> bool:
     """Whether a text, which need not be a valid manifest, names a field that holds secrets. True also when that is in
     doubt.
     """
-    return not _secret_words().isdisjoint(_WORD.findall(text))
+    return not _secret_words(schema()).isdisjoint(_WORD.findall(text))
 
 
-@cache
-def _secret_words() -> frozenset[str]:
-    fields = {field for each in descriptors().values() for field in each.fields if _is_sensitive(field)}
+@kept
+def _secret_words(known: Schema) -> frozenset[str]:
+    fields = {field for each in known.messages.values() for field in each.fields if _is_sensitive(field)}
     named = {field.name for field in fields} | {field.json_name for field in fields}
     return frozenset((named - _COMMON_WORDS) | _CONTENT_WORDS)
 
@@ -134,10 +137,11 @@ def redact(message: Message) -> Message:
     rewrite = _Rewrite(_redacted)
     tree = rewrite.message(_json_of(message), descriptor, _NOT_SECRET)
     copy = type(message)()
+    conversion = Conversion(policy=TAKES_OPAQUE)
     if descriptor.full_name == ANY:
-        Conversion().pack(copy, _object(tree), (), Depth())
+        conversion.pack(copy, _object(tree), (), Depth())
     else:
-        Conversion().fill(copy, _object(tree), (), Depth())
+        conversion.fill(copy, _object(tree), (), Depth())
     return copy
 
 
@@ -186,12 +190,24 @@ def _redacted(value: Tree, _: str, in_bytes: bool) -> Tree:
 
 
 def _rewritten(any_bytes: bytes, visit: Visit) -> dict[str, Tree]:
-    descriptors()
     return _object(_Rewrite(visit).any(_json_of(AnyProto.FromString(any_bytes)), _NOT_SECRET))
 
 
 def _json_of(message: Message) -> dict[str, Tree]:
-    tree: dict[str, Tree] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    """The JSON of a message in the API's spelling. An Any of an unknown type, or whose bytes are not of its type, is
+    `{"@type": …, "value": "base64"}`, as `parse` reads it where the bytes of unknown types are taken.
+    """
+    try:
+        return _dict_of(message, schema().pool)
+    except TypeError:  # what json_format raises for an unknown type; looking for one beforehand would cost each reading
+        carried = type(message)()
+        carried.CopyFrom(message)
+        carry_unknown(carried)
+        return _dict_of(carried, CarryingPool())
+
+
+def _dict_of(message: Message, pool: Any) -> dict[str, Tree]:
+    tree: dict[str, Tree] = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=pool)
     return tree
 
 
@@ -239,8 +255,10 @@ class _Rewrite:
         """The JSON of an Any, with its secrets replaced."""
         url = tree.get("@type") if isinstance(tree, dict) else None
         descriptor = descriptor_of(message_name(url)) if isinstance(url, str) else None
-        if descriptor is None or not isinstance(tree, dict):
+        if not isinstance(tree, dict):
             return tree
+        if descriptor is None:
+            return self._opaque(tree, tag)
         if descriptor.full_name in SPECIAL:
             return {
                 key: value if key == "@type" else self.message(value, descriptor, tag) for key, value in tree.items()
@@ -249,6 +267,13 @@ class _Rewrite:
             "@type": url,
             **_object(self.message({key: tree[key] for key in tree if key != "@type"}, descriptor, tag)),
         }
+
+    def _opaque(self, tree: dict[str, Tree], tag: str) -> Tree:
+        """The JSON of an Any of an unknown type, with its bytes replaced."""
+        value = tree.get("value")
+        if tree.keys() != {"@type", "value"} or not isinstance(value, str) or not value:
+            return tree
+        return {**tree, "value": self.visit(value, f"{tag}/{tree['@type']}", True)}
 
     def message(self, tree: Tree, descriptor: Descriptor, tag: str) -> Tree:
         """The JSON of a message of this type, with its secrets replaced."""
@@ -261,7 +286,7 @@ class _Rewrite:
             return tree
         if name in TYPED_STRUCTS:
             return self._typed_struct(tree, tag)
-        shape = _marked_shape(descriptor)
+        shape = marked_shape(descriptor)
         return {key: self._field(value, shape, key, tag) for key, value in tree.items()}
 
     def _field(self, value: Tree, marked: "_MarkedShape", key: str, tag: str) -> Tree:
@@ -328,8 +353,9 @@ class _MarkedShape:
     tags: dict[str, str]
 
 
-@cache
-def _marked_shape(descriptor: Descriptor) -> _MarkedShape:
+@kept
+def marked_shape(descriptor: Descriptor) -> _MarkedShape:
+    """The fields of a message type, with the mark of those that are sensitive."""
     fields = {field.name: field for field in descriptor.fields}
     tags = {name: field.full_name for name, field in fields.items() if _is_sensitive(field)}
     return _MarkedShape(shape_of(descriptor), fields, tags)

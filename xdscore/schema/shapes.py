@@ -1,11 +1,11 @@
 """What a JSON object may hold to be a message: the fields of a descriptor by both spellings. Made once per type."""
 
 from dataclasses import dataclass
-from functools import cache
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
 from xdscore.schema.scalars import NULL_VALUE, Convert, conversion_for
+from xdscore.schema.types_registry import kept
 
 # google.protobuf types whose JSON is not an object of their fields (proto JSON, "JSON Mapping").
 WRAPPERS = frozenset(
@@ -54,7 +54,7 @@ class MessageShape:
     fields: dict[str, FieldShape]
 
 
-@cache
+@kept
 def shape_of(descriptor: Descriptor) -> MessageShape:
     """The fields of a message type, as needed to convert JSON to it."""
     fields: dict[str, FieldShape] = {}

@@ -11,6 +11,7 @@ from google.protobuf.descriptor import Descriptor
 
 from xdscore.findings import Finding
 from xdscore.schema.codes import TYPE_UNKNOWN
+from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy
 from xdscore.schema.convert import Conversion, Depth
 from xdscore.schema.positions import Path
 from xdscore.schema.shapes import ANY, SPECIAL
@@ -48,7 +49,7 @@ def everything_in(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, 
         yield from everything_in(child, path + below)
 
 
-def unreadable_in(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
+def unreadable_in(message: AnyMessage, path: Path, policy: ContentPolicy) -> Iterator[tuple[Path, Finding]]:
     """Findings about parts of `message` that cannot be looked into: a TypedStruct of an unknown type, or whose content
     is not of its type, and JSON of which only a key of the manifest says what it is. They read like findings about an
     Any (threat 20).
@@ -64,7 +65,7 @@ def unreadable_in(message: AnyMessage, path: Path) -> Iterator[tuple[Path, Findi
         place = (*path, "type_url") if url else path
         yield place, TYPE_UNKNOWN.finding("", hint=hint, name=message_name(url))
         return
-    for below, finding in _read(message, descriptor)[1]:
+    for below, finding in _read(message, descriptor, policy)[1]:
         yield (*path, "value", *below), finding
 
 
@@ -81,7 +82,7 @@ def _message_of(typed_struct: AnyMessage) -> AnyMessage | None:
     unknown.
     """
     descriptor = _type_of(typed_struct)
-    return _read(typed_struct, descriptor)[0] if descriptor is not None else None
+    return _read(typed_struct, descriptor, DEFAULT_POLICY)[0] if descriptor is not None else None
 
 
 def _type_of(typed_struct: AnyMessage) -> Descriptor | None:
@@ -92,8 +93,10 @@ def _type_of(typed_struct: AnyMessage) -> Descriptor | None:
     return None if descriptor is None or descriptor.full_name in SPECIAL else descriptor
 
 
-def _read(typed_struct: AnyMessage, descriptor: Descriptor) -> tuple[AnyMessage, list[tuple[Path, Finding]]]:
+def _read(
+    typed_struct: AnyMessage, descriptor: Descriptor, policy: ContentPolicy
+) -> tuple[AnyMessage, list[tuple[Path, Finding]]]:
     message = class_of(descriptor)()
-    conversion = Conversion()
+    conversion = Conversion(policy=policy)
     conversion.fill(message, json_format.MessageToDict(typed_struct.value), (), Depth(), in_any=True)
     return message, conversion.findings

@@ -1,61 +1,67 @@
-"""Every message type that can be read: the descriptors of xds-protos, loaded once per process when first needed.
+"""Every message type that can be read: the schema of this process, made when first needed.
 
-Loading takes about half a second and 22 MB (dependencies.md fact 7), so importing `xdscore.schema` does not do it. A
-module that cannot be imported (test.v1.simple_pb2 never can) is left out; its types are then unknown, which is an
-answer, not a crash.
+Importing `xdscore.schema` does not make it. It is the one that Parley brings along (`shipped`) until a process is told
+another one (`use`); whoever remembers something of a schema does so by `kept`.
 """
 
-import importlib
-import importlib.metadata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import _lru_cache_wrapper, lru_cache
+from typing import TypeVar
 
 from google.protobuf import message_factory
-from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX
+from xdscore.schema import shipped
+from xdscore.schema.pool import Schema, schema_of
 
-_DISTRIBUTION = "xds-protos"
-_MODULE_SUFFIX = "_pb2.py"
-_WELL_KNOWN = ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 # difflib is quadratic in the length of its words; no name or field of the API is longer.
 _MAX_GUESS_CHARS = 150
+# More than a schema has messages, and a bound on what unknown names leave behind.
+_MAX_KEPT = 16_384
+
+R = TypeVar("R")
 
 
-@cache
+class _Current:
+    """The schema of this process; None until somebody asks for it."""
+
+    schema: Schema | None = None
+
+
+_current = _Current()
+_kept: "list[_lru_cache_wrapper[object]]" = []
+
+
+def schema() -> Schema:
+    """The schema of this process."""
+    if _current.schema is None:
+        # Threads that ask first at the same time may each make one: they are alike.
+        _current.schema = schema_of(shipped.standard())
+    return _current.schema
+
+
+def use(new: Schema) -> None:
+    """Read and write by this schema from now on. What other threads are reading they finish by the one before."""
+    _current.schema = new
+    for each in _kept:
+        each.cache_clear()
+
+
+def kept(function: "Callable[..., R]") -> "_lru_cache_wrapper[R]":
+    """A decorator like `functools.cache`, for what follows from a schema: forgotten when another one is used, so that
+    the one before does not stay in memory. What is asked must say of which schema it is, by a descriptor or the schema.
+    """
+    remembered: _lru_cache_wrapper[R] = lru_cache(_MAX_KEPT)(function)
+    _kept.append(remembered)
+    return remembered
+
+
 def descriptors() -> dict[str, Descriptor]:
     """Every known message by full name, nested messages too, in the order of their names."""
-    found: dict[str, Descriptor] = {}
-    for module in _modules():
-        file = getattr(module, "DESCRIPTOR", None)
-        if isinstance(file, FileDescriptor):
-            for descriptor in file.message_types_by_name.values():
-                _collect(descriptor, found)
-    return dict(sorted(found.items()))
-
-
-def _modules() -> Iterator[object]:
-    for name in _module_names():
-        try:
-            yield importlib.import_module(name)
-        except (ImportError, TypeError):  # TypeError: the pool refuses a file that clashes with one it has
-            continue
-
-
-def _module_names() -> list[str]:
-    files = importlib.metadata.files(_DISTRIBUTION) or []
-    names = [str(file).removesuffix(".py").replace("/", ".") for file in files if str(file).endswith(_MODULE_SUFFIX)]
-    return sorted(names) + [f"google.protobuf.{name}_pb2" for name in _WELL_KNOWN]
-
-
-def _collect(descriptor: Descriptor, found: dict[str, Descriptor]) -> None:
-    if descriptor.GetOptions().map_entry:
-        return
-    found[descriptor.full_name] = descriptor
-    for nested in descriptor.nested_types:
-        _collect(nested, found)
+    return schema().messages
 
 
 def descriptor_of(full_name: str) -> Descriptor | None:
@@ -63,7 +69,7 @@ def descriptor_of(full_name: str) -> Descriptor | None:
     return descriptors().get(full_name)
 
 
-@cache
+@kept
 def class_of(descriptor: Descriptor) -> type[Message]:
     """The Python class of a message."""
     return message_factory.GetMessageClass(descriptor)
@@ -86,15 +92,19 @@ def nearest(word: str, choices: Iterable[str], count: int = 3) -> list[str]:
     return get_close_matches(word, sorted(choices), n=count, cutoff=0.6)
 
 
-@lru_cache(maxsize=1024)
 def nearest_types(type_url: str) -> tuple[str, ...]:
     """The type URLs most like an unknown one, those of resource types first. What follows the last dot is compared
     first, then the whole names.
     """
+    return _nearest_types(schema(), type_url)
+
+
+@kept
+def _nearest_types(known: Schema, type_url: str) -> tuple[str, ...]:
     name = message_name(type_url)
     short = name.rpartition(".")[2]
     served = [kind.message for kind in RESOURCE_TYPES]
-    by_short = _by_short_name()
+    by_short = _by_short_name(known)
     words = dict.fromkeys([short, *nearest(short, by_short, 4)])
     ranked = [(rank, full) for rank, word in enumerate(words) for full in by_short.get(word, ())]
     ranked.sort(key=lambda entry: (entry[1] not in served, entry[0], -_common(entry[1], name), entry[1]))
@@ -102,13 +112,13 @@ def nearest_types(type_url: str) -> tuple[str, ...]:
     return tuple(TYPE_URL_PREFIX + full for full in unique[:3])
 
 
-@cache
-def _by_short_name() -> dict[str, tuple[str, ...]]:
+@kept
+def _by_short_name(known: Schema) -> dict[str, tuple[str, ...]]:
     """The full names of all messages, by what follows their last dot. The retired v2 API is left out, because it is
     never suggested.
     """
     names: dict[str, list[str]] = {}
-    for full in descriptors():
+    for full in known.messages:
         if "v2" not in full and full.startswith(("envoy.", "xds.", "udpa.", "google.protobuf.")):
             names.setdefault(full.rpartition(".")[2], []).append(full)
     return {short: tuple(full) for short, full in names.items()}

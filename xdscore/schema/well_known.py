@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from google.protobuf.duration_pb2 import Duration
-
 from xdscore.schema.codes import TOO_DEEP, VALUE_REFUSED
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.scalars import RefusedError, to_string, wrong_type
@@ -54,7 +52,7 @@ def _duration_hint(value: str) -> str:
 
 def _read_duration(message: AnyMessage, value: object, _: int) -> None:
     seconds, nanos = duration_of(value)
-    message.CopyFrom(Duration(seconds=seconds, nanos=nanos))
+    message.seconds, message.nanos = seconds, nanos
     message.SetInParent()
 
 

@@ -128,6 +128,8 @@ class ContentIn(StrictSerializer):
     loopback = _stance("Destinations on the proxy's own machine, such as its administration page.")
     link_local = _stance("Destinations at link-local addresses and metadata services of clouds.")
     variables = _stance("Variables of the proxy's process.")
+    unknown_fields = _stance("Fields that the schema has not, which are left out of what is stored.")
+    opaque = _stance("The bytes of messages whose types the schema has not.")
 
 
 class LossThresholdIn(StrictSerializer):

@@ -30,6 +30,7 @@ from xdscore.schema.dangers import DangerSearch
 from xdscore.schema.references import named_by
 from xdscore.schema.sensitive import holds_secrets
 from xdscore.schema.traversal import everything_in
+from xdscore.schema.walk import unpack
 
 SHOWN: Final = frozenset({CLUSTER.word, LISTENER.word, ROUTE.word})
 """The words of the types that Envoy is shown. The others it judges only with what surrounds them, or not at all in this
@@ -78,15 +79,18 @@ def shown(word: str, any_bytes: bytes) -> Shown | NotShown:
     """
     if holds_secrets(any_bytes):
         return SECRET
-    message = _MESSAGES[word].FromString(AnyProto.FromString(any_bytes).value)
+    packed = AnyProto.FromString(any_bytes)
+    message = _MESSAGES[word].FromString(packed.value)
     if isinstance(message, Listener) and message.HasField("api_listener"):
         return NotShown("it is a listener for gRPC clients")
+    # By the schema, which may know more of it than the generated classes.
+    known = unpack(packed)
     search = DangerSearch()
-    for path, each in everything_in(message):
+    for path, each in everything_in(known):
         for _, finding in search.look(each, path):
             if finding.code in _NEVER_SHOWN:
                 return NotShown(_NEVER_SHOWN[finding.code])
-    named = frozenset(name for kind, name, _ in named_by(message) if kind is CLUSTER)
+    named = frozenset(name for kind, name, _ in named_by(known) if kind is CLUSTER)
     return Shown(message, named)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from xdscore.resource_types import RESOURCE_TYPES
 from xdscore.schema import Manifest, ParsedResource, Refused, canonical, parse
 from xdscore.schema.convert import Conversion, Depth, ResourceLimits
-from xdscore.schema.types_registry import class_of, descriptors, new_message
+from xdscore.schema.types_registry import class_of, descriptors, new_message, schema
 
 GOOGLE = "type.googleapis.com/"
 CLUSTER = GOOGLE + "envoy.config.cluster.v3.Cluster"
@@ -243,13 +243,15 @@ def fill_field(message: Any, field: FieldDescriptor, chance: random.Random, leve
             if inner.message_type is None:
                 target[scalar(key, chance)] = scalar(inner, chance)
             elif levels:
-                target[scalar(key, chance)].CopyFrom(message_value(inner.message_type, chance, levels - 1))
+                value = message_value(inner.message_type, chance, levels - 1)
+                target[scalar(key, chance)].MergeFromString(value.SerializeToString())
     elif levels:
         value = message_value(held, chance, levels - 1)
         if field.is_repeated:
-            getattr(message, field.name).append(value)
+            getattr(message, field.name).add().MergeFromString(value.SerializeToString())
         else:
-            getattr(message, field.name).CopyFrom(value)
+            getattr(message, field.name).SetInParent()
+            getattr(message, field.name).MergeFromString(value.SerializeToString())
 
 
 def message_value(descriptor: Descriptor, chance: random.Random, levels: int) -> Any:
@@ -298,7 +300,9 @@ def test_convert__every_known_type__reads_back_what_json_format_writes_in_both_s
     for name in every_type():
         message = filled(descriptors()[name], chance, 2)
         for original in (True, False):
-            tree = json_format.MessageToDict(message, preserving_proto_field_name=original)
+            tree = json_format.MessageToDict(
+                message, preserving_proto_field_name=original, descriptor_pool=schema().pool
+            )
             packed, found = converted({"@type": GOOGLE + name, **json.loads(json.dumps(tree))})
 
             assert found == [], (name, found)
@@ -377,7 +381,7 @@ def test_convert__nearly_a_cluster__agrees_with_json_format_whenever_it_finds_no
     packed, found = converted(tree)
 
     if not found:
-        expected = json_format.ParseDict(copy.deepcopy(tree), AnyProto())
+        expected = json_format.ParseDict(copy.deepcopy(tree), AnyProto(), descriptor_pool=schema().pool)
         target = new_message("envoy.config.cluster.v3.Cluster")
         ours, theirs = target.__class__.FromString(packed.value), target.__class__.FromString(expected.value)
         assert ours == theirs or "nan" in str(theirs)

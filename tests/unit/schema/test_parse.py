@@ -107,7 +107,7 @@ def test_parse__wrapper_with_a_fault__says_which(wrapper: dict[str, Any], expect
         ("envoy.config.cluster.v3.Cluster", "XDS1019", CLUSTER),
         ("example.com/envoy.config.cluster.v3.Cluster", "XDS1019", CLUSTER),
         (GOOGLE + "envoy.config.endpoint.v3.Endpoint", "XDS1012", "ClusterLoadAssignment (endpoint)"),
-        (GOOGLE + "envoy.extensions.filters.network.kafka_broker.v3.KafkaBroker", "XDS1011", "contrib"),
+        (GOOGLE + "envoy.extensions.filters.network.kafka_broker.v3.KafkaBroker", "XDS1011", "manage.py schema add"),
         (5, "XDS1014", ""),
         ("", "XDS1011", ""),
     ],
@@ -207,7 +207,7 @@ def test_canonical__bytes_that_another_protobuf_ordered_otherwise__become_the_sa
     entries = []
     for name in ("a", "b"):
         route: Any = new_message("envoy.config.route.v3.RouteConfiguration")
-        route.typed_per_filter_config[name].CopyFrom(router)
+        route.typed_per_filter_config[name].MergeFromString(router.SerializeToString())
         entries.append(route.SerializeToString())
     stored = []
     for first, second in (entries, reversed(entries)):
