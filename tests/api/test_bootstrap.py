@@ -14,7 +14,7 @@ from controlplane.config.loading import Config, Tls
 from controlplane.config.values import Address
 from tests.api.conftest import Caller, assert_problem
 from xdscore.auth_modes import AuthMode
-from xdscore.schema.types_registry import new_message
+from xdscore.schema.types_registry import new_message, schema
 
 
 def config(settings: Settings, **values: Any) -> None:
@@ -134,7 +134,7 @@ def test_envoy__file__is_a_bootstrap_that_asks_over_ads(api: Caller, variant: st
 
     tree = yaml.safe_load(answer.content)
     bootstrap: Any = new_message("envoy.config.bootstrap.v3.Bootstrap")
-    json_format.ParseDict(tree, bootstrap)  # raises on a field that Envoy does not have
+    json_format.ParseDict(tree, bootstrap, descriptor_pool=schema().pool)  # raises on a field that Envoy does not have
     assert tree["dynamic_resources"]["ads_config"]["api_type"] == api_type
     assert bootstrap.node.id == "edge-1"
 
@@ -158,7 +158,7 @@ def test_both__tls_with_client_certificates__say_so(api: Caller, settings: Setti
     assert server["channel_creds"][0]["config"]["private_key_file"]
     watched = {"plugin_name": "file_watcher", "config": server["channel_creds"][0]["config"]}
     assert grpc["certificate_providers"] == {"default": watched}
-    json_format.ParseDict(envoy, new_message("envoy.config.bootstrap.v3.Bootstrap"))
+    json_format.ParseDict(envoy, new_message("envoy.config.bootstrap.v3.Bootstrap"), descriptor_pool=schema().pool)
     assert envoy["static_resources"]["clusters"][0]["transport_socket"]["typed_config"]["sni"] == "cp.example"
 
 
@@ -209,7 +209,7 @@ def test_both__paths_of_the_clients_files__stand_in_place_of_the_usual_ones(
     assert paths_in(usual) == {f"/etc/parley/tls/{name}" for name in ("client.crt", "client.key", "ca.crt")}
     assert paths_in(asked) == set(PATHS.values())
     if family == "envoy":
-        json_format.ParseDict(asked, new_message("envoy.config.bootstrap.v3.Bootstrap"))
+        json_format.ParseDict(asked, new_message("envoy.config.bootstrap.v3.Bootstrap"), descriptor_pool=schema().pool)
 
 
 @pytest.mark.parametrize("name", PATHS)
@@ -253,7 +253,7 @@ def test_envoy__tls__knows_the_server_by_its_address_or_name(
 
     envoy = api.get("bootstrap/envoy?node_id=pay-1&environment=prod").json
 
-    json_format.ParseDict(envoy, new_message("envoy.config.bootstrap.v3.Bootstrap"))
+    json_format.ParseDict(envoy, new_message("envoy.config.bootstrap.v3.Bootstrap"), descriptor_pool=schema().pool)
     tls_context = envoy["static_resources"]["clusters"][0]["transport_socket"]["typed_config"]
     names = tls_context["common_tls_context"]["validation_context"]["match_typed_subject_alt_names"]
     assert names == [{"san_type": kind, "matcher": {"exact": host}}]

@@ -16,6 +16,7 @@ from controlplane.catalog.expiry import expiries_to_json
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
+from controlplane.catalog.services.advising import advice
 from controlplane.catalog.services.blobs import blobs_write
 from controlplane.catalog.services.freezing import barrier_findings, barriers_pass, review_pass
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
@@ -168,7 +169,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
             request_id=request_id,
             detail={"reason": terms.because},
         )
-    findings = (*planned.findings, *(aside.findings if aside is not None else ()))
+    findings = (*planned.findings, *_advice(environment, planned), *(aside.findings if aside is not None else ()))
     return ChangeMade(environment.key, change, change.generation, edited, findings, loss)
 
 
@@ -203,10 +204,16 @@ def change_plan(
         raise NotFound(f"There is no environment '{environment_key}'.")
     planned = plan(environment, prepared, terms, asker)
     loss = loss_foresee(replace(planned.prospect(environment_key), tables=tables))
-    findings = (*planned.findings, *barrier_findings(environment))
+    findings = (*planned.findings, *_advice(environment, planned), *barrier_findings(environment))
     table = tables[1] if tables is not None else None
     told = loss if planned.told else loss.in_numbers
     return ChangePlanned(environment_key, planned.outcomes, findings, told, table)
+
+
+def _advice(environment: Environment, planned: Plan) -> tuple[Finding, ...]:
+    """What is worth knowing of the write because of who is connected, where the writer may be told that."""
+    written = [edit.parsed for edit in planned.effective if edit.parsed is not None]
+    return advice(environment.key, written) if planned.told else ()
 
 
 def _hold_after(environment: Environment, back: GoesBack) -> str:

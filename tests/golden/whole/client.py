@@ -22,6 +22,7 @@ from tests.golden.whole.case import Step, key_of
 from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts, EnvironmentChoice, choose_environment
 from xdscore.resource_types import by_url, by_word
+from xdscore.schema.types_registry import schema
 
 IDENTIFIER = "parley"
 Line = dict[str, Any]
@@ -272,7 +273,7 @@ def _resource(sent: Any, type_url: str) -> Line:
 
 
 def _content(sent: Any, type_url: str) -> Line:
-    content: Line = MessageToDict(sent, preserving_proto_field_name=True)
+    content: Line = MessageToDict(sent, preserving_proto_field_name=True, descriptor_pool=schema().pool)
     assert content.pop("@type") == type_url  # D7
     return content
 

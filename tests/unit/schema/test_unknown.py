@@ -25,7 +25,7 @@ from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy, Stance,
 from xdscore.schema.pool import schema_of
 from xdscore.schema.sets import schema_with
 from xdscore.schema.types_registry import schema, use
-from xdscore.schema.unknown import unknown_in
+from xdscore.schema.unknown import UnknownPart, unknown_in
 
 GOOGLE = "type.googleapis.com/"
 OWN = GOOGLE + "acme.Filter"
@@ -171,5 +171,5 @@ def test_unknown_parts__of_an_older_schema__are_found_with_their_place() -> None
 
     assert list(unknown_in(packed, schema())) == []
     assert list(unknown_in(packed, older)) == [
-        (("virtual_hosts", 0, "routes", 0, "match"), "field 17 of envoy.config.route.v3.RouteMatch")
+        UnknownPart(("virtual_hosts", 0, "routes", 0, "match"), "envoy.config.route.v3.RouteMatch", 17)
     ]
