@@ -4,11 +4,17 @@ The standard types check the field rules that the server checks too (`xdscore.sc
 more, or build a value of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
 
+from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.endpoint.v3.endpoint_pb2 import ClusterLoadAssignment
+from envoy.config.listener.v3.listener_pb2 import Listener
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
+from envoy.service.runtime.v3.rtds_pb2 import Runtime
 from google.protobuf.message import DecodeError, Message
 
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, RUNTIME, SECRET, ResourceType
@@ -18,6 +24,15 @@ from xdscore.schema.types_registry import descriptors, new_message
 
 R_co = TypeVar("R_co", covariant=True)
 
+# Whoever watches gets messages of the classes that they import themselves.
+_GENERATED: Mapping[ResourceType, type[Message]] = {
+    LISTENER: Listener,
+    ROUTE: RouteConfiguration,
+    CLUSTER: Cluster,
+    ENDPOINT: ClusterLoadAssignment,
+    SECRET: Secret,
+    RUNTIME: Runtime,
+}
 # A NACK is read by people and cut at about 4,000 characters; the first problems of a resource say enough.
 _SHOWN_PROBLEMS = 8
 
@@ -64,7 +79,8 @@ STANDARD_TYPES: tuple[ClientType[Message], ...] = (LISTENERS, ROUTES, CLUSTERS, 
 
 
 def _checked(kind: ResourceType, data: bytes) -> Message:
-    message = new_message(kind.message)
+    made = _GENERATED.get(kind)
+    message = made() if made is not None else new_message(kind.message)
     try:
         message.ParseFromString(data)
         found = list(islice(violations_of(message), _SHOWN_PROBLEMS + 1))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
 from google.protobuf.message import Message
 
 from xdsclient.engine.values import Absent, ResourceKey, Status, StatusCode
@@ -82,7 +83,8 @@ def route_source(listener: AnyMessage) -> Message | str:
     if manager is None or manager.DESCRIPTOR.full_name != _HTTP_CONNECTION_MANAGER:
         return ""
     if manager.HasField("route_config"):
-        inline: Message = manager.route_config
+        # As one from RDS is: of the class that whoever watches imports.
+        inline: Message = RouteConfiguration.FromString(manager.route_config.SerializeToString())
         return inline
     return str(manager.rds.route_config_name)
 

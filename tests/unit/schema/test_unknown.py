@@ -74,11 +74,13 @@ def test_unknown_field__where_the_policy_warns__is_left_out_with_a_warning_at_it
 
 
 def test_unknown_field__hides_no_broken_rule_beside_it() -> None:
-    result = parse(cluster(of_tomorrow=1, connect_timeout="0s"), policy=WARNS)
+    checked = {"timeout": "1s", "interval": "1s", "unhealthy_threshold": 1, "healthy_threshold": 1, "of_tomorrow": 1}
+    result = parse(cluster(health_checks=[checked], connect_timeout="0s"), policy=WARNS)
 
     assert isinstance(result, Refused)
-    assert [(each.code, each.pointer) for each in result.findings if each.severity is Severity.ERROR] == [
-        ("XDS1043", "/connect_timeout")
+    assert sorted((each.code, each.pointer) for each in result.findings if each.severity is Severity.ERROR) == [
+        ("XDS1041", "/health_checks/0"),
+        ("XDS1043", "/connect_timeout"),
     ]
 
 
