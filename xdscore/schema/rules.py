@@ -22,6 +22,9 @@ from xdscore.schema.walk import AnyMessage, unpack
 
 # Fields whose text is an RE2 expression that the proxy compiles.
 _EXPRESSIONS = frozenset({"envoy.type.matcher.v3.RegexMatcher.regex", "xds.type.matcher.v3.RegexMatcher.regex"})
+# Absences that nobody minds in the message inside a field. API listeners are gRPC's, which keeps no statistics by that
+# name; stock Envoy takes none of them.
+_NOT_DEMANDED = {"envoy.config.listener.v3.ApiListener.api_listener": frozenset({"stat_prefix"})}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +35,7 @@ class _FieldPlan:
     wraps: whether the value is a wrapper such as UInt32Value, inside which the checked value is.
     holds: the full name of the message type inside; empty for scalars.
     skip: whether messages in the field are left unchecked.
+    lacks: fields that the message inside may lack, whatever its type says.
     """
 
     name: str
@@ -43,6 +47,7 @@ class _FieldPlan:
     wraps: bool
     holds: str  # full name of the message inside, empty for scalars
     skip: bool
+    lacks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +65,11 @@ class _Plan:
     choices: tuple[tuple[str, str], ...]
 
 
-def violations_of(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, Finding]]:
+def violations_of(
+    message: AnyMessage, path: Path = (), lacks: frozenset[str] = frozenset()
+) -> Iterator[tuple[Path, Finding]]:
     """Every violated field rule in `message`, as its path (in the API's field names) and a finding. In the path, fields
-    inside an Any follow the Any's own directly.
+    inside an Any follow the Any's own directly. `lacks`: fields that the message may lack, whatever its type says.
     """
     plan = _plan_of(message.DESCRIPTOR)
     for choice, names in plan.choices:
@@ -75,7 +82,7 @@ def violations_of(message: AnyMessage, path: Path = ()) -> Iterator[tuple[Path, 
     if plan.absent:
         numbers = {field.number for field, _ in present}
         for name, number, complaint in plan.absent:
-            if number not in numbers:
+            if number not in numbers and name not in lacks:
                 yield (*path, name), _finding(complaint, name)
     for field, value in present:
         yield from _field(plan.fields[field.number], value, path)
@@ -110,19 +117,19 @@ def _inside(plan: _FieldPlan, value: Any, path: Path) -> Iterator[tuple[Path, Fi
     if plan.skip:
         return
     if plan.holds == ANY:
-        yield from _any_inside(value, path)
+        yield from _any_inside(value, path, plan.lacks)
     elif plan.holds not in SPECIAL:
         yield from violations_of(value, path)
 
 
-def _any_inside(packed: AnyMessage, path: Path) -> Iterator[tuple[Path, Finding]]:
+def _any_inside(packed: AnyMessage, path: Path, lacks: frozenset[str]) -> Iterator[tuple[Path, Finding]]:
     inner = unpack(packed)
     if inner is None:
         return
     if inner.DESCRIPTOR.full_name == ANY:
-        yield from _any_inside(inner, (*path, "value"))
+        yield from _any_inside(inner, (*path, "value"), lacks)
     elif inner.DESCRIPTOR.full_name not in SPECIAL:
-        yield from violations_of(inner, path)
+        yield from violations_of(inner, path, lacks)
 
 
 def _complaints(checks: tuple[Check, ...], value: Any, path: Path) -> Iterator[tuple[Path, Finding]]:
@@ -197,6 +204,7 @@ def _field_plan(field: FieldDescriptor, kind: str, rules: Any) -> _FieldPlan:
         wraps=holds in WRAPPERS,
         holds=holds,
         skip=skip,
+        lacks=_NOT_DEMANDED.get(field.full_name, frozenset()),
     )
 
 
