@@ -7,14 +7,19 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import typer
 
 from xdscore.findings import Finding
 from xdscore.schema import Manifest, Media, Tree, read_manifests, read_text
+from xdscore.schema.leniency import SPELLINGS, strictly
 from xdscore.schema.positions import NO_POSITIONS, Positions, path_of
 from xdscore.schema.text import Document
 from xdsctl.api import remark_of
 from xdsctl.exits import CommandError, Exit, JsonObject, Remark, UsageError
+
+StrictForm = Annotated[bool, typer.Option("--strict", help="Refuse what is not in its canonical form.")]
 
 STDIN: Final = "-"
 STDIN_NAME: Final = "<stdin>"
@@ -58,6 +63,12 @@ class Manifests:
         line, column = manifest.positions.at(inside[manifest.skip :])
         return replace(remark, file=item.file, line=line, column=column)
 
+    def spellings(self, findings: Iterable[JsonObject]) -> list[Remark]:
+        """The remarks for those of the findings about a request's body made of `trees` that are about how the files are
+        written.
+        """
+        return [self.remark(each) for each in findings if each["code"] in SPELLINGS]
+
     def located(self, error: CommandError) -> CommandError:
         """A copy of the error in which each finding has its place in one of the files."""
         found: Sequence[Any] = (error.document or {}).get("errors", ())
@@ -65,8 +76,10 @@ class Manifests:
         return CommandError(error.exit_status, error.text, remarks=remarks, document=error.document)
 
 
-def manifests_read(paths: Iterable[str]) -> Manifests:
-    """Every manifest of these files and folders. Raises UsageError, with every problem, when one cannot be read."""
+def manifests_read(paths: Iterable[str], *, strict: bool = False) -> Manifests:
+    """Every manifest of these files and folders. Raises UsageError, with every problem, when one cannot be read, or,
+    where `strict`, is not in its canonical form as a whole.
+    """
     items: list[Item] = []
     remarks: list[Remark] = []
     notes: list[Remark] = []
@@ -75,6 +88,11 @@ def manifests_read(paths: Iterable[str]) -> Manifests:
         items += [Item(name, manifest) for manifest in manifests]
         # Without a manifest the findings say why; with some they are only worth knowing.
         (notes if manifests else remarks).extend(remark_in(name, finding) for finding in findings)
+        said = [each.located(finding, ()) for each in manifests for finding in each.notes]
+        if strict:
+            remarks.extend(remark_in(name, finding) for finding in strictly(said))
+        else:
+            notes.extend(remark_in(name, finding) for finding in said)
     if remarks:
         raise CommandError(Exit.NO, _count(len(remarks), "problem") + " in what was read.", remarks=remarks)
     return Manifests(tuple(items), tuple(notes))

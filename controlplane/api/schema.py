@@ -315,13 +315,14 @@ WAIT: Final = [
         "last that speaks (`decided`).",
     ),
 ]
+STRICT: Final = _query("strict", OpenApiTypes.BOOL, "Refuse what is not in its canonical form.")
 APPLY_PARAMETERS: Final = [
     _query("dry_run", OpenApiTypes.BOOL, "Say what would be done, by the same code, and leave nothing behind."),
     _query("text", OpenApiTypes.BOOL, "With `dry_run`: each edit as a unified difference, too."),
     MESSAGE,
     _query("owner", OpenApiTypes.STR, "For plain manifests: whose they are."),
     _query("prune", OpenApiTypes.BOOL, "For plain manifests: delete what else this owner has."),
-    _query("strict", OpenApiTypes.BOOL, "Refuse references to what neither exists nor comes along."),
+    _query("strict", OpenApiTypes.BOOL, "Refuse what is not in its canonical form, and references to nothing."),
     ACCEPT_LOSS,
     BREAK_GLASS,
     *ROLLOUT_NOW,

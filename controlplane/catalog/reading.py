@@ -32,6 +32,7 @@ from xdscore.schema import (
 )
 from xdscore.schema.codes import KEPT_UNKNOWN, NOTHING_FOUND
 from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy, graded
+from xdscore.schema.leniency import strictly
 from xdscore.schema.positions import path_of
 from xdscore.schema.text import Document
 
@@ -95,10 +96,12 @@ def parsed_all(
     environment_key: str = "",
     expected: Expected | None = None,
     kept: Kept = NOTHING_KEPT,
+    strict: bool = False,
 ) -> ManifestsRead:
     """Parse these manifests. `environment_key`, unless empty: stored secrets that a manifest asks to keep are filled in
     from that environment, and its policy grades findings about content. `expected`: the type and name that the manifest
-    must have. `kept`: contents from which secrets are filled in first, by type and name.
+    must have. `kept`: contents from which secrets are filled in first, by type and name. `strict`: what is not in its
+    canonical form is refused, where it would be warned of.
     """
     sound: list[ParsedResource] = []
     findings: list[Finding] = []
@@ -110,7 +113,8 @@ def parsed_all(
             policy = environment_get(key=environment_key).policy.content
             if isinstance(result, Refused) and policy != DEFAULT_POLICY:
                 result = _parsed(manifest, environment_key, expected or Expected(), kept, policy)
-        said = graded(result.findings, policy) if policy is not None else result.findings
+        said = strictly(result.findings) if strict else result.findings
+        said = graded(said, policy) if policy is not None else said
         findings += said
         if isinstance(result, ParsedResource) and not has_errors(said):
             sound.append(result)

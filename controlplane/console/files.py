@@ -31,9 +31,14 @@ from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.resource_types import SECRET, by_word
 from xdscore.schema import ParsedResource, may_hold_secrets
+from xdscore.schema.leniency import is_spelling
 from xdscore.schema.yaml_out import yaml_of
 
 _MAX_DIFFS: Final = 100
+SPELLED: Final = (
+    "{count} of what the file says was not in its canonical form, and is kept in that form. Check on the import page "
+    "shows each."
+)
 _ROOM_BYTES: Final = 65_536  # what a form has besides the text
 
 
@@ -87,21 +92,24 @@ class ImportPage(Page):
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """Check the manifests and show what the import would do, or store them."""
         given = {key: request.POST.get(key, "").strip()[:1_000] for key in ("message", "owner")}
-        prune = request.POST.get("prune") == "1"
+        prune, strict = (request.POST.get(key) == "1" for key in ("prune", "strict"))
+        asked = {**given, "prune": prune, "strict": strict}
         text = ""
         try:
             text = self._text = _text_of(request)
             if request.POST.get("action") == PROPOSE:
-                public_id = self._proposed(environment_key, text, given, prune=prune)
+                public_id = self._proposed(environment_key, text, given, prune=prune, strict=strict)
                 messages.success(request, PROPOSED)
                 return redirect("change-set", public_id)
             if request.POST.get("action") != "save":
-                planned = _planned(environment_key, text, owner=given["owner"], prune=prune, actor=self.principal)
+                planned = _planned(
+                    environment_key, text, owner=given["owner"], prune=prune, strict=strict, actor=self.principal
+                )
                 shown = loss_shown(planned.loss, self.principal)
-                return self._answer(text, {**given, "prune": prune, "planned": planned, "shown": shown})
-            made = self._applied(environment_key, text, given, prune=prune)
+                return self._answer(text, {**asked, "planned": planned, "shown": shown})
+            made = self._applied(environment_key, text, given, prune=prune, strict=strict)
         except ControlPlaneError as error:
-            return self._answer(text, {**given, "prune": prune, "error": error}, error.status)
+            return self._answer(text, {**asked, "error": error}, error.status)
         if not made.changed:
             messages.info(request, "Nothing had to change: everything is stored as it is in the file.")
             return redirect("resources", environment_key)
@@ -112,9 +120,11 @@ class ImportPage(Page):
         shown = {"text": "" if not_shown else text, "not_shown": not_shown, **self._proposal_fields()}
         return self.page({**context, **shown}, status=status)
 
-    def _applied(self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool) -> ChangeMade:
+    def _applied(
+        self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool, strict: bool
+    ) -> ChangeMade:
         manifests, _notes = manifests_of_text(text)
-        read = parsed_all(manifests, environment_key=environment_key)
+        read = parsed_all(manifests, environment_key=environment_key, strict=strict)
         edits = puts_of(read)
         with placed(manifests, read):
             return change_apply(
@@ -127,10 +137,14 @@ class ImportPage(Page):
                 consent=self.consent,
             )
 
-    def _proposed(self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool) -> str:
+    def _proposed(self, environment_key: str, text: str, given: Mapping[str, str], *, prune: bool, strict: bool) -> str:
         """Put what the import would write and delete into the change set that the form names; returns its id."""
         manifests, _notes = manifests_of_text(text)
-        edits: tuple[Edit, ...] = puts_of(parsed_all(manifests, environment_key=environment_key))
+        read = parsed_all(manifests, environment_key=environment_key, strict=strict)
+        edits: tuple[Edit, ...] = puts_of(read)
+        spellings = sum(map(is_spelling, read.findings))
+        if spellings:
+            messages.warning(self.request, SPELLED.format(count=spellings))
         if prune:
             terms = Terms(given["owner"], prune)
             planned = change_plan(environment_key=environment_key, edits=edits, asker=self.principal, terms=terms)
@@ -171,16 +185,18 @@ class ImportPage(Page):
         return given
 
 
-def _planned(environment_key: str, text: str, *, owner: str, prune: bool, actor: Principal) -> Planned:
+def _planned(environment_key: str, text: str, *, owner: str, prune: bool, strict: bool, actor: Principal) -> Planned:
     manifests, notes = manifests_of_text(text)
-    read = parsed_all(manifests, environment_key=environment_key)
+    read = parsed_all(manifests, environment_key=environment_key, strict=strict)
     edits = puts_of(read)
     with placed(manifests, read):
         terms = Terms(owner or None, prune)
         plan = change_plan(environment_key=environment_key, edits=edits, asker=actor, terms=terms)
     differences = _differences(environment_key, plan.edits[:_MAX_DIFFS], read.parsed)
     closed = secret_findings(environment_key=environment_key, edits=plan.edits)
-    return Planned(len(plan.edits), differences, (*notes, *read.findings, *plan.findings, *closed), plan.loss)
+    # The plan says again what was said of what it writes.
+    findings = dict.fromkeys((*notes, *read.findings, *plan.findings, *closed))
+    return Planned(len(plan.edits), differences, tuple(findings), plan.loss)
 
 
 def _differences(

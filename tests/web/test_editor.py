@@ -220,6 +220,24 @@ def test_import__one_of_two_is_wrong__stores_neither(editor: Client, written: st
     assert _revision() == 2
 
 
+SPELLED = SOUND.replace("3s", "{seconds: 7}")
+
+
+def test_import__other_spellings__are_warned_of_stay_with_the_change_and_are_refused_when_asked(
+    editor: Client, written: str
+) -> None:
+    form = {"text": SPELLED}
+    refused = [editor.post("/e/default/import", {**form, "strict": "1", "action": each}) for each in ("check", "save")]
+    checked = editor.post("/e/default/import", {**form, "action": "check"}).content.decode()
+    saved = editor.post("/e/default/import", {**form, "action": "save"}, follow=True).content.decode()
+
+    assert [each.status_code for each in refused] == [422, 422]
+    assert all('name="strict" value="1" checked' in each.content.decode() for each in refused)
+    for page in (*(each.content.decode() for each in refused), checked, saved):
+        assert page.count("Write &quot;7s&quot;.") == 1
+    assert _revision() == 3
+
+
 def test_resource__deleted_and_restored_by_its_page__is_back(editor: Client, written: str) -> None:
     page = "/e/default/resource?type=cluster&name=pay"
     editor.post(page, {"delete": "1", "message": "no more"})

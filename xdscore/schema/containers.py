@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 
 from xdscore.findings import Finding
 from xdscore.resource_types import CLUSTER, LISTENER, SECRET, TYPE_URL_PREFIX, ResourceType
-from xdscore.schema.codes import NOT_A_MANIFEST, SECRET_REDACTED, SECTION_SKIPPED, STATIC_SKIPPED, WRONG_TYPE
+from xdscore.schema.codes import (
+    LISTENER_NAMED,
+    NOT_A_MANIFEST,
+    SECRET_REDACTED,
+    SECTION_SKIPPED,
+    SPELLED_LIST,
+    STATIC_SKIPPED,
+    WRONG_TYPE,
+)
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.positions import Path
 from xdscore.schema.spelling import camel
@@ -34,10 +42,13 @@ RESPONSE_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One resource found in a document: its tree, and its path in the document."""
+    """One resource found in a document: its tree, its path in the document, and what is to be said of how it stands
+    there.
+    """
 
     tree: dict[str, Tree]
     path: Path
+    notes: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +106,11 @@ def _one(item: Tree, path: Path) -> Found:
         yield Remark(NOT_A_MANIFEST.finding("", what=kind_of(item).capitalize()), path)
 
 
-def _list(tree: dict[str, Tree], key: str, path: Path) -> Iterator[tuple[Tree, Path] | Remark]:
+def _list(
+    tree: dict[str, Tree], key: str, path: Path, *, takes_one: bool = False
+) -> Iterator[tuple[Tree, Path] | Remark]:
     """The items of the list under `key`, spelled with underscores or in lowerCamelCase; none when there is no such
-    key.
+    key. `takes_one`: its only item may stand there without the list.
     """
     for spelling in (key, camel(key)):
         value = tree.get(spelling)
@@ -105,6 +118,8 @@ def _list(tree: dict[str, Tree], key: str, path: Path) -> Iterator[tuple[Tree, P
             continue
         if isinstance(value, list):
             yield from ((item, (*path, spelling, index)) for index, item in enumerate(value))
+        elif isinstance(value, dict) and takes_one:
+            yield value, (*path, spelling)
         else:
             found = WRONG_TYPE.finding("", field=spelling, wanted="a list", given=kind_of(value))
             yield Remark(found, (*path, spelling))
@@ -126,13 +141,41 @@ def _static_resources(resources: dict[str, Tree], path: Path) -> Found:
         if kind is None:
             yield Remark(SECTION_SKIPPED.finding("", section=key), (*path, key))
             continue
-        for entry in _list(resources, key, path):
+        for entry in _list(resources, key, path, takes_one=True):
             if isinstance(entry, Remark):
                 yield entry
             elif isinstance(entry[0], dict):
-                yield Part({"@type": kind.url, **entry[0]}, entry[1])
+                yield _static(kind, entry[0], entry[1])
             else:
                 yield from _one(*entry)
+
+
+def _static(kind: ResourceType, tree: dict[str, Tree], path: Path) -> Part:
+    """A resource of a bootstrap, which says its type by its place, and of a listener need not say its name."""
+    notes = () if isinstance(path[-1], int) else (SPELLED_LIST.finding("", field=path[-1]),)
+    name = _name_by_address(tree) if kind is LISTENER and not tree.get("name") else ""
+    if not name:
+        return Part({"@type": kind.url, **tree}, path, notes)
+    return Part({"@type": kind.url, **tree, "name": name}, path, (*notes, LISTENER_NAMED.finding("", name=name)))
+
+
+def _name_by_address(listener: dict[str, Tree]) -> str:
+    """The name of a listener that has none: its address, as Envoy writes it. Empty where it has no address that can be
+    read.
+    """
+    address = listener.get("address")
+    if not isinstance(address, dict):
+        return ""
+    pipe, socket = address.get("pipe"), address.get("socket_address", address.get("socketAddress"))
+    if isinstance(pipe, dict):
+        return str(pipe.get("path", ""))
+    if not isinstance(socket, dict) or not isinstance(socket.get("address"), str):
+        return ""
+    host = str(socket["address"])
+    port = socket.get("port_value", socket.get("portValue", 0))
+    # TCP and UDP share an address; neither may take the other's name.
+    protocol = "/udp" if str(socket.get("protocol", "")).upper() in {"UDP", "1"} else ""
+    return f"{f'[{host}]' if ':' in host else host}:{port}{protocol}"
 
 
 def _response(tree: dict[str, Tree]) -> Found:

@@ -20,6 +20,11 @@ from xdscore.schema.codes import (
     FIELD_UNKNOWN,
     GIVEN_TWICE,
     OPAQUE,
+    SPELLED_FORM,
+    SPELLED_LIST,
+    SPELLED_MORE,
+    SPELLED_NESTED,
+    SPELLED_NULL,
     TOO_DEEP,
     TYPE_MISSING,
     TYPE_UNKNOWN,
@@ -28,15 +33,27 @@ from xdscore.schema.codes import (
 )
 from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy, Stance
 from xdscore.schema.json_kinds import kind_of
+from xdscore.schema.leniency import duration_respelled
 from xdscore.schema.positions import Path, label_of
-from xdscore.schema.scalars import RefusedError, to_bytes, to_map_key, wrong_type
-from xdscore.schema.shapes import ANY, SPECIAL, VALUE, FieldShape, shape_of
+from xdscore.schema.scalars import RefusedError, Scalar, to_bytes, to_map_key, wrong_type
+from xdscore.schema.shapes import (
+    ANY,
+    DURATION,
+    SPECIAL,
+    UNFLATTENED,
+    VALUE,
+    WITH_SHORT_FORM,
+    WRAPPERS,
+    FieldShape,
+    shape_of,
+)
 from xdscore.schema.types_registry import class_of, descriptor_of, message_name, nearest, nearest_types
 from xdscore.schema.walk import AnyMessage
-from xdscore.schema.well_known import READERS
+from xdscore.schema.well_known import READERS, short_form
 
 # A manifest with more errors than this is of another kind than its writer thinks; the rest is counted.
 MAX_FINDINGS = 100
+MAX_SPELLINGS = 50
 
 _OBJECT_HINTS = {
     "envoy.config.core.v3.DataSource": "Write an object with inline_string, inline_bytes, filename or another source.",
@@ -75,6 +92,8 @@ class Conversion:
     findings: what is wrong, in the order of the tree, each with its path.
     unshown: the number of findings beyond `MAX_FINDINGS`, which are only counted.
     policy: whether unknown fields and bytes of unknown types are errors, or notes for `content_policy.graded`.
+    spellings: warnings about values that are not in their canonical form, each with its path; at most
+      `MAX_SPELLINGS`, of `spelled` such values.
     blamed: paths that are missing in the message and already explained by a finding, e.g. the field that an unknown
       field was probably meant to be.
     """
@@ -84,6 +103,8 @@ class Conversion:
     findings: list[tuple[Path, Finding]] = field(default_factory=list)
     blamed: set[Path] = field(default_factory=set)
     unshown: int = 0
+    spellings: list[tuple[Path, Finding]] = field(default_factory=list)
+    spelled: int = 0
 
     def fill(
         self, message: AnyMessage, tree: Mapping[str, object], path: Path, depth: Depth, *, in_any: bool = False
@@ -147,6 +168,16 @@ class Conversion:
     def say(self, code: Code, path: Path, *, hint: str = "", **values: object) -> None:
         """Add a finding of this code at `path`, with `values` put into its texts."""
         self._note(code, path, values, hint)
+
+    def warnings(self, path: Path) -> list[tuple[Path, Finding]]:
+        """What is to be said of spellings in what stands at `path`, the last of it how many more there are."""
+        more = self.spelled - len(self.spellings)
+        return [*self.spellings, (path, SPELLED_MORE.finding("", count=more))] if more else self.spellings
+
+    def _warn(self, code: Code, path: Path, **values: object) -> None:
+        self.spelled += 1
+        if len(self.spellings) < MAX_SPELLINGS:
+            self.spellings.append((path, code.filled({"field": label_of(path), **values})))
 
     def _note(self, code: Code, path: Path, values: Mapping[str, object], hint: str) -> None:
         if len(self.findings) < MAX_FINDINGS:
@@ -222,7 +253,7 @@ class Conversion:
             elif shape.repeated:
                 self._list(getattr(message, shape.name), shape, value, path, depth)
             elif shape.convert is not None:
-                setattr(message, shape.name, shape.convert(value))
+                setattr(message, shape.name, self._scalar(shape, value, path))
             else:
                 child = getattr(message, shape.name)
                 child.SetInParent()
@@ -230,22 +261,51 @@ class Conversion:
         except RefusedError as refused:
             self._say_refused(refused, path)
 
+    def _scalar(self, shape: FieldShape, value: object, path: Path) -> Scalar:
+        """The scalar of a field from its JSON, in its strict form or in one that means the same."""
+        if shape.convert is None or shape.respell is None:
+            raise AssertionError(shape.name)  # asked for scalars only
+        try:
+            return shape.convert(value)
+        except RefusedError:
+            meant = shape.respell(value)
+            if meant is None:
+                raise
+            scalar = shape.convert(meant.value)
+        self._warn(meant.code, path, canonical=meant.canonical)
+        return scalar
+
     def _list(self, container: AnyMessage, shape: FieldShape, value: object, path: Path, depth: Depth) -> None:
-        if not isinstance(value, list):
-            raise wrong_type("a list", value, "Write it as a list of one item." if value is not None else "")
         inside = _deeper(depth, 1)
-        may_be_null = shape.message is not None and shape.message.full_name == VALUE
-        for index, item in enumerate(value):
+        if isinstance(value, list):
+            self._items(container, shape, value, path, inside)
+            return
+        if _is_plain_message(shape) and not isinstance(value, dict):
+            raise wrong_type("a list", value)
+        self._warn(SPELLED_LIST, path)
+        self._item(container, shape, value, path, inside)
+
+    def _items(self, container: AnyMessage, shape: FieldShape, items: list[object], path: Path, depth: Depth) -> None:
+        flattened = shape.message is None or shape.message.full_name not in UNFLATTENED
+        for index, item in enumerate(items):
             place = (*path, index)
+            if flattened and isinstance(item, list):
+                self._warn(SPELLED_NESTED, place)
+                self._items(container, shape, item, place, depth)
+                continue
             try:
-                if item is None and not may_be_null:
-                    raise wrong_type("a value", item)
-                if shape.convert is not None:
-                    container.append(shape.convert(item))
-                else:
-                    self._message(container.add(), item, place, inside)
+                self._item(container, shape, item, place, depth)
             except RefusedError as refused:
                 self._say_refused(refused, place)
+
+    def _item(self, container: AnyMessage, shape: FieldShape, item: object, path: Path, depth: Depth) -> None:
+        if shape.convert is not None:
+            container.append(self._scalar(shape, item, path))
+        elif item is None and shape.message is not None and shape.message.full_name != VALUE:
+            container.add()
+            self._warn(SPELLED_NULL, path)
+        else:
+            self._message(container.add(), item, path, depth)
 
     def _map(self, container: AnyMessage, shape: FieldShape, value: object, path: Path, depth: Depth) -> None:
         if not isinstance(value, dict):
@@ -257,10 +317,11 @@ class Conversion:
             place = (*path, key)
             try:
                 name = to_map_key(shape.map_key, key)
-                if item is None and not shape.map_value.takes_null:
-                    raise wrong_type("a value", item)
                 if shape.map_value.convert is not None:
-                    container[name] = shape.map_value.convert(item)
+                    container[name] = self._scalar(shape.map_value, item, place)
+                elif item is None and not shape.map_value.takes_null:
+                    container[name].SetInParent()
+                    self._warn(SPELLED_NULL, place)
                 else:
                     self._message(container[name], item, place, inside)
             except RefusedError as refused:
@@ -274,15 +335,31 @@ class Conversion:
         room = self.limits.max_message_depth - depth.messages
         if room < 0:
             raise RefusedError(TOO_DEEP, what="Messages")
-        read = READERS.get(descriptor.full_name)
-        if read is not None:
-            read(message, value, room)
+        if descriptor.full_name in SPECIAL and descriptor.full_name != ANY:
+            self._special(message, value, path, depth, room)
         elif not isinstance(value, dict):
             raise wrong_type("an object", value, _OBJECT_HINTS.get(descriptor.full_name, ""))
         elif descriptor.full_name == ANY:
             self.pack(message, value, path, depth)
         else:
             self.fill(message, value, path, depth)
+
+    def _special(self, message: AnyMessage, value: object, path: Path, depth: Depth, room: int) -> None:
+        """Set a message that has a JSON form of its own; from its fields, too, where Envoy takes those."""
+        descriptor = message.DESCRIPTOR
+        name = descriptor.full_name
+        if isinstance(value, dict) and name in WITH_SHORT_FORM:
+            self.fill(message, value, path, depth)
+            message.SetInParent()
+            self._warn(SPELLED_FORM, path, message=name, canonical=short_form(message))
+        elif name in WRAPPERS:
+            message.value = self._scalar(shape_of(descriptor).fields["value"], value, path)
+            message.SetInParent()
+        else:
+            meant = duration_respelled(value) if name == DURATION else None
+            READERS[name](message, meant.value if meant is not None else value, room)
+            if meant is not None:
+                self._warn(meant.code, path, canonical=meant.canonical)
 
     def _say_refused(self, refused: RefusedError, path: Path) -> None:
         values = {"field": label_of(path + refused.path), "limit": self.limits.max_message_depth, **refused.values}
@@ -305,6 +382,11 @@ class Conversion:
         else:
             hint = "It has no fields."
         self.say(FIELD_UNKNOWN, (*path, key), hint=hint, message=descriptor.full_name, field=key)
+
+
+def _is_plain_message(shape: FieldShape) -> bool:
+    """Whether a field holds messages that are objects in JSON."""
+    return shape.message is not None and (shape.message.full_name == ANY or shape.message.full_name not in SPECIAL)
 
 
 def _deeper(depth: Depth, levels: int) -> Depth:

@@ -27,12 +27,14 @@ class Manifest:
     path: where it stands in the body; for several YAML documents the first part is the document's number.
     positions: the lines and columns of its document.
     skip: how many parts of `path` lead to the document, and do not count in `positions`.
+    notes: findings about the manifest as a whole, which `parse` adds to its own.
     """
 
     tree: dict[str, Tree]
     path: Path = ()
     positions: Positions = NO_POSITIONS
     skip: int = 0
+    notes: tuple[Finding, ...] = ()
 
     @property
     def pointer(self) -> str:
@@ -100,7 +102,7 @@ def _of_tree(tree: Tree, path: Path, positions: Positions, skip: int) -> tuple[l
     whole = Manifest({}, path, positions, skip)
     for part in parts_of(tree):
         if isinstance(part, Part):
-            manifests.append(Manifest(part.tree, path + part.path, positions, skip))
+            manifests.append(Manifest(part.tree, path + part.path, positions, skip, part.notes))
         else:
             findings.append(whole.located(part.finding, part.path))
     return manifests, findings

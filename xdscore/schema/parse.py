@@ -107,6 +107,7 @@ class _Attempt:
     kind: ResourceType | None = None
     name: str = ""
     unshown: int = 0
+    spellings: list[tuple[Path, Finding]] = field(default_factory=list)
 
     def say(self, path: Path, finding: Finding) -> None:
         self.found.append((path, finding))
@@ -116,7 +117,9 @@ class _Attempt:
         word = self.kind.word if self.kind else ""
         name = "" if name_problem(self.name) else self.name
         unshown = self.unshown + max(len(self.found) - MAX_FINDINGS, 0)
-        placed = [self.manifest.located(finding, path).about(word, name) for path, finding in self.found[:MAX_FINDINGS]]
+        # What is wrong or dangerous is never left out for the sake of what is merely written in another way.
+        shown = [*self.found[:MAX_FINDINGS], *(((), each) for each in self.manifest.notes), *self.spellings]
+        placed = [self.manifest.located(finding, path).about(word, name) for path, finding in shown]
         if unshown:
             placed.append(self.manifest.located(TOO_MANY_FINDINGS.finding("", count=unshown), ()).about(word, name))
         return tuple(placed)
@@ -163,6 +166,7 @@ def _parse(
     conversion = Conversion(limits, policy)
     conversion.fill(message, tree, path, Depth(), in_any=True)
     attempt.found.extend(conversion.findings)
+    attempt.spellings = conversion.warnings(path)
     attempt.unshown += conversion.unshown
     attempt.name = _name_of(attempt, message, envelope, expected, conversion.blamed)
     _check_rules(attempt, message, path, conversion.blamed)

@@ -1,4 +1,4 @@
-"""One JSON value to one scalar, as strictly as proto JSON allows.
+"""One JSON value to one scalar, as strictly as proto JSON allows; what else is taken is `leniency`'s.
 
 Each conversion returns the value or raises `RefusedError` with what is wrong. Stricter than the protobuf library where
 that is lenient by accident of Python: no underscores or foreign digits in numbers, no characters skipped in base64.
@@ -56,8 +56,7 @@ def wrong_type(wanted: str, value: object, hint: str = "") -> RefusedError:
 def to_bool(value: object) -> bool:
     if value is True or value is False:
         return value is True
-    hint = "Leave out the quotes." if value in ("true", "false") else ""
-    raise wrong_type("true or false", value, hint)
+    raise wrong_type("true or false", value)
 
 
 def to_string(value: object) -> str:

@@ -77,10 +77,10 @@ def to_json_with_secrets(any_bytes: bytes, *, xds_name: str = "", ttl_ms: int = 
 
 def to_json_for_clients(any_bytes: bytes) -> dict[str, Tree]:
     """A stored resource in the JSON that clients read, secrets included: for an answer to the client that may have it,
-    and for nobody else. Errors are those of `to_json`.
+    and for nobody else. Errors are those of `to_json`; TypeError also where bytes of an unknown type are in it, which
+    no client reads from JSON.
     """
-    descriptors()
-    return _json_of(AnyProto.FromString(any_bytes))
+    return _dict_of(AnyProto.FromString(any_bytes), schema().pool)
 
 
 def holds_secrets(any_bytes: bytes) -> bool:

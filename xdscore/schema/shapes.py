@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
+from xdscore.schema.leniency import Respell, respelling_for
 from xdscore.schema.scalars import NULL_VALUE, Convert, conversion_for
 from xdscore.schema.types_registry import kept
 
@@ -14,21 +15,19 @@ WRAPPERS = frozenset(
 )
 ANY = "google.protobuf.Any"
 VALUE = "google.protobuf.Value"
-SPECIAL = WRAPPERS | {
-    ANY,
-    VALUE,
-    "google.protobuf.Struct",
-    "google.protobuf.ListValue",
-    "google.protobuf.Duration",
-    "google.protobuf.Timestamp",
-    "google.protobuf.FieldMask",
-}
+DURATION = "google.protobuf.Duration"
+LIST_VALUE = "google.protobuf.ListValue"
+# Those whose fields may be given instead (`leniency`); a Struct with a member `fields` is just that.
+WITH_SHORT_FORM = WRAPPERS | {LIST_VALUE, DURATION, "google.protobuf.Timestamp", "google.protobuf.FieldMask"}
+SPECIAL = WITH_SHORT_FORM | {ANY, VALUE, "google.protobuf.Struct"}
+# In whose lists a list is an item.
+UNFLATTENED = frozenset({VALUE, LIST_VALUE})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldShape:
-    """What is needed to convert JSON to one field. Either `message`, its message type, or `convert`, the conversion of
-    its scalar, is set.
+    """What is needed to convert JSON to one field. Either `message`, its message type, is set, or `convert`, the
+    conversion of its scalar, with `respell`, what other spellings of it mean.
 
     `choice` is the oneof that the field belongs to, if any; `map_key` and `map_value` are set for maps; `takes_null`
     says whether a JSON null is a value of it.
@@ -39,6 +38,7 @@ class FieldShape:
     is_map: bool
     message: Descriptor | None
     convert: Convert | None
+    respell: Respell | None
     choice: str
     takes_null: bool
     map_key: FieldDescriptor | None = None
@@ -87,6 +87,7 @@ def field_shape(field: FieldDescriptor) -> FieldShape:
         is_map=is_map,
         message=message,
         convert=None if message is not None else conversion_for(field),
+        respell=None if message is not None else respelling_for(field),
         choice=oneof.name if oneof is not None else "",
         takes_null=takes_null and not field.is_repeated,
         map_key=message.fields_by_name["key"] if is_map and message is not None else None,

@@ -12,8 +12,9 @@ def camel(name: str) -> str:
 
 
 def spelled(tree: object, path: Path) -> Path:
-    """The path with each field name as `tree` spells it (`connect_timeout` or `connectTimeout`); names that the tree
-    does not have stay as given.
+    """The path in a message as it leads through `tree`: each field name as the tree spells it (`connect_timeout` or
+    `connectTimeout`), and no index where the tree has an item without the list around it. What the tree does not have
+    stays as given.
     """
     parts: list[PathPart] = []
     for part in path:
@@ -21,7 +22,7 @@ def spelled(tree: object, path: Path) -> Path:
             key = part if part in tree or camel(part) not in tree else camel(part)
             parts.append(key)
             tree = tree.get(key)
-        else:
+        elif isinstance(part, str) or isinstance(tree, list) or tree is None:
             parts.append(part)
             tree = tree[part] if isinstance(tree, list) and isinstance(part, int) and part < len(tree) else None
     return tuple(parts)

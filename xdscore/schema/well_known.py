@@ -12,7 +12,7 @@ from functools import partial
 from xdscore.schema.codes import TOO_DEEP, VALUE_REFUSED
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.scalars import RefusedError, to_string, wrong_type
-from xdscore.schema.shapes import WRAPPERS, shape_of
+from xdscore.schema.shapes import LIST_VALUE, WRAPPERS
 from xdscore.schema.walk import AnyMessage
 
 Read = Callable[[AnyMessage, object, int], None]
@@ -65,14 +65,6 @@ def _read_text(message: AnyMessage, value: object, _: int, *, wanted: str, examp
         message.FromJsonString(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         raise RefusedError(VALUE_REFUSED, f'Write it as "{example}".', problem=f"must be {wanted}") from None
-    message.SetInParent()
-
-
-def _read_wrapper(message: AnyMessage, value: object, _: int) -> None:
-    convert = shape_of(message.DESCRIPTOR).fields["value"].convert
-    if convert is None:
-        raise AssertionError(message.DESCRIPTOR.full_name)  # every wrapper wraps a scalar
-    message.value = convert(value)
     message.SetInParent()
 
 
@@ -137,13 +129,29 @@ def _below(part: str | int) -> Iterator[None]:
         raise
 
 
+def short_form(message: AnyMessage) -> str:
+    """How a hint shows the short form of a message whose fields were given; in words where it may hold a secret. Raises
+    RefusedError where it has none.
+    """
+    full_name = message.DESCRIPTOR.full_name
+    if full_name in WRAPPERS:
+        return "the value itself"
+    if full_name == LIST_VALUE:
+        return "the list itself"
+    try:
+        return f'"{message.ToJsonString()}"'
+    except (ValueError, TypeError, OverflowError):
+        raise RefusedError(VALUE_REFUSED, problem="is out of range") from None
+
+
 READERS: dict[str, Read] = {
     "google.protobuf.Duration": _read_duration,
     "google.protobuf.Timestamp": partial(_read_text, wanted="a time in RFC 3339", example="2026-01-31T12:00:00Z"),
     "google.protobuf.FieldMask": partial(_read_text, wanted="a list of field names", example="name,connectTimeout"),
     "google.protobuf.Struct": _read_struct,
-    "google.protobuf.ListValue": _read_list_value,
+    LIST_VALUE: _read_list_value,
     "google.protobuf.Value": _read_value,
-    **dict.fromkeys(sorted(WRAPPERS), _read_wrapper),
 }
-"""Reader by full name: (message to set, JSON value, levels of messages that may still be opened below it)."""
+"""Reader by full name, of all but wrappers: (message to set, JSON value, levels of messages that may still be opened
+below it).
+"""

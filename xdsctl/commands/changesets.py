@@ -14,7 +14,7 @@ from xdsctl.commands.manifests import FailOn, Timeout, Wait, impact_text
 from xdsctl.commands.tokens import Yes
 from xdsctl.editing import draft_edited, draft_written
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
-from xdsctl.files import Draft, draft_read, manifests_read
+from xdsctl.files import Draft, Manifests, StrictForm, draft_read, manifests_read
 from xdsctl.follow import Tolerance, follow
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import GROUP, RULE, resource_named
@@ -151,6 +151,7 @@ def create(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     delete: Delete = None,
     not_before: NotBefore = "",
     expires: Expires = "",
+    strict: StrictForm = False,
 ) -> Outcome:
     """Propose what files say, and what is to be deleted, as one change. Nothing of it is published.
 
@@ -158,7 +159,7 @@ def create(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     --prune.
     """
     session = session_of(ctx)
-    manifests, access = manifests_read(filename or ()), access_files_read(rule or (), group or ())
+    manifests, access = manifests_read(filename or (), strict=strict), access_files_read(rule or (), group or ())
     session.printer.remarks(manifests.notes)
     body: JsonObject = {
         "title": title,
@@ -171,9 +172,10 @@ def create(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         "expires": time_to_come(expires),
     }
     try:
-        made: JsonObject = session.api.post(session.api.environment("/change-sets"), body)
+        made: JsonObject = session.api.post(session.api.environment("/change-sets"), body, strict=strict or None)
     except CommandError as error:
         raise access.located(error, manifests) from error
+    session.printer.remarks(manifests.spellings(made["findings"]))
     session.printer.document(made, lambda: f"change set {made['id']}", name=made["id"])
     return Outcome(text=f"A draft. 'xdsctl changesets submit {made['id']}' asks others to review it.")
 
@@ -191,6 +193,7 @@ def edit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     not_before: NotBefore = "",
     expires: Expires = "",
     version: AtVersion = None,
+    strict: StrictForm = False,
 ) -> Outcome:
     """Change a change set: in $EDITOR, or by options. It is a draft again, and approvals are void.
 
@@ -206,7 +209,7 @@ def edit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     if delete:
         nothing: JsonObject = {"delete": [], **{member: [] for member in _DELETED.values()}}
         said |= nothing if delete == [_NOTHING] else _deletions(delete)
-    manifests, access = manifests_read(filename or ()), access_files_read(rule or (), group or ())
+    manifests, access = manifests_read(filename or (), strict=strict), access_files_read(rule or (), group or ())
     said |= access.body
     if not (said or filename):
         return _edited_by_hand(session, change_set, version)
@@ -214,7 +217,15 @@ def edit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     if filename:
         said["resources"] = manifests.trees
     before = _read(session, change_set, manifests=True)
-    return _patch(session, before, said, version, lambda error, _body: access.located(error, manifests))
+    return _patch(
+        session,
+        before,
+        said,
+        version,
+        lambda error, _body: access.located(error, manifests),
+        files=manifests,
+        strict=strict,
+    )
 
 
 @command
@@ -422,9 +433,19 @@ def _edited_by_hand(session: Session, change_set: str, version: int | None) -> O
     return outcome
 
 
-def _patch(session: Session, before: JsonObject, said: JsonObject, version: int | None, placed: Placing) -> Outcome:
+def _patch(
+    session: Session,
+    before: JsonObject,
+    said: JsonObject,
+    version: int | None,
+    placed: Placing,
+    *,
+    files: Manifests | None = None,
+    strict: bool = False,
+) -> Outcome:
     """Send what becomes of a change set and print the result. `before`: how it was, with its manifests where `said` has
-    contents. `placed`: says of an error about a body where in a file each finding is.
+    contents. `placed`: says of an error about a body where in a file each finding is. `files`: the manifests that the
+    body is made of.
     """
     body = dict(said)
     for together in _TOGETHER:
@@ -433,9 +454,13 @@ def _patch(session: Session, before: JsonObject, said: JsonObject, version: int 
     if version is not None:
         body["version"] = version
     try:
-        made: JsonObject = session.api.request("PATCH", _path(before["id"]), body=body).json()
+        made: JsonObject = session.api.request(
+            "PATCH", _path(before["id"]), body=body, parameters={"strict": strict or None}
+        ).json()
     except CommandError as error:
         raise placed(error, body) from error
+    if files is not None:
+        session.printer.remarks(files.spellings(made["findings"]))
     session.printer.document(made, lambda: standing(made), name=made["id"])
     if made["version"] == before["version"]:
         return Outcome(text="It was so already.")

@@ -1,6 +1,7 @@
 """`validate`, `diff`, `apply`: from files to the fleet, one step at a time or in one."""
 
 import shlex
+from dataclasses import replace
 from enum import Enum
 from typing import Annotated, Final
 
@@ -8,6 +9,7 @@ import typer
 
 from xdscore.codes import CATALOGUE
 from xdscore.schema import Refused, parse
+from xdscore.schema.leniency import strictly
 from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, Remark
 from xdsctl.files import Manifests, manifests_read, remark_in
 from xdsctl.follow import Tolerance, follow
@@ -21,7 +23,10 @@ Files = Annotated[
 ]
 Owner = Annotated[str, typer.Option(help="Whose resources these are; what --prune goes by.", show_default=False)]
 Prune = Annotated[bool, typer.Option("--prune", help="Delete what the owner has and the files do not name.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse references to what does not exist.")]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Refuse what is not in its canonical form, and references to what does not exist."),
+]
 BaseEpoch = Annotated[
     int,
     typer.Option(
@@ -92,9 +97,9 @@ def validate(
     status: 1 when something is wrong. With --offline no server is needed, and it is said what was not judged.
     """
     session = session_of(ctx)
-    manifests = manifests_read(filename)
+    manifests = manifests_read(filename, strict=strict)
     if offline:
-        environment, found = None, _checked_here(manifests)
+        environment, found = None, _checked_here(manifests, strict=strict)
     else:
         body = _body(manifests, owner=owner, prune=prune)
         environment, found = session.context.environment, _checked_there(session, manifests, body, strict=strict)
@@ -114,17 +119,20 @@ def validate(
 
 
 @command
-def diff(ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = False) -> Outcome:
+def diff(
+    ctx: typer.Context, filename: Files, owner: Owner = "", prune: Prune = False, strict: Strict = False
+) -> Outcome:
     """Show what an apply would change.
 
     As a patch; with -o json field by field. Then how many clients of which groups would be sent something different,
     and who would lose what. Exit status 1 when there are differences.
     """
     session = session_of(ctx)
-    manifests = manifests_read(filename)
-    planned = _planned(session, manifests, _body(manifests, owner=owner, prune=prune), text=True)
+    manifests = manifests_read(filename, strict=strict)
+    body = _body(manifests, owner=owner, prune=prune)
+    planned = _planned(session, manifests, body, text=True, strict=strict or None)
     edits: list[JsonObject] = planned["diff"]
-    remarks = tuple(manifests.remark(each) for each in planned["findings"])
+    remarks = (*manifests.notes, *(manifests.remark(each) for each in planned["findings"]))
     if session.printer.form is Format.NAME:
         session.printer.rows(edits, _EDIT_COLUMNS, lambda row: f"{row['type']}/{row['name']}")
     else:
@@ -159,7 +167,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     """
     session = session_of(ctx)
     tolerance = Tolerance.of(fail_on, timeout)
-    manifests = manifests_read(filename)
+    manifests = manifests_read(filename, strict=strict)
     body = _body(manifests, owner=owner, prune=prune, message=message, base_epoch=base_epoch)
     session.printer.remarks(manifests.notes)
     if dry_run is DryRun.SERVER:
@@ -264,12 +272,13 @@ def _checked_there(session: Session, manifests: Manifests, body: JsonObject, *, 
     return [manifests.remark(each) for each in found]
 
 
-def _checked_here(manifests: Manifests) -> list[Remark]:
+def _checked_here(manifests: Manifests, *, strict: bool) -> list[Remark]:
     remarks: list[Remark] = []
     first: dict[tuple[str, str], str] = {}
     for item in manifests.items:
-        found = parse(item.manifest)
-        remarks += [remark_in(item.file, finding) for finding in found.findings]
+        found = parse(replace(item.manifest, notes=()))  # which were told when the file was read
+        said = strictly(found.findings) if strict else found.findings
+        remarks += [remark_in(item.file, finding) for finding in said]
         if isinstance(found, Refused):
             continue
         key = (found.type.word, found.name)

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
-from xdsctl.files import manifests_read
+from xdsctl.files import StrictForm, manifests_read
 from xdsctl.kinds import resource_named
 from xdsctl.output import Column, Format
 from xdsctl.session import command, session_of
@@ -43,6 +43,7 @@ def rehearse(
     delete: Annotated[
         list[str] | None, typer.Option(help="Take TYPE/NAME from the clients, too. May be repeated.")
     ] = None,
+    strict: StrictForm = False,
     within: Annotated[str, typer.Option(help="How long to wait for their answers, like 10s; at most 60s.")] = "10s",
 ) -> Outcome:
     """Send files to some clients for a moment, say what they make of them, and withdraw them.
@@ -56,7 +57,7 @@ def rehearse(
         raise UsageError("Say who rehearses: either --client, or --each-kind 1.")
     if not filename and not delete:
         raise UsageError("Say what is rehearsed: -f FILE, or --delete TYPE/NAME.")
-    manifests = manifests_read(filename or ())
+    manifests = manifests_read(filename or (), strict=strict)
     session.printer.remarks(manifests.notes)
     body: JsonObject = {
         "resources": manifests.trees,
@@ -67,7 +68,7 @@ def rehearse(
     api = session.api
     try:
         with session.printer.progress("waiting for the clients' answers"):
-            found: JsonObject = api.post(api.environment("/rehearsals"), body)
+            found: JsonObject = api.post(api.environment("/rehearsals"), body, strict=strict or None)
     except CommandError as error:
         raise manifests.located(error) from error
     if session.printer.form in {Format.JSON, Format.YAML}:

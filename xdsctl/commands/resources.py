@@ -5,9 +5,10 @@ from typing import Annotated, Final
 import typer
 import yaml
 
+from xdsctl.api import remark_of
 from xdsctl.editing import draft_edited, draft_written
 from xdsctl.exits import CommandError, JsonObject, Outcome, UsageError
-from xdsctl.files import manifests_read
+from xdsctl.files import StrictForm, manifests_read
 from xdsctl.follow import is_loss
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import words_beginning
@@ -144,6 +145,7 @@ def edit(
     name: Name,
     message: Message = "",
     break_glass: BreakGlass = "",
+    strict: StrictForm = False,
 ) -> Outcome:
     """Change one resource in $EDITOR.
 
@@ -160,21 +162,24 @@ def edit(
         return Outcome(text="Nothing was changed.")
     # From here on the file stays until it is stored: what somebody typed is not thrown away for a mistake.
     try:
-        manifests = manifests_read([str(file)])
+        manifests = manifests_read([str(file)], strict=strict)
         if len(manifests.items) != 1:
             raise UsageError(f"'{file}' must hold one resource; it holds {len(manifests.items)}.")
         made = session.api.request(
             "PUT",
             path,
             body=manifests.trees[0],
-            parameters={"message": message, "break_glass": break_glass or None},
+            parameters={"message": message, "break_glass": break_glass or None, "strict": strict or None},
             headers={"If-Match": response.headers["ETag"]},
         ).json()
     except CommandError as error:
         error.text = f"{error.text} Your text is in '{file}'."
         raise
     file.unlink()
-    session.printer.document(made, lambda: f"change {made['id']}", name=str(made.get("id", "")))
+    if not made.get("id"):
+        return Outcome(text="Nothing was changed: it says the same in another way.")
+    session.printer.remarks(remark_of(each) for each in made["findings"])
+    session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])
     return Outcome(text="Saved; it is published within seconds.")
 
 

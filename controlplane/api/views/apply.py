@@ -90,7 +90,7 @@ class ApplyView(ApiView):
         query.done()
         now.require(request, environment_key)
         told = principal_of(request).may(Role.VIEWER, environment_key)
-        read = parsed_all(wanted.manifests, environment_key=environment_key)
+        read = parsed_all(wanted.manifests, environment_key=environment_key, strict=strict)
         edits: list[Edit] = [*puts_of(read), *wanted.deletions]
         base = _generation(environment_key, wanted.base_epoch)
         terms = now.terms(Terms(wanted.owner, wanted.prune, base, strict=strict))

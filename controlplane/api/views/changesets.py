@@ -1,6 +1,6 @@
 """Change sets: proposing, reviewing, scheduling and publishing what is to be written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from controlplane.api.schema import (
     CHANGE_SET_FILTERS,
     CHANGE_SET_PARAMETERS,
     CURSOR,
+    STRICT,
     body_of_shape,
     described,
     page_of,
@@ -62,7 +63,9 @@ from controlplane.changesets.values import ACCESS_WORDS, Merge, Moved, Remark, S
 from controlplane.common.errors import InputInvalid, NotFound
 from controlplane.explain.prospects import Prospect, prospect_of
 from xdscore.codes import shown
+from xdscore.findings import Finding
 from xdscore.names import canonical
+from xdscore.schema.leniency import is_spelling
 from xdscore.schema.text import Document
 
 _ACTED: Final = (400, 401, 403, 404, 409, 413, 415, 422, 503)
@@ -98,15 +101,18 @@ class ChangeSetListView(ApiView):
     @extend_schema(
         operation_id="change_set_create",
         summary="Propose what to write and to delete as one change; nothing of it is published",
+        parameters=[STRICT],
         request=body_of_shape(ChangeSetIn),
         responses=described(201, ChangeSetDetailOut, *_ACTED),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """Make a draft."""
-        Query(request, ()).done()
+        query = Query(request, ("strict",))
+        strict = query.flag("strict")
+        query.done()
         document = document_of(request)
         values = values_of(document, ChangeSetIn)
-        edits = _edits(document, values, environment_key, NOTHING_KEPT)
+        edits, said = _edits(document, values, environment_key, NOTHING_KEPT, strict=strict)
         with wishes_placed(document):
             made = change_set_create(
                 environment_key=environment_key,
@@ -118,7 +124,9 @@ class ChangeSetListView(ApiView):
                 actor=principal_of(request),
                 request_id=request_id(),
             )
-        return json_answer(_detail_json(made), status=201, headers={"Location": path_to("change-sets", made)})
+        return json_answer(
+            _detail_json(made, said=said), status=201, headers={"Location": path_to("change-sets", made)}
+        )
 
 
 class ChangeSetView(ApiView):
@@ -148,6 +156,7 @@ class ChangeSetView(ApiView):
     @extend_schema(
         operation_id="change_set_edit",
         summary="Change a change set, which becomes a draft again: every approval is void",
+        parameters=[STRICT],
         request=body_of_shape(ChangeSetEditIn),
         responses=described(200, ChangeSetDetailOut, *_ACTED),
     )
@@ -155,13 +164,16 @@ class ChangeSetView(ApiView):
         """Change what is named; `resources` and `delete` together replace all that it does with resources, and the
         members about rules and groups all that it does with these.
         """
-        Query(request, ()).done()
+        query = Query(request, ("strict",))
+        strict = query.flag("strict")
+        query.done()
         document = document_of(request)
         values = values_of(document, ChangeSetEditIn)
         public_id = str(change_set_id)
-        edits = None
+        edits: tuple[Edit, ...] | None = None
+        said: tuple[Finding, ...] = ()
         if "resources" in values or "delete" in values:
-            edits = _edits_of_set(document, values, public_id)
+            edits, said = _edits_of_set(document, values, public_id, strict=strict)
         changes = SetChanges(
             title=values.get("title"),
             message=values.get("message"),
@@ -179,7 +191,7 @@ class ChangeSetView(ApiView):
                 actor=principal_of(request),
                 request_id=request_id(),
             )
-        return json_answer(_detail_json(public_id))
+        return json_answer(_detail_json(public_id, said=said))
 
     @extend_schema(
         operation_id="change_set_delete",
@@ -207,26 +219,31 @@ def change_set_visible(request: Request, change_set_id: UUID) -> str:
     return environment
 
 
-def _edits_of_set(document: Document, values: Mapping[str, Any], public_id: str) -> tuple[Edit, ...]:
+Said = tuple[tuple[Edit, ...], tuple[Finding, ...]]
+"""Edits, and what is to be said of how they were written."""
+
+
+def _edits_of_set(document: Document, values: Mapping[str, Any], public_id: str, *, strict: bool) -> Said:
     """The edits of a body for a change set that exists: secrets that the body keeps are those of the set or, where it
     has none, the stored ones.
     """
     detail = change_set_get(public_id=public_id)
     kept = change_set_kept(public_id=public_id, keys=[(each.type, each.name) for each in detail.entries])
-    return _edits(document, values, detail.view.environment, kept)
+    return _edits(document, values, detail.view.environment, kept, strict=strict)
 
 
-def _edits(document: Document, values: Mapping[str, Any], environment_key: str, kept: Kept) -> tuple[Edit, ...]:
+def _edits(document: Document, values: Mapping[str, Any], environment_key: str, kept: Kept, *, strict: bool) -> Said:
     """The edits that `resources` and `delete` of a body stand for. Raises InputInvalid with every problem of the body,
     those of its rules and groups among them.
     """
     try:
-        manifests, _notes = manifests_at(document, "/resources") if values.get("resources", []) != [] else ((), ())
-        read = parsed_all(manifests, environment_key=environment_key, kept=kept)
-        return (*puts_of(read), *deletions_of(document, values.get("delete", [])))
+        manifests, notes = manifests_at(document, "/resources") if values.get("resources", []) != [] else ((), ())
+        read = parsed_all(manifests, environment_key=environment_key, kept=kept, strict=strict)
+        edits: tuple[Edit, ...] = (*puts_of(read), *deletions_of(document, values.get("delete", [])))
     except InputInvalid as error:
         error.findings += wishes_problems(document, values, environment_key)
         raise
+    return edits, (*notes, *(each for each in read.findings if is_spelling(each)))
 
 
 def _merges(said: list[dict[str, str]]) -> tuple[Merge, ...]:
@@ -245,7 +262,10 @@ def key_read(kind: str, name: str) -> tuple[str, str]:
     return found.word, canonical(name)
 
 
-def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False) -> dict[str, object]:
+def _detail_json(
+    public_id: str, *, manifests: bool = False, text: bool = False, said: Sequence[Finding] = ()
+) -> dict[str, object]:
+    """A change set with all that is known of it. `said`: findings about the body that just wrote it."""
     detail = change_set_get(public_id=public_id)
     contents = change_set_contents(public_id=public_id)
     bases = {(each.type, each.name): each.base for each in detail.entries}
@@ -255,7 +275,7 @@ def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False)
         "moved": [_moved_json(each) for each in detail.moved],
         "diff": diff,
         "access": [_wish_json(each, text=text) for each in detail.wishes],
-        **_prospect_json(prospect_of(detail)),
+        **_prospect_json(prospect_of(detail), said),
         "reviews": [_remark_json(each) for each in detail.remarks],
         "allowed": [act.value for act in Act if act in detail.acts],
     }
@@ -266,10 +286,10 @@ def _detail_json(public_id: str, *, manifests: bool = False, text: bool = False)
     return members
 
 
-def _prospect_json(prospect: Prospect) -> dict[str, object]:
+def _prospect_json(prospect: Prospect, said: Sequence[Finding]) -> dict[str, object]:
     """What publishing the change set would do now."""
     return {
-        "findings": [finding_json(each) for each in prospect.findings],
+        "findings": [finding_json(each) for each in (*said, *prospect.findings)],
         "impact": impact_json(prospect.impact) if prospect.impact is not None else None,
         "loss": prospect.loss.as_json() if prospect.loss is not None else None,
     }

@@ -14,7 +14,7 @@ from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.query import Query
 from controlplane.api.rehearsing import Begun, rehearses
 from controlplane.api.requests import request_id
-from controlplane.api.schema import body_of_shape, described
+from controlplane.api.schema import STRICT, body_of_shape, described
 from controlplane.api.shapes.rehearsals import RehearsalIn, RehearsalOut
 from controlplane.api.views.apply import deletions_of
 from controlplane.api.views.base import ApiView, principal_of
@@ -43,12 +43,15 @@ class RehearsalView(ApiView):
             "withdrawn. No revision, proof, quarantine or incident comes of it. A client may drain listeners and "
             "rebuild clusters for it. 409 with Retry-After while a rollout or another rehearsal is open."
         ),
+        parameters=[STRICT],
         request=body_of_shape(RehearsalIn),
         responses=described(200, RehearsalOut, 400, 401, 403, 404, 409, 413, 415, 422, 429, 503),
     )
     def post(self, request: Request, environment_key: str) -> HttpResponse:
         """Begin the rehearsal; `rehearses` waits for what comes of it."""
-        Query(request, ()).done()
+        query = Query(request, ("strict",))
+        strict = query.flag("strict")
+        query.done()
         document = document_of(request)
         for field in ("resources", "delete"):
             bulk_within_limit(document, field, "apply_items")
@@ -56,7 +59,7 @@ class RehearsalView(ApiView):
         within_s = _within(document, values["within"])
         manifests = _manifests(document, values.get("resources", []))
         deletions = deletions_of(document, values["delete"])
-        read = parsed_all(manifests, environment_key=environment_key)
+        read = parsed_all(manifests, environment_key=environment_key, strict=strict)
         edits: list[Edit] = [*puts_of(read), *deletions]
         # It leaves nothing behind: whoever lost the answer with the connection may rehearse again under the same key.
         effects_under(None)

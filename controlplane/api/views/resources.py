@@ -33,6 +33,7 @@ from controlplane.api.schema import (
     PRECONDITIONS,
     RESOURCE_FILTERS,
     ROLLOUT_NOW,
+    STRICT,
     WITH_STATUS,
     described,
     page_of,
@@ -152,7 +153,7 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_put",
         summary="Create or replace a resource",
-        parameters=[MESSAGE, OWNER, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
+        parameters=[MESSAGE, OWNER, STRICT, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
         request={"application/json": MANIFEST, "application/yaml": MANIFEST},
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
@@ -160,8 +161,9 @@ class ResourceView(ApiView):
     )
     def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Store the manifest as the resource's next revision."""
-        query = Query(request, ("accept_loss", "break_glass", "message", "owner", "reason", "rollout"))
+        query = Query(request, ("accept_loss", "break_glass", "message", "owner", "reason", "rollout", "strict"))
         message = query.message()
+        strict = query.flag("strict")
         owner = query.text("owner", at_most=150) or None
         consent = query.consent()
         now = rollout_asked(query)
@@ -170,7 +172,7 @@ class ResourceView(ApiView):
         kind = kind_in_path(type)
         expected = Expected(kind.word, name_in_path(kind, name))
         expect = expectation_of(request, self.environment)
-        read = parsed_all([one_manifest(request)], environment_key=environment_key, expected=expected)
+        read = parsed_all([one_manifest(request)], environment_key=environment_key, expected=expected, strict=strict)
         made = change_apply(
             environment_key=environment_key,
             edits=puts_of(read, expect=expect),

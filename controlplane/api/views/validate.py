@@ -12,7 +12,7 @@ from controlplane.api.bodies import documents_of, values_of
 from controlplane.api.examples import CLUSTER
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
-from controlplane.api.schema import ANYTHING, described, manifests_body
+from controlplane.api.schema import ANYTHING, STRICT, described, manifests_body
 from controlplane.api.shapes.validation import ValidateIn, ValidateOut
 from controlplane.api.views.base import ApiView, Needs
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all
@@ -30,6 +30,7 @@ class ValidateView(ApiView):
     @extend_schema(
         operation_id="validate",
         summary="Say what is wrong with manifests",
+        parameters=[STRICT],
         request=manifests_body(ValidateIn, ANYTHING),
         responses=described(200, ValidateOut, 400, 401, 413, 415, 422, 503),
     )
@@ -37,13 +38,15 @@ class ValidateView(ApiView):
         """All findings about the manifests; the answer is 200 also where a manifest has errors. Only a body that cannot
         be read is refused.
         """
-        Query(request, ()).done()
+        query = Query(request, ("strict",))
+        strict = query.flag("strict")
+        query.done()
         documents = documents_of(request)
         try:
             manifests, notes = _manifests(documents)
         except InputInvalid as error:
             return _answer(valid=False, findings=error.findings)
-        read = parsed_all(manifests)
+        read = parsed_all(manifests, strict=strict)
         return _answer(valid=not read.refused, findings=(*notes, *read.findings))
 
 

@@ -50,20 +50,18 @@ def cluster(**fields: Any) -> dict[str, Any]:
         ({"connect_timeout": "5m"}, [("XDS1016", "connect_timeout")]),
         ({"connect_timeout": 5}, [("XDS1014", "connect_timeout")]),
         ({"connect_timeout": "315576000001s"}, [("XDS1016", "connect_timeout")]),
-        ({"respect_dns_ttl": "true"}, [("XDS1014", "respect_dns_ttl")]),
+        ({"respect_dns_ttl": "sure"}, [("XDS1014", "respect_dns_ttl")]),
         ({"respect_dns_ttl": 1}, [("XDS1014", "respect_dns_ttl")]),
         ({"per_connection_buffer_limit_bytes": -1}, [("XDS1016", "per_connection_buffer_limit_bytes")]),
         ({"per_connection_buffer_limit_bytes": 2**32}, [("XDS1016", "per_connection_buffer_limit_bytes")]),
         ({"per_connection_buffer_limit_bytes": 1.5}, [("XDS1014", "per_connection_buffer_limit_bytes")]),
         ({"per_connection_buffer_limit_bytes": "1_0"}, [("XDS1014", "per_connection_buffer_limit_bytes")]),
         ({"per_connection_buffer_limit_bytes": "٣"}, [("XDS1014", "per_connection_buffer_limit_bytes")]),
-        ({"health_checks": {}}, [("XDS1014", "health_checks")]),
-        ({"health_checks": [None]}, [("XDS1014", "health_checks/0")]),
+        ({"health_checks": "x"}, [("XDS1014", "health_checks")]),
         ({"health_checks": [5, "x"]}, [("XDS1014", "health_checks/0"), ("XDS1014", "health_checks/1")]),
         ({"metadata": []}, [("XDS1014", "metadata")]),
         ({"metadata": {"filter_metadata": {"a": 5}}}, [("XDS1014", "metadata/filter_metadata/a")]),
         ({"metadata": {"filter_metadata": {"a": {"b": [1e999]}}}}, [("XDS1016", "metadata/filter_metadata/a/b/0")]),
-        ({"metadata": {"filter_metadata": {"a": None}}}, [("XDS1014", "metadata/filter_metadata/a")]),
         ({"type": "EDS", "cluster_type": {"name": "x"}}, [("XDS1017", "cluster_type")]),
         ({"connectTimeout": "1s", "connect_timeout": "1s"}, [("XDS1017", "connect_timeout")]),
         ({"transport_socket": {"typed_config": {"x": 1}}}, [("XDS1010", "transport_socket/typed_config")]),
@@ -119,8 +117,6 @@ def test_convert__many_errors__are_all_found_in_one_pass() -> None:
         ({"connect_timeout": "100ms"}, 'Write "0.1s".'),
         ({"connect_timeout": 3}, 'Write "3s" for 3 seconds.'),
         ({"alt_stat_name": 1.1}, "Put it in quotes."),
-        ({"respect_dns_ttl": "true"}, "Leave out the quotes."),
-        ({"health_checks": {}}, "list of one item"),
         ({"transport_socket": {"typed_config": {"@type": TLS + "t"}}}, TLS),
     ],
 )
@@ -378,9 +374,10 @@ def near_clusters(draw: st.DrawFn) -> dict[str, Any]:
 )
 @given(near_clusters())
 def test_convert__nearly_a_cluster__agrees_with_json_format_whenever_it_finds_nothing(tree: dict[str, Any]) -> None:
-    packed, found = converted(tree)
+    conversion, packed = Conversion(), AnyProto()
+    conversion.pack(packed, tree, (), Depth())
 
-    if not found:
+    if not conversion.findings and not conversion.spelled:
         expected = json_format.ParseDict(copy.deepcopy(tree), AnyProto(), descriptor_pool=schema().pool)
         target = new_message("envoy.config.cluster.v3.Cluster")
         ours, theirs = target.__class__.FromString(packed.value), target.__class__.FromString(expected.value)

@@ -202,7 +202,7 @@ def test_rules__an_error_of_shape_explains_the_absence__it_is_said_once() -> Non
     }
 
     assert violations(cluster(health_checks=[wrong])) == [("XDS1014", "/health_checks/0/timeout")]
-    assert violations(cluster(health_checks=[[]])) == [("XDS1014", "/health_checks/0")]
+    assert violations(cluster(health_checks=["x"])) == [("XDS1014", "/health_checks/0")]
     assert violations(cluster(health_checks=[misspelt])) == [("XDS1013", "/health_checks/0/timeot")]
 
 
