@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from uuid import UUID
 
 from django.db import models
@@ -36,6 +36,7 @@ from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.findings import Finding
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema.content_policy import policy_of
+from xdscore.schema.leniency import is_spelling
 
 _BATCH = 500
 
@@ -352,13 +353,16 @@ def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, .
     return edits, len(edits) if len(edits) < limit else rows.count()
 
 
-def change_findings(*, change: Change, limit: int) -> tuple[Finding, ...]:
-    """The first `limit` warnings and notes about the resources that a change wrote."""
+def change_findings(*, change: Change, limit: int, told: bool) -> tuple[Finding, ...]:
+    """The first `limit` warnings and notes about a change and the resources that it wrote. `told`: with those that name
+    resources which the change did not write.
+    """
+    of_write = [finding_from_json(each) for each in change.findings]
     rows = Revision.objects.filter(change=change).exclude(findings=[]).order_by("resource__type", "resource__name")
     found = (
         finding_from_json(each) for each_list in rows.values_list("findings", flat=True)[:limit] for each in each_list
     )
-    return tuple(islice(found, limit))
+    return tuple(islice(chain((each for each in of_write if told or is_spelling(each)), found), limit))
 
 
 @dataclass(frozen=True, slots=True)

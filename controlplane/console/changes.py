@@ -1,6 +1,5 @@
 """Changes: who wrote what, and what became of it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 from uuid import UUID
@@ -26,7 +25,6 @@ from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.selectors import change_edits, change_findings
 from controlplane.catalog.staging import StagedChangeView, staged_changes
 from controlplane.catalog.undoing import Way, wrote_both
-from controlplane.catalog.values import EditedResource
 from controlplane.changesets.selectors import change_and_set
 from controlplane.changesets.values import SetPublished
 from controlplane.clients.browsing import Standing, standing_counts
@@ -53,7 +51,6 @@ from controlplane.status.changes import Outcome, Progress
 from controlplane.status.selectors import change_statuses, progress_of, statuses_named
 from controlplane.undo.rights import may_undo, undo_require
 from controlplane.undo.services import change_undo, undo_way
-from xdscore.findings import Finding
 
 _MAX_DIFFS: Final = 50
 _MAX_FINDINGS: Final = 200
@@ -283,7 +280,7 @@ class ChangePage(Page):
                 "edit_count": count,
                 "access_edits": _access_edits(change),
                 "findings": (
-                    *_findings(change, edits, count),
+                    *change_findings(change=change, limit=_MAX_FINDINGS, told=True),
                     *secret_findings(environment_key=key, edits=edits),
                 ),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
@@ -389,13 +386,6 @@ def _progress(change: Change, built: int, staged: StagedChangeView | None) -> Pr
     if staged is not None and staged.state in _ROLLING:
         return _ROLLING[staged.state]
     return Progress.BUILT if change.generation <= built else Progress.SAVED
-
-
-def _findings(change: Change, edits: Sequence[EditedResource], count: int) -> tuple[Finding, ...]:
-    """The first warnings and notes of a change that has `count` edits, of which `edits` are the first."""
-    if len(edits) < count:
-        return change_findings(change=change, limit=_MAX_FINDINGS)
-    return tuple(finding for edit in edits for finding in edit.findings)[:_MAX_FINDINGS]
 
 
 def _reading(change: Change) -> ChangeReading:

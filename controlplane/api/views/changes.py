@@ -185,7 +185,7 @@ def change_json(change: Change, progress: ChangeProgress, *, told: bool) -> dict
     public_id, key, state = str(change.public_id), change.environment.key, progress_of(progress, delivery)
     undone = undone_by(environment_key=key, changes=[change])
     back = undone.get(change.generation)
-    said = change_findings(change=change, limit=MAX_EDITS)
+    said = change_findings(change=change, limit=MAX_EDITS, told=told)
     closed = secret_findings(environment_key=key, edits=edits) if told else ()
     held_back = [held_back_json(each) for each in progress.held]
     rollout, stop = _rollout_of(public_id, progress.staged)

@@ -31,6 +31,7 @@ from controlplane.common.principal_ids import Actor
 from controlplane.journal.services import audit_record
 from xdscore.access import AccessTable
 from xdscore.findings import Finding
+from xdscore.schema.leniency import is_spelling
 from xdscore.snapshot import content_version
 
 _MAX_POINTER = 1_024  # the column
@@ -135,6 +136,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
     if of_resources and aside is not None:
         undo |= WROTE_BOTH
+    beside = (*_advice(environment, planned), *(aside.findings if aside is not None else ()))
     change = change_start(
         environment=environment,
         kind=ChangeKind.RESOURCES if of_resources else ChangeKind.ACCESS,
@@ -147,6 +149,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         undoes=back.undoes,
         request_id=request_id,
         loss=loss,
+        findings=(*planned.findings_of_write, *beside),
     )
     edited = planned.outcomes
     _write(environment, change, planned, staging, terms.owner)
@@ -169,7 +172,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
             request_id=request_id,
             detail={"reason": terms.because},
         )
-    findings = (*planned.findings, *_advice(environment, planned), *(aside.findings if aside is not None else ()))
+    findings = (*planned.findings, *beside)
     return ChangeMade(environment.key, change, change.generation, edited, findings, loss)
 
 
@@ -328,7 +331,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
         eds_name=edit.parsed.eds_name,
         claims="\n".join(edit.parsed.claims),
         ttl_ms=edit.parsed.ttl_ms,
-        findings=[finding_to_json(finding) for finding in edit.parsed.findings],
+        findings=[finding_to_json(finding) for finding in edit.parsed.findings if not is_spelling(finding)],
         expiries=expiries_to_json(edit.parsed) or None,
         expires_at=min((each.end for _, each in edit.parsed.expiries), default=None),
     )

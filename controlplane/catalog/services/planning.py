@@ -37,6 +37,7 @@ from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity, has_errors
 from xdscore.resource_types import by_word
 from xdscore.schema.content_policy import ContentPolicy, graded, policy_of
+from xdscore.schema.leniency import is_spelling
 from xdscore.schema.parse import ParsedResource
 from xdscore.schema.sensitive import holds_secrets
 
@@ -192,6 +193,12 @@ class Plan:
         """
         said = (finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
         return (*said, *self.orphans, *self.sizes)
+
+    @property
+    def findings_of_write(self) -> tuple[Finding, ...]:
+        """The findings about the write itself rather than about what is stored by it: they stay with the change."""
+        said = (finding for edit in self.effective if edit.parsed is not None for finding in edit.parsed.findings)
+        return (*filter(is_spelling, said), *self.orphans, *self.sizes)
 
     def prospect(self, environment_key: str) -> Prospect:
         """What clients could lose by the planned edits: the names that are deleted."""

@@ -2,7 +2,7 @@
 build is due.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import structlog
 from django.db import transaction
@@ -12,14 +12,17 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NOTHING_LOST, Loss
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.undoing import Undoes
+from controlplane.catalog.values import finding_to_json
 from controlplane.common.errors import NotFound
 from controlplane.common.principal_ids import Actor
 from controlplane.journal.answers import effect_note
 from controlplane.journal.services import audit_record
+from xdscore.findings import Finding
 
 log = structlog.get_logger(__name__)
 
 _MAX_MESSAGE_CHARS = 1_000  # the column
+_MAX_FINDINGS = 1_000
 
 
 def environment_lock(*, key: str) -> Environment:
@@ -47,6 +50,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     undoes: Undoes | None = None,
     request_id: str = "",
     loss: Loss = NOTHING_LOST,
+    findings: Sequence[Finding] = (),
 ) -> Change:
     """Create the change that the following writes belong to, at the environment's next generation. Once the transaction
     commits, the change is logged and workers are hinted to build.
@@ -57,6 +61,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
     `undo`: the values that take the change back, where revisions and access edits do not hold them (`catalog.undoing`).
     `undoes`: the change that this one takes back.
     `loss`: what connected clients lose by it.
+    `findings`: what is to be known of it that no revision says; the first 1,000 are kept.
     """
     environment.generation += 1
     environment.save(update_fields=["generation"])
@@ -75,6 +80,7 @@ def change_start(  # noqa: PLR0913 - what a change says of itself
         undoes=undoes.change if undoes is not None else "",
         request_id=request_id,
         loss=(loss.own or loss).as_json() if loss.clients else None,
+        findings=[finding_to_json(each) for each in findings[:_MAX_FINDINGS]],
     )
     effect_note(change=str(change.public_id))
     transaction.on_commit(lambda: _tell(change, environment.key))
