@@ -12,6 +12,7 @@ from xdsctl.spread import spread_lines, with_spread
 _LONGEST_WAIT_S: Final = 20
 _INCIDENT_S: Final = 3.0  # NACKs are digested every second
 _LOOK_S: Final = 0.2
+_MAX_WARNINGS: Final = 20
 _TIME: Final = re.compile(r"(\d{1,6})(ms|s|m|h)?")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SILENT: Final = re.compile(r"silent(?:>(\d{1,3})%)?")
@@ -114,6 +115,9 @@ def summary(change: JsonObject) -> str:
     lines += [f"not in use {each['message']}" for each in change.get("not_in_use", ())]
     lines += [f"unserved ADS {each['replica']}: {each['reason']}" for each in change.get("unserved", ())]
     lines += [f"held back {each['type']}/{each['name']}: {each['reason']}" for each in held_back(change)]
+    warned = [each for each in change.get("findings", ()) if each["severity"] == "warning"]
+    lines += [f"warning  {each['code']} {each['detail']}" for each in warned[:_MAX_WARNINGS]]
+    lines += [f"warning  and {len(warned) - _MAX_WARNINGS} more"] if len(warned) > _MAX_WARNINGS else []
     lines += [f"lost     {line}" for line in loss_lines(change.get("loss"))]
     if change.get("rollout"):
         lines.append(f"rollout  {change['rollout']}")

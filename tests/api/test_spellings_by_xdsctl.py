@@ -57,3 +57,14 @@ def test_files__other_spellings__warned_of_in_their_lines_and_refused_when_stric
     assert len(said) == 1
     assert f"pay.yaml:{line}" in said[0]
     assert code in strict.err
+
+
+def test_change__its_warnings__are_shown_when_it_is_looked_at_later(xdsctl: Xdsctl, tmp_path: Path) -> None:
+    file = tmp_path / "pay.yaml"
+    file.write_text(SPELLED)
+    xdsctl("apply", "-f", str(file))
+    change = Change.objects.filter(kind="resources").get()
+
+    shown = xdsctl("rollout", "status", str(change.public_id), "--timeout", "0s")
+
+    assert "warning  XDS1031 'type'" in shown.out
