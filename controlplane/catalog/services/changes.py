@@ -136,7 +136,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
     if of_resources and aside is not None:
         undo |= WROTE_BOTH
-    beside = (*_advice(environment, planned), *(aside.findings if aside is not None else ()))
+    said = (*_advice(environment, planned), *(aside.findings if aside is not None else ()))
     change = change_start(
         environment=environment,
         kind=ChangeKind.RESOURCES if of_resources else ChangeKind.ACCESS,
@@ -149,7 +149,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         undoes=back.undoes,
         request_id=request_id,
         loss=loss,
-        findings=(*planned.findings_of_write, *beside),
+        findings=(*planned.findings_of_write, *said),
     )
     edited = planned.outcomes
     _write(environment, change, planned, staging, terms.owner)
@@ -172,7 +172,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
             request_id=request_id,
             detail={"reason": terms.because},
         )
-    findings = (*planned.findings, *beside)
+    findings = (*planned.findings, *said)
     return ChangeMade(environment.key, change, change.generation, edited, findings, loss)
 
 
