@@ -176,6 +176,12 @@ class Metrics:
         responses = Counter("parley_ads_responses", "Responses that were sent.", ["variant", "type"], registry=registry)
         acks = Counter("parley_ads_acks", "Responses that clients acknowledged.", ["type"], registry=registry)
         nacks = Counter("parley_ads_nacks", "Responses that clients refused.", ["type"], registry=registry)
+        heartbeats = Counter(
+            "parley_ads_heartbeats",
+            "Responses without content that renewed what clients hold for a limited time.",
+            ["type"],
+            registry=registry,
+        )
         heals = Counter(
             "parley_ads_heals",
             "NACKs after which a client was sent again what it may have dropped.",
@@ -200,9 +206,10 @@ class Metrics:
         self.bytes_sent = Tally(bytes_sent)
         self.requests = {labels: Tally(requests.labels(*labels)) for labels in both}
         self.responses = {labels: Tally(responses.labels(*labels)) for labels in both}
+        self.heartbeats = {kind: Tally(heartbeats.labels(kind)) for kind in _TYPES}
         self.acks = {kind: Tally(acks.labels(kind)) for kind in _TYPES}
         self.errors = {(kind, code): Tally(errors.labels(kind, code.name)) for kind in _TYPES for code in StatusCode}
-        tallies = (self.requests, self.responses, self.acks, self.errors, self.polls)
+        tallies = (self.requests, self.responses, self.heartbeats, self.acks, self.errors, self.polls)
         self._tallies = (self.bytes_sent, *(tally for some in tallies for tally in some.values()))
         self.nacks = {kind: nacks.labels(kind) for kind in _TYPES}
         self.heals = {kind: heals.labels(kind) for kind in _TYPES}

@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 _WRAPPER = TYPE_URL_PREFIX + "envoy.service.discovery.v3.Resource"
 _USER_AGENT = "Parley xdsclient"
 _USER_AGENT_VERSION = "0.1.0"
-# protocol.md A9: resources may come wrapped in SotW too.
-_FEATURES = ("xds.config.resource-in-sotw",)
+# protocol.md A9: resources may come wrapped in SotW too, and with a ttl.
+_FEATURES = ("xds.config.resource-in-sotw", "xds.config.supports-resource-ttl")
 _SERVICE = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 
 METHODS: Mapping[Variant, str] = {
@@ -107,11 +107,14 @@ class Wire:
         name = canonical(wrapper.name or wrapper.resource_name.name)
         if not name:
             return Invalid("", wrapper.version, "the Resource wrapper has no name", wrapper.resource.value)
+        ttl_s = wrapper.ttl.ToMilliseconds() / 1000
         if not wrapper.HasField("resource"):
-            return Heartbeat(name)
-        return self._content(name, wrapper.resource, type_url, wrapper.version)
+            return Heartbeat(name, wrapper.version, ttl_s)
+        return self._content(name, wrapper.resource, type_url, wrapper.version, ttl_s)
 
-    def _content(self, name: str, packed: AnyMessage, type_url: str, version: str) -> Valid | Invalid:
+    def _content(
+        self, name: str, packed: AnyMessage, type_url: str, version: str, ttl_s: float = 0.0
+    ) -> Valid | Invalid:
         if packed.type_url != type_url:
             return Invalid(name, version, f"is a '{packed.type_url}' in a response of type '{type_url}'", packed.value)
         kind = self._types.get(type_url)
@@ -131,7 +134,7 @@ class Wire:
             name = _name_in(value if isinstance(value, Message) else _readable(packed, kind), kind)
         if not name:
             return Invalid("", version, "has no name", packed.value)
-        return Valid(name, version, value, packed.value)
+        return Valid(name, version, value, packed.value, ttl_s)
 
 
 def node_message(node: Node) -> base_pb2.Node:

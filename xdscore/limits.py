@@ -285,6 +285,12 @@ class Limits:
     # What operators write
     resources_per_environment: int = _limit(100_000, "resources", 1, 10_000_000, "Resources of an environment.", "(e)")
     resource_bytes: int = _limit(_MIB, "bytes", _KIB, 64 * _MIB, "Size of one resource.", "(e)")
+    # Renewed at a sixth of it at the latest, as often as a stream is looked at otherwise (reliability (e)).
+    ttl_min_ms: int = _limit(15_000, "ms", 3_000, 3_600_000, "Shortest ttl of a resource.", "protocol.md G2")
+    ttl_max_s: int = _limit(604_800, "s", 3_600, 604_800, "Longest ttl of a resource.", "protocol.md G2")
+    ttls_per_environment: int = _limit(
+        1_000, "resources", 1, 100_000, "Resources of an environment that have a ttl.", "protocol.md G2"
+    )
     message_depth: int = _limit(64, "levels", 8, 100, "Nesting of protobuf messages.", "(e)")
     any_depth: int = _limit(8, "levels", 1, 64, "Nesting of Any in Any.", "(e)")
     json_depth: int = _limit(64, "levels", 8, 500, "Nesting of JSON and YAML.", "(e)")

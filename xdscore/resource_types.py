@@ -40,6 +40,8 @@ class ResourceType:
     remembers_refused: clients compare an update with what they refused, not with what they use, and acknowledge refused
       content unseen when it is sent again (measured with Envoy 1.40's SDS).
     automatic_quarantine: NACKs may take a revision out of service; endpoints change too fast for that (decisions A11).
+    no_ttl: why no resource of the type may have a ttl, as the end of a sentence; empty where one may (protocol.md G3,
+      G4, measured with Envoy 1.40).
     service: its own discovery service (protocol.md A1) as `generated module:name`; empty where ADS alone serves it.
     """
 
@@ -56,6 +58,7 @@ class ResourceType:
     secret: bool = False
     remembers_refused: bool = False
     automatic_quarantine: bool = True
+    no_ttl: str = ""
     service: str = ""
 
     @property
@@ -63,6 +66,9 @@ class ResourceType:
         """The type URL on the wire, e.g. `type.googleapis.com/envoy.config.cluster.v3.Cluster`."""
         return TYPE_URL_PREFIX + self.message
 
+
+# envoyproxy/envoy#24271, #20131.
+_NO_TTL = "Envoy crashes when one of this type runs out in the SotW variant, and takes no notice of it in delta"
 
 SECRET = ResourceType(
     word="secret",
@@ -73,6 +79,7 @@ SECRET = ResourceType(
     push_order=0,
     secret=True,
     remembers_refused=True,
+    no_ttl="Envoy goes on with a secret that ran out",
     service="envoy.service.secret.v3.sds_pb2:SecretDiscoveryService",
 )
 CLUSTER = ResourceType(
@@ -96,6 +103,7 @@ ENDPOINT = ResourceType(
     push_order=2,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
     automatic_quarantine=False,
+    no_ttl=_NO_TTL,
     service="envoy.service.endpoint.v3.eds_pb2:EndpointDiscoveryService",
 )
 EXTENSION = ResourceType(
@@ -131,6 +139,7 @@ SCOPED_ROUTE = ResourceType(
     wildcard=True,
     exclusive=True,
     delta_missing=DeltaMissing.ENTRY_AND_REMOVAL,
+    no_ttl="it is not known what Envoy does when one runs out",
     service="envoy.service.route.v3.srds_pb2:ScopedRoutesDiscoveryService",
 )
 ROUTE = ResourceType(
@@ -140,6 +149,7 @@ ROUTE = ResourceType(
     short="RDS",
     name_field="name",
     push_order=6,
+    no_ttl=_NO_TTL,
     service="envoy.service.route.v3.rds_pb2:RouteDiscoveryService",
 )
 VIRTUAL_HOST = ResourceType(
@@ -151,6 +161,7 @@ VIRTUAL_HOST = ResourceType(
     push_order=7,
     exclusive=True,
     delta_missing=DeltaMissing.ENTRY_AND_ALIAS,
+    no_ttl="a virtual host cannot be renewed: to Envoy, one without content is an alias that nobody could resolve",
     service="envoy.service.route.v3.rds_pb2:VirtualHostDiscoveryService",
 )
 RUNTIME = ResourceType(

@@ -21,6 +21,10 @@ _MARK_BYTES = 12
 # Of one withheld content no more clients that refused it are told apart, and once there are so many nobody probes it.
 MAX_REFUSERS = 8
 _VERSION_CHARS = 16
+# Between the hash and the ttl of a version. No hash has such letters.
+_TTL = "-ttl"
+# A client may say that it holds a version with any number in it.
+_MAX_TTL_DIGITS = 9
 # A resource in a response: the field's tag and a length of at most four bytes (wire format of protobuf).
 FRAME_BYTES = 5
 
@@ -38,9 +42,28 @@ def client_mark(client: ClientFacts) -> str:
     return blake2b(who.encode("utf-8", "surrogatepass"), digest_size=_MARK_BYTES).hexdigest()
 
 
-def content_version(address: bytes) -> str:
-    """The version on the wire of the content whose bytes have this address."""
-    return address.hex()[:_VERSION_CHARS]
+def content_version(address: bytes, ttl_ms: int = 0) -> str:
+    """The version on the wire of the content whose bytes have this address. With a ttl it ends with that: who is sent
+    another ttl is sent another version, and what a client holds says how long it holds it (protocol.md G1).
+    """
+    version = address.hex()[:_VERSION_CHARS]
+    return f"{version}{_TTL}{ttl_ms}" if ttl_ms else version
+
+
+def ttl_ms_of(version: str) -> int:
+    """The ttl of content of this version, in milliseconds; 0 where it has none."""
+    digits = version.partition(_TTL)[2]
+    return int(digits) if digits.isdecimal() and len(digits) <= _MAX_TTL_DIGITS else 0
+
+
+def ttl_text(ttl_ms: int) -> str:
+    """A ttl as manifests have it, such as "1.5s"."""
+    return f"{ttl_ms / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def without_ttl(version: str) -> str:
+    """The version that the same content has without a ttl."""
+    return version.partition(_TTL)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +72,8 @@ class Content:
 
     blob: the address (hash) of its bytes.
     version: its version on the wire (`version_info`), a hash of the content, keyed where the content is secret
-      (decisions D18). It is equal on every replica and changes exactly when the content does (protocol.md B10).
+      (decisions D18), and its ttl. It is equal on every replica and changes exactly when the content does (protocol.md
+      B10).
     size: in bytes.
     eds_name: the name under which a cluster asks EDS for its endpoints; else empty.
     """
@@ -58,6 +82,11 @@ class Content:
     version: str
     size: int
     eds_name: str = ""
+
+    @property
+    def ttl_ms(self) -> int:
+        """How long a client keeps it after it was sent or renewed last, in milliseconds; 0: for ever."""
+        return ttl_ms_of(self.version)
 
 
 @dataclass(frozen=True, slots=True)

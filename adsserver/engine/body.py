@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from adsserver.engine.events import NamedContent
+from adsserver.engine.renewals import interval_s
 from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import Absent, same
 from adsserver.engine.versions import mark, version_text
@@ -21,7 +22,7 @@ Overlay = tuple[tuple[str, Content | Absent], ...]
 class Body:
     """`resources` and `errors` by name, disjoint (F3), and the version that is a function of both."""
 
-    __slots__ = ("__weakref__", "_size", "_transitions", "errors", "named", "resources", "version")
+    __slots__ = ("__weakref__", "_interval_s", "_size", "_transitions", "errors", "named", "resources", "version")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Body:
         self.errors = errors
         self.version = version
         self._size: int | None = None
+        self._interval_s: int | None = None
         self._transitions: WeakKeyDictionary[Body, Transition] = WeakKeyDictionary()
 
     @property
@@ -43,6 +45,14 @@ class Body:
         if self._size is None:
             self._size = sum(member.content.size + FRAME_BYTES for member in self.resources)
         return self._size
+
+    @property
+    def interval_s(self) -> int:
+        """How often the state is sent again so that nothing in it runs out, in seconds; 0: never, nothing has a ttl."""
+        if self._interval_s is None:
+            ttls = (ttl_ms for member in self.resources if (ttl_ms := member.content.ttl_ms))
+            self._interval_s = min(map(interval_s, ttls), default=0)
+        return self._interval_s
 
     def transition_from(self, told: "Body", lets_go_gently: Callable[[str], bool]) -> "Transition":
         """How a stream that was told `told` comes to this body; computed once for all that make this step.

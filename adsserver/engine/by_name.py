@@ -184,6 +184,7 @@ class ByName(KnownNames):
                 state = after(before, Event.SENT)
             else:
                 state = after(before, Event.STOOD_IN, told=now)
+                self.expires = self.expires or (self.renewals is not None and now.ttl_ms > 0)
             memory.put(name, before, state)
 
     def _copy_left(self, change: Change) -> Content | None:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from adsserver.engine.body import Body, Overlay, body_of, marks_of
 from adsserver.engine.events import NamedContent
+from adsserver.engine.renewals import interval_s
 from adsserver.engine.shared import Shared
 from adsserver.engine.subscription import Subscription
 from adsserver.engine.told import ABSENT, Absent, Told
@@ -81,11 +82,13 @@ class ClientView:
         "_errors",
         "_from_nothing",
         "_members",
+        "_renewed",
         "_steps",
         "_total",
         "_version",
         "_versions",
         "audience",
+        "expiring",
         "kind",
         "named",
         "served",
@@ -107,7 +110,11 @@ class ClientView:
         )
         # C2, F22: everything the audience may read; a name that is not served is simply not part of it.
         self.served: Mapping[str, Served] = client_view(audience, kind, self.snapshot)
-        self.named: Mapping[str, NamedContent] = _named(self.served, earlier.named if earlier is not None else {})
+        self.named: Mapping[str, NamedContent]
+        # The names whose content has a ttl; mostly none.
+        self.expiring: frozenset[str]
+        self.named, self.expiring = _named(self.served, earlier)
+        self._renewed: dict[int, tuple[str, ...]] | None = None
         self._members: tuple[NamedContent, ...] | None = None
         self._versions: dict[str, str] | None = None
         self._total = _total_after(earlier, self.named)
@@ -171,6 +178,16 @@ class ClientView:
         if not self._version:
             self._version = version_text(self.total)
         return self._version
+
+    @property
+    def renewed(self) -> Mapping[int, tuple[str, ...]]:
+        """The names whose content has a ttl, in order, by the interval at which it is renewed."""
+        if self._renewed is None:
+            found: dict[int, list[str]] = {}
+            for name in sorted(self.expiring):
+                found.setdefault(interval_s(self.named[name].content.ttl_ms), []).append(name)
+            self._renewed = {interval: tuple(names) for interval, names in found.items()}
+        return self._renewed
 
     def decision(self, name: str) -> Decision:
         """What the audience gets for this name, by the one decision (architecture.md law 2)."""
@@ -355,15 +372,21 @@ class ClientView:
         return self.snapshot.access.decides_alike(self.audience, other.snapshot.access, other.audience)
 
 
-def _named(served: Mapping[str, Served], earlier: Mapping[str, NamedContent]) -> dict[str, NamedContent]:
-    """Each member once; an unchanged one is the earlier view's object."""
+def _named(served: Mapping[str, Served], earlier: ClientView | None) -> tuple[dict[str, NamedContent], frozenset[str]]:
+    """Each member once, an unchanged one as the earlier view's object; and the names of those with a ttl."""
+    before = earlier.named if earlier is not None else {}
     named: dict[str, NamedContent] = {}
+    changed: list[str] = []
     for name, entry in served.items():
-        known = earlier.get(name)
+        known = before.get(name)
         if known is None or (known.content is not entry.content and known.content != entry.content):
             known = NamedContent(name, entry.content)
+            changed.append(name)
         named[name] = known
-    return named
+    expiring = frozenset(name for name in changed if named[name].content.ttl_ms)
+    if earlier is not None and earlier.expiring:
+        expiring |= (earlier.expiring & named.keys()).difference(changed)
+    return named, expiring
 
 
 def _total_after(earlier: ClientView | None, named: Mapping[str, NamedContent]) -> int | None:

@@ -73,7 +73,8 @@ class NamedContent:
 class Respond:
     """One response to write. `resources` keeps its identity while its members do not change, so that the shell may
     share the bytes of equal responses by `id(resources)`; `removed` is delta's only, and so is `unresolved`: the names
-    that are aliases of nothing (E2).
+    that are aliases of nothing (E2). `heartbeat`: it says of its resources that they live on, and does not hold their
+    content (G2).
     """
 
     kind: ResourceType
@@ -83,6 +84,7 @@ class Respond:
     errors: tuple[ResourceError, ...] = ()
     removed: tuple[str, ...] = ()
     unresolved: tuple[str, ...] = ()
+    heartbeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from adsserver.engine.ledger import Entry
 from adsserver.engine.name_state import DOUBTFUL, Event
 from adsserver.engine.refusals import is_refused, stand_in
 from adsserver.engine.rejection import Group, Resends, halves, named_by
+from adsserver.engine.renewals import Renewals
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import WILDCARD, Subscription
 from adsserver.engine.substream import NOTHING, Later, SubStream
@@ -58,8 +59,11 @@ class FullState(SubStream):
         "_told_view",
     )
 
-    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
-        super().__init__(kind, settings, heals=heals)
+    def __init__(
+        self, kind: ResourceType, settings: EngineSettings, *, heals: bool, renewals: Renewals | None = None
+    ) -> None:
+        super().__init__(kind, settings, heals=heals, renewals=renewals)
+        self.expires = renewals is not None
         self._told_view: ClientView | Absent = ABSENT
         self._told: Body = EMPTY_BODY
         self._acknowledged_body: Body = EMPTY_BODY
@@ -140,6 +144,21 @@ class FullState(SubStream):
         if due_s > now:
             return Later(due_s)
         return self._respond(view, desired, settled=True)
+
+    def renew(self, now: float) -> Entry | Later:
+        """The state once more, when something in it would run out: a heartbeat would delete it all (G3).
+
+        Only what the client acknowledged, and only where nothing newer waits, for that renews it, too. Who refuses it
+        is sent it again in its time nevertheless: else all of it would run out.
+        """
+        renewals, body = self.renewals, self._told
+        if renewals is None or now < renewals.due_s:
+            return Later(renewals.due_s) if renewals is not None else NOTHING
+        due = renewals.take_due([body.interval_s] if body.interval_s else (), now)
+        behind = self.dirty and not self.too_large_bytes
+        if not due or behind or not self.ledger.idle:
+            return Later(renewals.due_s)
+        return Entry(version=body.version, resources=body.resources, changed=(), errors=body.errors, body=body)
 
     def _mend(self) -> None:
         self._due = max(self._due, StateDue.MEND)

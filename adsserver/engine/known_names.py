@@ -14,6 +14,7 @@ from adsserver.engine.ledger import Entry
 from adsserver.engine.name_state import DOUBTFUL, Due, Event
 from adsserver.engine.refusals import Suspects, copy_of, is_refused
 from adsserver.engine.rejection import named_by
+from adsserver.engine.renewals import Renewals
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.substream import SubStream
@@ -37,8 +38,10 @@ class KnownNames(SubStream):
 
     __slots__ = ("_agenda", "_healing", "_owed", "_reported_bytes", "_suspects")
 
-    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
-        super().__init__(kind, settings, heals=heals)
+    def __init__(
+        self, kind: ResourceType, settings: EngineSettings, *, heals: bool, renewals: Renewals | None = None
+    ) -> None:
+        super().__init__(kind, settings, heals=heals, renewals=renewals)
         self._suspects = Suspects(settings.limits.isolation_resends, reverts=kind.remembers_refused)
         # None: what there is to look at may be something else than before.
         self._agenda: Agenda | None = None
@@ -110,6 +113,8 @@ class KnownNames(SubStream):
             # A new client: told everything by the step that all of them share.
             return
         self._agenda = None
+        if self.renewals is not None:
+            self.renewals.begin_with_what_is_held()
         memory, subscription = self._memory, self.subscription
         if subscription.wildcard and not subscription.globs and not isinstance(self.view, Absent):
             memory.join(self.view, subscription.names, versions)
@@ -246,7 +251,7 @@ class KnownNames(SubStream):
         self._suspects.plan(entry, changed, suspects)
         lacking = self._lacking()
         memory.each(lacking, Event.LEFT_OPEN)
-        self._healing = self.heals and bool(lacking)
+        self._healing = any(self._goes_back(memory[name].acknowledged) for name in lacking)
         return suspects
 
     def _lacking(self) -> list[str]:
@@ -262,8 +267,14 @@ class KnownNames(SubStream):
             if name not in awaited
             and isinstance(told := self._told(name), Content)
             and told.version in state.refused
-            and (self.heals or not isinstance(state.acknowledged, Content))
+            and (not isinstance(state.acknowledged, Content) or self._goes_back(state.acknowledged))
         ]
+
+    def _goes_back(self, acknowledged: Told | None) -> bool:
+        """Whether a client that refused something newer is sent again what it had acknowledged: it may have dropped it,
+        or it would run out, because only what a client was sent last is renewed (G2).
+        """
+        return self.heals or (isinstance(acknowledged, Content) and acknowledged.ttl_ms > 0)
 
     def _had(self, entry: Entry, name: str) -> Told:
         return entry.before.get(name, ABSENT)

@@ -24,7 +24,8 @@ class Entry:
     had acknowledged, that copy (absent: it never acknowledged any). `body`: the full state, where the type has one.
     `changed`: resources whose content this client was not told before. `unresolved`: names said to be aliases of
     nothing (E2). `passed`: the client answered a later response. `heal`: it holds nothing but acknowledged content in
-    place of what the client refused (F17a).
+    place of what the client refused (F17a). `beats`: of what it says, without content, that it lives on (G2); then it
+    holds nothing else.
     """
 
     version: str
@@ -36,6 +37,7 @@ class Entry:
     push: bool = False
     isolating: bool = False
     heal: bool = False
+    beats: tuple[NamedContent, ...] = ()
     before: dict[str, Content] = field(default_factory=dict)
     body: Body = EMPTY_BODY
     nonce: str = ""

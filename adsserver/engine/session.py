@@ -28,6 +28,7 @@ from adsserver.engine.holdings import Holdings
 from adsserver.engine.judged import is_about
 from adsserver.engine.ledger import Entry
 from adsserver.engine.publication import Publication
+from adsserver.engine.renewals import Renewals
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.sotw import SotwByName
 from adsserver.engine.substream import SubStream
@@ -61,9 +62,11 @@ class Session:
         "_client",
         "_digest",
         "_nonce",
+        "_phase_s",
         "_publication",
         "_settings",
         "_streams",
+        "_takes_ttls",
         "_variant",
         "_waiting",
         "_wake_s",
@@ -71,9 +74,21 @@ class Session:
     )
 
     def __init__(
-        self, variant: Variant, client: ClientFacts, settings: EngineSettings, publication: Publication | None
+        self,
+        variant: Variant,
+        client: ClientFacts,
+        settings: EngineSettings,
+        publication: Publication | None,
+        *,
+        takes_ttls: bool = False,
+        phase_s: float = 0.0,
     ) -> None:
+        """`takes_ttls`: a client of the SotW variant reads ttls; whoever speaks delta does. `phase_s`: seconds by which
+        this stream renews what has a ttl apart from others (`Renewals`).
+        """
         self._variant = variant
+        self._takes_ttls = takes_ttls
+        self._phase_s = phase_s
         self._client = client
         self.tells_errors = client.metadata.get(ERRORS_KEY) not in _OFF
         self._settings = settings
@@ -175,6 +190,16 @@ class Session:
             if response.due_s < inf:
                 waiting.add(stream.kind)
         self._waiting = frozenset(waiting)
+        return self._renewal(now)
+
+    def _renewal(self, now: float) -> Respond | None:
+        """The next response that keeps something alive of what the client holds for a limited time (G2, G3)."""
+        for stream in self._streams.values():
+            if stream.expires:
+                response = stream.renew(now)
+                if isinstance(response, Entry):
+                    return self._sent(stream, response, now)
+                self._wake_s = min(self._wake_s, response.due_s)
         return None
 
     def judged_by(self, facts: Iterable[Fact]) -> bool:
@@ -279,9 +304,10 @@ class Session:
             # F17a: not where a client of its family surely goes on with what it had.
             heals = after_nack(self._client.kind.family, kind, drops=None) is not AfterNack.KEEPS
             if self._variant is Variant.DELTA:
-                stream = DeltaByName(kind, self._settings, heals=heals)
+                stream = DeltaByName(kind, self._settings, heals=heals, renewals=Renewals(self._phase_s))
             elif kind.full_state:
-                stream = FullState(kind, self._settings, heals=heals)
+                renewals = Renewals(self._phase_s) if self._takes_ttls else None
+                stream = FullState(kind, self._settings, heals=heals, renewals=renewals)
             else:
                 stream = SotwByName(kind, self._settings, heals=heals)
             if self._publication is not None:
@@ -305,9 +331,19 @@ class Session:
             entry.errors = ()
         stream.ledger.sent(entry, nonce, now)
         stream.losing_since_s = inf
+        if stream.renewals is not None and not entry.beats:
+            stream.renewals.look_again()
         self._send_endpoints_behind(entry.changed)
+        resources, beats = entry.beats or entry.resources, bool(entry.beats)
         response = Respond(
-            stream.kind, nonce, entry.version, entry.resources, entry.errors, entry.removed, entry.unresolved
+            stream.kind,
+            nonce,
+            entry.version,
+            resources,
+            entry.errors,
+            entry.removed,
+            entry.unresolved,
+            heartbeat=beats,
         )
         return spelling.written(response, stream.spelled)
 

@@ -22,7 +22,8 @@ REPEAT_PAUSE_S = 1.0
 class SotwByName(ByName):
     """A type whose SotW responses hold any part of the state.
 
-    That something is gone cannot be said but by an error (D1, F5).
+    That something is gone cannot be said but by an error (D1, F5). No client is told of a ttl in such a type: when it
+    runs out, Envoy crashes (G3).
     """
 
     __slots__ = ("_last_repeat_s", "_repeat_due_s", "_repeated", "_total")

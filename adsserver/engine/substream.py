@@ -16,6 +16,7 @@ from adsserver.engine.ledger import Entry, Ledger
 from adsserver.engine.memory import Memory
 from adsserver.engine.refusals import is_refused
 from adsserver.engine.rejection import evidence_of, turned_against
+from adsserver.engine.renewals import Renewals
 from adsserver.engine.settings import EngineSettings
 from adsserver.engine.subscription import Subscription, memory_of
 from adsserver.engine.told import ABSENT, Absent, Told
@@ -41,16 +42,19 @@ class SubStream(ABC):
     sent because no client could read it (F24); 0 at all other times. `heals`: the client may have dropped what it
     refused, and is sent again what it had acknowledged before (F17a). `unheard`: what the client has may be something
     else since its last request, though it may be sent nothing: what it refused is current no more, or is so again, or
-    a collection is answered by members that it has.
+    a collection is answered by members that it has. `renewals`: when that is renewed that the client holds for a
+    limited time; None where it is told of no ttl. `expires`: whether it may hold anything like that.
     """
 
     __slots__ = (
         "_memory",
         "asked_before",
+        "expires",
         "heals",
         "kind",
         "ledger",
         "losing_since_s",
+        "renewals",
         "settings",
         "spelled",
         "subscription",
@@ -59,10 +63,14 @@ class SubStream(ABC):
         "view",
     )
 
-    def __init__(self, kind: ResourceType, settings: EngineSettings, *, heals: bool) -> None:
+    def __init__(
+        self, kind: ResourceType, settings: EngineSettings, *, heals: bool, renewals: Renewals | None = None
+    ) -> None:
         self.kind = kind
         self.settings = settings
         self.heals = heals
+        self.renewals = renewals
+        self.expires = False
         self.subscription = Subscription()
         # H1: by canonical name, how the client writes it, where it writes it otherwise.
         self.spelled: Mapping[str, str] = {}
@@ -83,6 +91,9 @@ class SubStream(ABC):
     def show(self, view: ClientView) -> None:
         """Take in that this view is current from now on."""
         before, self.view = self.view, view
+        if view.expiring and self.renewals is not None:
+            self.expires = True
+            self.renewals.look_again()
         if before is not view and isinstance(before, ClientView) and self._memory:
             self.unheard = self.unheard or any(
                 is_refused(before, name, state) is not is_refused(view, name, state)
@@ -104,6 +115,16 @@ class SubStream(ABC):
     @abstractmethod
     def take_away(self, now: float) -> Entry | Later:
         """The next response that takes something away; asked for when nothing is left to add on the stream (I1)."""
+
+    def renew(self, now: float) -> Entry | Later:  # noqa: ARG002  where nothing is held for a limited time
+        """The next response that renews what would run out otherwise (G2, G3); asked for when nothing else is left to
+        say on the stream.
+        """
+        return NOTHING
+
+    def _renewal_refused(self, entry: Entry) -> None:  # noqa: ARG002
+        """The client refused a response of heartbeats, which delta alone has."""
+        raise AssertionError
 
     @abstractmethod
     def subscribe(self, subscription: Subscription, asked: frozenset[str]) -> None:
@@ -163,6 +184,12 @@ class SubStream(ABC):
                 if nack is not None
                 else ()
             )
+        if entry.beats:
+            # G5: an answer like any other, that proves nothing of any content.
+            if nack is None:
+                return ()
+            self._renewal_refused(entry)
+            return (Violated("G2", "the client refused to hear that what it holds lives on"),)
         if nack is None:
             self._acknowledged(entry)
             return (

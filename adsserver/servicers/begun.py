@@ -37,9 +37,11 @@ class Begun:
         *,
         settings: EngineSettings,
         polls: bool = False,
+        phase_s: float = 0.0,
     ) -> Self:
-        """What begins with this node, in the environment that is chosen for it. Raises StreamEndError where the caller
-        may not be served there.
+        """What begins with this node, in the environment that is chosen for it. Who `polls` is told of no ttl: nothing
+        could be renewed. `phase_s`: as `Session` has it. Raises StreamEndError where the caller may not be served
+        there.
         """
         kind = kind_of(node.user_agent, node.user_agent_version)
         client = ClientFacts(caller.identity, node.id, node.cluster, node.metadata, kind)
@@ -60,7 +62,14 @@ class Begun:
             peer=peer,
             polls=polls,
         )
-        session = Session(variant, client, settings, shared.hub.publication(environment))
+        session = Session(
+            variant,
+            client,
+            settings,
+            shared.hub.publication(environment),
+            takes_ttls=node.takes_ttls and not polls,
+            phase_s=phase_s,
+        )
         return cls(node, client, info, session)
 
     def said(self, facts: Facts, said: Iterable[Fact]) -> None:

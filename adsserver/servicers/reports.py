@@ -95,6 +95,8 @@ class Reports:
         """Count a response that is about to be written."""
         metrics, word = self._metrics, response.kind.word
         metrics.responses[self._variant.value, word].inc()
+        if response.heartbeat:
+            metrics.heartbeats[word].inc()
         if not response.errors:
             return
         counted = self._counts.of(word, response.errors)

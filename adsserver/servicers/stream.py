@@ -57,6 +57,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 # A status that the client does not read keeps the call open; the handler does not wait for it longer than this.
 _ABORT_WAIT_S = 5.0
+# Streams that were opened together do not renew what has a ttl together. Longer than the longest interval.
+_RENEWAL_SPREAD_S = 2.0**18
 # Streams that must move reconnect over this time, not at once (decisions U18).
 _MOVE_SPREAD_S = 5.0
 # The one violation that ends the stream: what it asks for is refused, and half a subscription would be a lie.
@@ -320,7 +322,8 @@ class Stream:
     def _started(self, node: NodeFacts) -> Begun:
         shared = self._shared
         peer = self._context.peer()
-        begun = Begun.of(shared, self._caller, node, self._variant, peer, settings=shared.settings)
+        phase_s = random.uniform(0.0, _RENEWAL_SPREAD_S)  # noqa: S311 - spreads load, keeps no secret
+        begun = Begun.of(shared, self._caller, node, self._variant, peer, settings=shared.settings, phase_s=phase_s)
         if shared.hub.publication(begun.info.environment) is None:
             self._silent_until = self._waits_until
             self._wake.set()
@@ -445,9 +448,13 @@ class Stream:
                 self._shared.facts.holds(info, kind, holdings)
             return None
         self._reports.sent(info, response, self._loop.time())
-        # Before the write, so that the record of a response always precedes that of its ACK.
-        self._shared.facts.sent(info, response)
-        return self._shared.encoder.encode(self._variant, response, wrapped=self._begun.node.takes_wrappers)
+        if not response.heartbeat:
+            # Before the write, so that the record of a response always precedes that of its ACK.
+            self._shared.facts.sent(info, response)
+        node = self._begun.node
+        return self._shared.encoder.encode(
+            self._variant, response, wrapped=node.takes_wrappers, takes_ttls=node.takes_ttls
+        )
 
     async def _send(self, data: bytes) -> None:
         # The write is the back-pressure; `end_if_due` looks at it from time to time.

@@ -9,18 +9,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from sys import getsizeof
 from typing import Generic, TypeVar
 
 from envoy.config.core.v3 import base_pb2
 from envoy.service.discovery.v3 import discovery_pb2
-from google.protobuf import struct_pb2
+from google.protobuf import duration_pb2, struct_pb2
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from adsserver.engine.events import DeltaRequest, Nack, NamedContent, Respond, SotwRequest, Variant
 from adsserver.ports import Contents
+from adsserver.wire.fields import field_of, text_field, varint
 from xdscore.errors import ResourceError
 from xdscore.limits import Limits
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_url
@@ -37,6 +38,7 @@ _RESOURCE_VERSION = b"\x0a"  # 1: Resource.version
 _RESOURCE_RESOURCE = b"\x12"  # 2: Resource.resource
 _RESOURCE_NAME = b"\x1a"  # 3: Resource.name
 _RESOURCE_ALIASES = b"\x22"  # 4: Resource.aliases
+_RESOURCE_TTL = b"\x32"  # 6: Resource.ttl
 _CONTROL_PLANE_IDENTIFIER = b"\x0a"  # 1: ControlPlane.identifier
 _ANY_TYPE_URL = b"\x0a"  # 1: Any.type_url
 _ANY_VALUE = b"\x12"  # 2: Any.value
@@ -48,6 +50,9 @@ _STATUS_MESSAGE = b"\x12"  # 2: Status.message
 # The client features that mean "I take resources wrapped in Resource, in SotW too" (protocol.md A9): what gRPC sends,
 # and how the protocol's text spells it. Envoy sends neither, and Node fails on a wrapper.
 _TAKES_WRAPPERS = frozenset({"xds.config.resource-in-sotw", "xds.config.supports-resource-in-sotw"})
+# What a client says that reads the ttl of such a wrapper (protocol.md A9). Of delta, where Envoy reads it without a
+# word, it proves nothing.
+_TAKES_TTLS = "xds.config.supports-resource-ttl"
 _WRAPPER_URL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
 ERROR_DOMAIN = "parley"
@@ -82,6 +87,7 @@ class NodeFacts:
 
     metadata: its top-level strings, numbers and booleans, as texts.
     takes_wrappers: whether its client features say that it unwraps resources in SotW (protocol.md A9).
+    takes_ttls: whether they say besides that it reads the ttl there.
     kept_bytes: the memory that all of this takes.
     """
 
@@ -91,6 +97,7 @@ class NodeFacts:
     user_agent: str = ""
     user_agent_version: str = ""
     takes_wrappers: bool = False
+    takes_ttls: bool = False
     kept_bytes: int = field(default=0, compare=False)
 
 
@@ -228,13 +235,15 @@ def _node(node: base_pb2.Node) -> NodeFacts:
         _printable(node.user_agent_name),
         _printable(node.user_agent_version) or _build_version(node.user_agent_build_version),
     )
+    takes_wrappers = not _TAKES_WRAPPERS.isdisjoint(node.client_features)
     return NodeFacts(
         id=texts[0],
         cluster=texts[1],
         metadata=metadata,
         user_agent=texts[2],
         user_agent_version=texts[3],
-        takes_wrappers=not _TAKES_WRAPPERS.isdisjoint(node.client_features),
+        takes_wrappers=takes_wrappers,
+        takes_ttls=takes_wrappers and _TAKES_TTLS in node.client_features,
         kept_bytes=getsizeof(metadata) + sum(map(str.__sizeof__, (*texts, *metadata, *metadata.values()))),
     )
 
@@ -274,38 +283,14 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in shown)
 
 
-def varint(number: int) -> bytes:
-    """A number as protobuf encodes it: seven bits in each byte, lowest first."""
-    return _VARINTS[number] if number < len(_VARINTS) else _varint(number)
-
-
-def _varint(number: int) -> bytes:
-    parts = bytearray()
-    while number >= 0x80:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)
-
-
-# Of names, texts and versions, of which there are thousands in one response.
-_VARINTS = tuple(map(_varint, range(4_096)))
-
-
-def _field(tag: bytes, value: bytes) -> bytes:
-    return b"".join((tag, varint(len(value)), value))
-
-
-def _text_field(tag: bytes, value: str) -> bytes:
-    return _field(tag, value.encode())
-
-
 class Layout(Enum):
     """The form of one entry of a response's `resources`: an Any, a Resource wrapper inside an Any, or a wrapper."""
 
     ANY = "any"  # SotW: the resource in an Any
     WRAPPED_ANY = "wrapped_any"  # SotW: a Resource in an Any
-    WRAPPER = "wrapper"  # delta: a Resource
+    EXPIRING_ANY = "expiring_any"  # the same, with a ttl where there is one
+    WRAPPER = "wrapper"  # delta: a Resource, with a ttl where there is one
+    HEARTBEAT = "heartbeat"  # delta: a Resource without content
 
     __hash__ = object.__hash__  # as of Variant
 
@@ -324,10 +309,10 @@ class Encoder:
     def __init__(self, contents: Contents, identifier: str) -> None:
         self._contents = contents
         self.identifier = identifier
-        control_plane = _text_field(_CONTROL_PLANE_IDENTIFIER, identifier)
+        control_plane = text_field(_CONTROL_PLANE_IDENTIFIER, identifier)
         self._tails = {
             variant: {
-                kind.url: _text_field(_TYPE_URL, kind.url) + _field(_CONTROL_PLANE[variant], control_plane)
+                kind.url: text_field(_TYPE_URL, kind.url) + field_of(_CONTROL_PLANE[variant], control_plane)
                 for kind in RESOURCE_TYPES
             }
             for variant in Variant
@@ -341,13 +326,14 @@ class Encoder:
         # resources and errors are known by their identities, and held so that these stay their own.
         self._responses: Recent[_Told, tuple[Respond, bytes]] = Recent(_MAX_RESPONSE_BYTES, lambda entry: len(entry[1]))
 
-    def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False) -> bytes:
+    def encode(self, variant: Variant, response: Respond, *, wrapped: bool = False, takes_ttls: bool = False) -> bytes:
         """The bytes of a DiscoveryResponse or DeltaDiscoveryResponse.
 
         `wrapped`: whether a SotW client takes Resource wrappers, in which case it is always sent them: with a wrapper a
         name may differ from the message's own, and a NACK names even what cannot be decoded (clients.md section 4).
+        `takes_ttls`: whether it reads ttls; it is told of them in full states alone (protocol.md G3).
         """
-        layout = _layout(variant, wrapped=wrapped)
+        layout = _layout(variant, response, wrapped=wrapped, takes_ttls=takes_ttls)
         if not response.resources or response.kind.secret:
             return self._whole(variant, layout, response)
         errors = tuple(map(id, response.errors))
@@ -364,10 +350,10 @@ class Encoder:
         """The bytes of a response with errors only, for a type that this server does not know (protocol.md A5)."""
         return b"".join(
             (
-                _text_field(_VERSION_INFO, version),
-                _text_field(_TYPE_URL, type_url),
-                _text_field(_NONCE, nonce),
-                _field(_CONTROL_PLANE[variant], self._control_plane),
+                text_field(_VERSION_INFO, version),
+                text_field(_TYPE_URL, type_url),
+                text_field(_NONCE, nonce),
+                field_of(_CONTROL_PLANE[variant], self._control_plane),
                 *self.error_entries(variant, errors),
             )
         )
@@ -375,19 +361,19 @@ class Encoder:
     def error_entries(self, variant: Variant, errors: Iterable[ResourceError]) -> list[bytes]:
         """The bytes of each resource_errors entry."""
         tag = _RESOURCE_ERRORS[variant]
-        return [_field(tag, _error_entry(error)) for error in errors]
+        return [field_of(tag, _error_entry(error)) for error in errors]
 
     def _whole(self, variant: Variant, layout: Layout, response: Respond) -> bytes:
         parts = [
-            _text_field(_VERSION_INFO, response.version),
+            text_field(_VERSION_INFO, response.version),
             self._body(layout, response),
             self._tails[variant][response.kind.url],
-            _text_field(_NONCE, response.nonce),
+            text_field(_NONCE, response.nonce),
         ]
         # removed_resources exists in delta only; a SotW client learns a removal from absence (protocol.md D1).
         if variant is Variant.DELTA:
-            parts.extend(_text_field(_REMOVED_RESOURCES, name) for name in response.removed)
-            parts.extend(_field(_RESOURCES, _unresolved(name)) for name in response.unresolved)
+            parts.extend(text_field(_REMOVED_RESOURCES, name) for name in response.removed)
+            parts.extend(field_of(_RESOURCES, _unresolved(name)) for name in response.unresolved)
         parts.extend(self.error_entries(variant, response.errors))
         return b"".join(parts)
 
@@ -395,13 +381,23 @@ class Encoder:
         resources = response.resources
         if not resources:
             return b""
+        if layout is Layout.HEARTBEAT:
+            return self._joined(layout, resources, _heartbeats)
         if response.kind.secret:
             # Decrypted at send time and never kept (decisions A8).
             return self._join(layout, resources)
+        return self._joined(layout, resources, partial(self._join, layout))
+
+    def _joined(
+        self,
+        layout: Layout,
+        resources: tuple[NamedContent, ...],
+        join: Callable[[tuple[NamedContent, ...]], bytes],
+    ) -> bytes:
         key = (id(resources), layout)
         shared = self._bodies.get(key)
         if shared is None:
-            shared = self._bodies.put(key, (resources, self._join(layout, resources)))
+            shared = self._bodies.put(key, (resources, join(resources)))
         return shared[1]
 
     def _join(self, layout: Layout, resources: tuple[NamedContent, ...]) -> bytes:
@@ -412,39 +408,53 @@ class Encoder:
             if layout is Layout.ANY:
                 parts += (_RESOURCES, varint(len(data)), data)
                 continue
-            head = _head(resource, data)
+            head = _head(resource, data, with_ttl=layout is not Layout.WRAPPED_ANY)
             size = len(head) + len(data)
-            if layout is Layout.WRAPPED_ANY:
-                wrapper = b"".join((_text_field(_ANY_TYPE_URL, _WRAPPER_URL), _ANY_VALUE, varint(size)))
+            if layout is not Layout.WRAPPER:
+                wrapper = b"".join((text_field(_ANY_TYPE_URL, _WRAPPER_URL), _ANY_VALUE, varint(size)))
                 parts += (_RESOURCES, varint(len(wrapper) + size), wrapper, head, data)
             else:
                 parts += (_RESOURCES, varint(size), head, data)
         return b"".join(parts)
 
 
-def _layout(variant: Variant, *, wrapped: bool) -> Layout:
+def _layout(variant: Variant, response: Respond, *, wrapped: bool, takes_ttls: bool) -> Layout:
     if variant is Variant.DELTA:
-        return Layout.WRAPPER
-    return Layout.WRAPPED_ANY if wrapped else Layout.ANY
+        return Layout.HEARTBEAT if response.heartbeat else Layout.WRAPPER
+    if not wrapped:
+        return Layout.ANY
+    # In other types Envoy crashes when a ttl runs out (protocol.md G3).
+    return Layout.EXPIRING_ANY if takes_ttls and response.kind.full_state else Layout.WRAPPED_ANY
 
 
-def _head(resource: NamedContent, data: bytes) -> bytes:
-    """The bytes of a Resource wrapper that stand before those of its content, `data`. It has no ttl (protocol.md G1,
-    decisions U20).
-    """
-    return b"".join(
-        (
-            _text_field(_RESOURCE_NAME, resource.name),
-            _text_field(_RESOURCE_VERSION, resource.content.version),
-            _RESOURCE_RESOURCE,
-            varint(len(data)),
-        )
-    )
+def _head(resource: NamedContent, data: bytes, *, with_ttl: bool) -> bytes:
+    """The bytes of a Resource wrapper that stand before those of its content, `data`."""
+    return b"".join((_identity(resource, with_ttl=with_ttl), _RESOURCE_RESOURCE, varint(len(data))))
+
+
+def _heartbeats(resources: tuple[NamedContent, ...]) -> bytes:
+    """The bytes of a wrapper without content for each of these resources (protocol.md G2)."""
+    return b"".join(field_of(_RESOURCES, _identity(resource, with_ttl=True)) for resource in resources)
+
+
+def _identity(resource: NamedContent, *, with_ttl: bool) -> bytes:
+    """The bytes of a wrapper's name and version and, where it has one, ttl: each sending sets it anew (G1)."""
+    name = text_field(_RESOURCE_NAME, resource.name)
+    version = text_field(_RESOURCE_VERSION, resource.content.version)
+    ttl_ms = resource.content.ttl_ms if with_ttl else 0
+    return b"".join((name, version, _ttl(ttl_ms))) if ttl_ms else name + version
+
+
+@lru_cache(maxsize=256)
+def _ttl(ttl_ms: int) -> bytes:
+    duration = duration_pb2.Duration()
+    duration.FromMilliseconds(ttl_ms)
+    return field_of(_RESOURCE_TTL, duration.SerializeToString())
 
 
 def _unresolved(name: str) -> bytes:
     """The bytes of a Resource without content that says of a name that it is an alias of nothing (protocol.md E2)."""
-    return _text_field(_RESOURCE_NAME, name) + _text_field(_RESOURCE_ALIASES, name)
+    return text_field(_RESOURCE_NAME, name) + text_field(_RESOURCE_ALIASES, name)
 
 
 def _error_entry(error: ResourceError) -> bytes:
@@ -452,8 +462,8 @@ def _error_entry(error: ResourceError) -> bytes:
     that the text does not have.
     """
     before, after = _status(int(error.code), error.xds_code)
-    status = b"".join((before, _text_field(_STATUS_MESSAGE, error.text), after))
-    return _field(_ERROR_RESOURCE_NAME, _text_field(_RESOURCE_NAME_NAME, error.name)) + _field(_ERROR_DETAIL, status)
+    status = b"".join((before, text_field(_STATUS_MESSAGE, error.text), after))
+    return field_of(_ERROR_RESOURCE_NAME, text_field(_RESOURCE_NAME_NAME, error.name)) + field_of(_ERROR_DETAIL, status)
 
 
 @lru_cache(maxsize=64)

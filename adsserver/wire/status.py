@@ -11,7 +11,7 @@ from envoy.service.status.v3 import csds_pb2
 from google.protobuf.message import DecodeError
 
 from adsserver.ports import FleetClient, FleetStatus, Reader, ResourceStatus, SyncState
-from adsserver.wire.discovery import varint
+from adsserver.wire.fields import varint
 from adsserver.wire.node_match import NAMESPACE, MatcherError, compile_matchers, facts_of
 from xdscore.limits import Limits
 

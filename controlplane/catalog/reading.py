@@ -32,6 +32,7 @@ from xdscore.schema import (
 )
 from xdscore.schema.codes import KEPT_UNKNOWN, NOTHING_FOUND
 from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy, graded
+from xdscore.schema.convert import ResourceLimits
 from xdscore.schema.leniency import strictly
 from xdscore.schema.positions import path_of
 from xdscore.schema.text import Document
@@ -58,6 +59,18 @@ def manifest_limits() -> ManifestLimits:
     """The limits that this installation sets for the text of manifests."""
     limits: Limits = settings.PARLEY.limits
     return ManifestLimits(max_bytes=limits.apply_bytes, max_depth=limits.json_depth, max_resources=limits.apply_items)
+
+
+def resource_limits() -> ResourceLimits:
+    """The limits that this installation sets for each resource."""
+    limits: Limits = settings.PARLEY.limits
+    return ResourceLimits(
+        max_bytes=limits.resource_bytes,
+        max_message_depth=limits.message_depth,
+        max_any_depth=limits.any_depth,
+        min_ttl_ms=limits.ttl_min_ms,
+        max_ttl_ms=limits.ttl_max_s * 1000,
+    )
 
 
 def manifests_in(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
@@ -162,14 +175,14 @@ def _placed(finding: Finding, sources: Mapping[tuple[str, str], Manifest]) -> Fi
 def _parsed(
     manifest: Manifest, environment_key: str, expected: Expected, kept: Kept, policy: ContentPolicy
 ) -> ParsedResource | Refused:
-    now = timezone.now()
-    result = parse(manifest, expected, now=now, policy=policy)
+    limits, now = resource_limits(), timezone.now()
+    result = parse(manifest, expected, limits, now=now, policy=policy)
     if not environment_key or not _asks_to_keep(result):
         return result
     own = kept.get((result.type_word, result.name))
     if own is not None:
         manifest = restore_kept(manifest, own, lasting_keys().keyed_hash)
-        result = parse(manifest, expected, now=now, policy=policy)
+        result = parse(manifest, expected, limits, now=now, policy=policy)
         if not _asks_to_keep(result):
             return result
     try:
@@ -177,7 +190,7 @@ def _parsed(
     except NotFound:
         return result
     whole = restore_kept(manifest, stored.any_bytes, lasting_keys().keyed_hash)
-    return parse(whole, expected, now=now, policy=policy)
+    return parse(whole, expected, limits, now=now, policy=policy)
 
 
 def _asks_to_keep(result: ParsedResource | Refused) -> TypeGuard[Refused]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from xdscore.names import XDSTP, canonical
 from xdscore.said import NO_HOSTS, Said, SaidState
-from xdscore.snapshot import EntryKey
+from xdscore.snapshot import EntryKey, without_ttl
 
 
 class Belief(StrEnum):
@@ -141,9 +141,14 @@ def _by_name(said: Iterable[Said], believed: Mapping[EntryKey, Believed]) -> dic
         found.setdefault((each.type, canonical(each.name)), []).append(each)
     unsaid = [key for key in believed if key[1].startswith(XDSTP) and key not in found]
     if unsaid:
-        by_content = {(key[0], each.version): key for key, entries in found.items() for each in entries if each.version}
+        by_content = {
+            (key[0], without_ttl(each.version)): key
+            for key, entries in found.items()
+            for each in entries
+            if each.version
+        }
         for key in unsaid:
-            inside = by_content.get((key[0], believed[key].version))
+            inside = by_content.get((key[0], without_ttl(believed[key].version)))
             if inside in found:
                 found[key] = found.pop(inside)
     return found
@@ -210,7 +215,8 @@ def _not_used(entries: list[Said], believed: Believed) -> tuple[DifferenceKind, 
 def _same(said: Said, believed: Believed) -> bool | None:
     """Whether the entry shows the content that Parley believes in; None where it shows no content to compare."""
     if said.version:
-        return said.version == believed.version
+        # Content that is shown does not show its ttl.
+        return said.version in {believed.version, without_ttl(believed.version)}
     if said.endpoints and believed.endpoints:
         return said.endpoints == believed.endpoints
     return None

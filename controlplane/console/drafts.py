@@ -142,7 +142,7 @@ def draft_check(draft: Draft, *, owner: str, actor: Principal) -> Checked:
     edited = [Edited(*key, deleted=False)] if planned.edits else []
     impact = impact_read(environment_key=draft.environment, edits=edited)
     standing = None if planned.edits else standings_of(environment_key=draft.environment, keys=[key]).get(key)
-    versions = {key: content_version(parsed.content_hash)}
+    versions = {key: content_version(parsed.content_hash, parsed.ttl_ms)}
     refusals = refusals_of(environment_key=draft.environment, versions=versions).get(key, NO_REFUSALS)
     return Checked(
         parsed,

@@ -45,6 +45,7 @@ from xdscore.resource_types import ResourceType
 from xdscore.schema import Tree
 from xdscore.schema.differences import unified_text
 from xdscore.schema.yaml_out import yaml_of
+from xdscore.snapshot import ttl_ms_of, ttl_text
 
 TABS: Final = (
     ("current", "Current"),
@@ -136,6 +137,7 @@ class ResourcePage(Page):
             "kind": kind,
             "name": name,
             "content": content,
+            "ttl": ttl_text(ttl_ms) if (ttl_ms := _ttl_ms(row)) else "",
             "line": next(iter(lines_of(environment_key, [resource_row(row)])), None) if row is not None else None,
             "incidents": incidents,
             "proposed": change_sets_writing(environment_key=environment_key, key=(kind.word, name))
@@ -280,6 +282,11 @@ def _row(environment_key: str, kind: ResourceType, name: str) -> Resource | None
     except NotFound:
         revision_list(environment_key=environment_key, kind=kind, name=name)
         return None
+
+
+def _ttl_ms(row: Resource | None) -> int:
+    """The ttl that clients are told of, in milliseconds; 0 where there is none."""
+    return ttl_ms_of(row.head.version) if row is not None and row.head is not None else 0
 
 
 def _restored(given: QueryDict) -> int:

@@ -8,6 +8,7 @@ from controlplane.explain.values import ClientSide, Held, NameFacts, Rung, RungS
 from xdscore.after_nack import NowRuns
 from xdscore.decision import Serve, Undecided, Withheld
 from xdscore.holdings import HoldingState
+from xdscore.snapshot import ttl_text
 
 _Said = tuple[RungState, str]
 _NOT_SAID_YET = "Its streams did not say yet what they were sent; they do within two seconds."
@@ -70,6 +71,8 @@ def now_rung(name: NameFacts, client: ClientSide) -> Rung:
 
 
 def _now(name: NameFacts, client: ClientSide) -> _Said:
+    if not client.connected and (runs_out := _runs_out(name)):
+        return RungState.UNKNOWN, f"{runs_out} Whether it is one of them cannot be seen."
     if not client.connected:
         return RungState.UNKNOWN, "Clients keep what they have while nobody is connected; this cannot be seen."
     if isinstance(name.decision, Serve):
@@ -88,8 +91,20 @@ def _runs(name: NameFacts, client: ClientSide) -> _Said:
     if held.unused:
         return RungState.OK, held.unused
     if held.acked:
-        return RungState.OK, f"It runs {held.acked}."
+        runs_out = _runs_out(name)
+        return RungState.OK, f"It runs {held.acked}.{' ' if runs_out else ''}{runs_out}"
     return RungState.OK, "It was given nothing of it on this stream that it took."
+
+
+def _runs_out(name: NameFacts) -> str:
+    """A sentence about the ttl of the published content; empty where it has none."""
+    ttl_ms = name.decision.content.ttl_ms if isinstance(name.decision, Serve) else 0
+    if not ttl_ms:
+        return ""
+    return (
+        f"It has a ttl of {ttl_text(ttl_ms)}: it is renewed while a stream lives, and clients that read ttls drop "
+        "it so long after the last renewal."
+    )
 
 
 def _after_refusal(now: NowRuns, name: NameFacts) -> _Said:

@@ -6,6 +6,7 @@ from typing import Final
 from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.contents import addresses_now, contents_at
 from controlplane.catalog.guarding import NO_CONSENT, Consent
+from controlplane.catalog.reading import resource_limits
 from controlplane.catalog.services import Terms, change_apply, change_plan
 from controlplane.catalog.staging import staged_keys
 from controlplane.catalog.undoing import GoesBack
@@ -103,4 +104,4 @@ def _taken_out(past: PastSnapshot, names: Collection[EntryKey]) -> Iterator[Dele
 
 def _parsed(content: ResourceContent) -> ParsedResource | Refused:
     tree = to_json_with_secrets(content.any_bytes, xds_name=content.name, ttl_ms=content.ttl_ms)
-    return parse(Manifest(tree), Expected(content.kind.word, content.name), policy=TAKES_OPAQUE)
+    return parse(Manifest(tree), Expected(content.kind.word, content.name), resource_limits(), policy=TAKES_OPAQUE)

@@ -34,7 +34,7 @@ def test_validate__warning_only__is_valid(api: Caller) -> None:
     wrapped = {
         "@type": TYPE + "envoy.service.discovery.v3.Resource",
         "name": "a",
-        "ttl": "9s",
+        "ttl": "30s",
         "resource": cluster("a"),
     }
 

@@ -35,6 +35,7 @@ from xdscore.snapshot import (
     UnreadableName,
     WithheldName,
     content_hash,
+    content_version,
     snapshot_from_entries,
     with_candidate,
 )
@@ -49,12 +50,12 @@ class MemoryContents:
         self.held: frozenset[bytes] = frozenset()
 
     def add(self, message: Message) -> Content:
-        """Store a resource's bytes; its content. Bytes that cannot be read, which no message can hold, come in a
-        `Resource`.
+        """Store a resource's bytes; its content. Bytes that cannot be read, which no message can hold, and what has a
+        ttl come in a `Resource`.
         """
-        packed = AnyMessage()
+        packed, ttl_ms = AnyMessage(), 0
         if isinstance(message, discovery_pb2.Resource):
-            packed = message.resource
+            packed, ttl_ms = message.resource, message.ttl.ToMilliseconds()
         else:
             packed.Pack(message, deterministic=True)
         data = packed.SerializeToString(deterministic=True)
@@ -63,7 +64,7 @@ class MemoryContents:
         eds_name = ""
         if isinstance(message, cluster_pb2.Cluster):
             eds_name = message.eds_cluster_config.service_name or message.name
-        return Content(address, address.hex()[:16], len(data), eds_name)
+        return Content(address, content_version(address, ttl_ms), len(data), eds_name)
 
     def any_bytes(self, content: Content) -> bytes:
         self.asked[content.blob] = self.asked.get(content.blob, 0) + 1

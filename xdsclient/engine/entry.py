@@ -24,6 +24,7 @@ from xdsclient.engine.values import (
     StatusCode,
 )
 
+RAN_OUT = Status(StatusCode.NOT_FOUND, "does not exist: its ttl ran out, and the xDS server did not renew it in time")
 REMOVED = Status(StatusCode.NOT_FOUND, "does not exist: the xDS server removed it")
 
 # What the error of a refused resource begins with, before the words of whoever refused it.
@@ -50,6 +51,7 @@ class Entry:
         "_watches",
         "deadline_s",
         "error",
+        "expires_s",
         "key",
         "resource",
         "state",
@@ -60,6 +62,8 @@ class Entry:
         self.state = CacheState.REQUESTED
         self.resource: Resource | Absent = ABSENT
         self.deadline_s = inf
+        # When the resource must not be used any more, if nobody renews it.
+        self.expires_s = inf
         self.error = OK
         self._error_version = ""
         # What is wrong with the stream, while that is newer than the entry's own error.
@@ -114,9 +118,13 @@ class Entry:
             self.deadline_s = now + policy.timer_s
 
     def expire(self, policy: Policy, now: float) -> bool:
-        """If the timer is over by now, note that the resource is missing (A88, "Changes to Resource Timer Behavior");
-        return whether it was over.
+        """If the timer is over by now, note that the resource is missing (A88, "Changes to Resource Timer Behavior"),
+        and drop it if its ttl is over, whatever `policy` says of other errors; return whether either was over.
         """
+        if self.expires_s <= now:
+            self._drop_if(True)
+            self._fail(CacheState.DOES_NOT_EXIST, RAN_OUT, "", now)
+            return True
         if self.deadline_s > now:
             return False
         self._fail(policy.timer_state, policy.timer_error, "", now)
@@ -124,11 +132,12 @@ class Entry:
 
     # What the server says.
 
-    def received(self, resource: Resource, now: float) -> None:
-        """Take a valid resource into use. It ends any error, even when the content is the one in use (TP3, protocol.md
-        F11).
+    def received(self, resource: Resource, now: float, ttl_s: float = 0.0) -> None:
+        """Take a valid resource into use, for `ttl_s` seconds (0: for ever). It ends any error, even when the content
+        is the one in use (TP3, protocol.md F11).
         """
         self.deadline_s = inf
+        self.expires_s = now + ttl_s if ttl_s else inf
         if isinstance(self.resource, Resource) and self.resource.raw == resource.raw:
             # The value watchers hold stays the one in use.
             resource = replace(resource, value=self.resource.value)
@@ -136,6 +145,15 @@ class Entry:
         self.state = CacheState.ACKED
         self.error, self._error_version, self._rejected, self._updated_s = OK, "", b"", now
         self._outage = OK
+
+    def renewed(self, version: str, ttl_s: float, now: float) -> bool:
+        """Go on with the resource in use for `ttl_s` seconds (0: for ever), if it is of this version; return whether it
+        is.
+        """
+        if not isinstance(self.resource, Resource) or self.resource.version != version:
+            return False
+        self.expires_s = now + ttl_s if ttl_s else inf
+        return True
 
     def refused(self, text: str, version: str, raw: bytes, policy: Policy, now: float) -> None:
         """Note that the client refused the update `raw` because of `text`: a data error (A88, "Handling Data Errors").
@@ -172,7 +190,7 @@ class Entry:
 
     def _drop_if(self, drops: bool) -> None:
         if drops:
-            self.resource = ABSENT
+            self.resource, self.expires_s = ABSENT, inf
 
     def _fail(self, state: CacheState, error: Status, version: str, now: float) -> None:
         self.deadline_s = inf

@@ -65,13 +65,14 @@ Request = SotwRequest | DeltaRequest
 @dataclass(frozen=True, slots=True)
 class Valid:
     """A resource that can be used. `version`: the resource's own in delta, the response's in SotW. `raw`: its
-    serialised message.
+    serialised message. `ttl_s`: for how many seconds it may be kept; 0: for ever (protocol.md G1).
     """
 
     name: str
     version: str
     value: object
     raw: bytes
+    ttl_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,13 @@ class Invalid:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A resource without content: nothing changed (protocol.md G2)."""
+    """A resource without content: the one of this version may be kept for `ttl_s` seconds from now on, for ever if that
+    is 0 (protocol.md G2).
+    """
 
     name: str
+    version: str = ""
+    ttl_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

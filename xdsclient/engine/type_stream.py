@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 
 from xdsclient.engine.collection import UNMENTIONED, WILDCARD, Collection, is_collection
-from xdsclient.engine.entry import REMOVED, Entry
+from xdsclient.engine.entry import RAN_OUT, REMOVED, Entry
 from xdsclient.engine.events import Gone, Heartbeat, Invalid, Request, Response, Valid
 from xdsclient.engine.policy import Policy
 from xdsclient.engine.taken import Answer, Taken
@@ -204,13 +204,20 @@ class TypeStream(ABC):
             return
         taken.seen.add(item.name)
         if isinstance(item, Heartbeat):
+            known = self.entries.get(item.name)
+            if known is not None and not known.renewed(item.version, item.ttl_s, taken.now):
+                # Whoever sent it believes that the client has it: told otherwise, it can send it.
+                text = "a heartbeat of a version that is not in use"
+                taken.problems.append(f"resource index {index}: {item.name}: INVALID_ARGUMENT: {text}")
+                taken.invalid += 1
             return
         entry = self._mentioned(item.name, taken)
         match item:
             case Valid():
                 taken.valid += 1
                 if entry is not None:
-                    entry.received(Resource(item.version, item.value, item.raw, taken.server), taken.now)
+                    resource = Resource(item.version, item.value, item.raw, taken.server)
+                    entry.received(resource, taken.now, item.ttl_s)
             case Invalid():
                 taken.invalid += 1
                 taken.blind = taken.blind or not item.name
@@ -337,12 +344,15 @@ class TypeStream(ABC):
                 entry.asked(policy, now)
 
     def expire(self, policy: Policy, now: float) -> Iterator[Entry]:
-        """Note as missing the resources whose timer is over; yields their entries."""
-        return (entry for entry in self.entries.values() if entry.expire(policy, now))
+        """Note as missing the resources whose timer or ttl is over; yields their entries. Of those that nobody asks for
+        by name, `sweep` says that they are gone.
+        """
+        asked = (each for each in self.entries.values() if each.expires_s > now or self._is_asked_for(each))
+        return (entry for entry in asked if entry.expire(policy, now))
 
     def sweep(self, now: float) -> list[Gone]:
-        """Remove the members that the server did not mention in time after it began to answer anew for their
-        collection; returns the news for watches.
+        """Remove the members whose ttl ran out, and those that the server did not mention in time after it began to
+        answer anew for their collection; returns the news for watches.
         """
         gone: list[Gone] = []
         for collection in [each for each in self.collections.values() if each.sweep_s <= now]:
@@ -350,11 +360,13 @@ class TypeStream(ABC):
             for member in self._members_of(collection):
                 if member.key.name in collection.unheard:
                     self._lose(member, UNMENTIONED, gone, (collection,))
+        for entry in [each for each in self.entries.values() if each.error is RAN_OUT or each.expires_s <= now]:
+            self._lose(entry, RAN_OUT, gone)
         return gone
 
     def deadline(self) -> float:
         """The time at which the next timer fires, on the engine's clock; inf when none runs."""
-        timers = [entry.deadline_s for entry in self.entries.values()]
+        timers = [min(entry.deadline_s, entry.expires_s) for entry in self.entries.values()]
         return min([*timers, *(collection.sweep_s for collection in self.collections.values())], default=inf)
 
     @property

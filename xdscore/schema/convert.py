@@ -68,13 +68,15 @@ _DEFAULTS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """Bounds on one resource (reliability.md (e)): its bytes, and how deep messages and Anys may nest. protobuf itself
-    reads at most 100 levels.
+    """Bounds on one resource (reliability.md (e)): its bytes, its ttl, and how deep messages and Anys may nest.
+    protobuf itself reads at most 100 levels.
     """
 
     max_bytes: int = _DEFAULTS.resource_bytes
     max_message_depth: int = _DEFAULTS.message_depth
     max_any_depth: int = _DEFAULTS.any_depth
+    min_ttl_ms: int = _DEFAULTS.ttl_min_ms
+    max_ttl_ms: int = _DEFAULTS.ttl_max_s * 1000
 
 
 @dataclass(frozen=True, slots=True)

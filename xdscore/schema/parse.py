@@ -44,7 +44,7 @@ from xdscore.schema.rules import violations_of
 from xdscore.schema.spelling import spelled
 from xdscore.schema.types_registry import descriptor_of, message_name, nearest_types, new_message
 from xdscore.schema.walk import AnyMessage
-from xdscore.schema.wrapper import Envelope, open_wrapper
+from xdscore.schema.wrapper import Envelope, open_wrapper, ttl_finding
 from xdscore.snapshot import content_hash
 
 DEFAULT_RESOURCE_LIMITS = ResourceLimits()
@@ -162,6 +162,8 @@ def _parse(
     kind = attempt.kind = _type_of(attempt, envelope, expected) if tree or not envelope.wrapped else None
     if kind is None:
         return attempt.refused()
+    if envelope.ttl_ms:
+        attempt.say(("ttl",), ttl_finding(kind, envelope.ttl_ms, limits.min_ttl_ms, limits.max_ttl_ms))
     message: AnyMessage = new_message(kind.message)
     conversion = Conversion(limits, policy)
     conversion.fill(message, tree, path, Depth(), in_any=True)

@@ -34,6 +34,7 @@ from xdscore.schema.shapes import ANY, SPECIAL, MessageShape, shape_of
 from xdscore.schema.text import Tree
 from xdscore.schema.traversal import TYPED_STRUCTS
 from xdscore.schema.types_registry import descriptor_of, kept, message_name, schema
+from xdscore.snapshot import ttl_text
 
 KeyedHash = Callable[[bytes], str]
 """A keyed hash of a secret, as text that says nothing about it without the key. The caller holds the key."""
@@ -222,7 +223,7 @@ def _wrapped(tree: dict[str, Tree], xds_name: str, ttl_ms: int) -> dict[str, Tre
     if xds_name:
         wrapper["name"] = xds_name
     if ttl_ms:
-        wrapper["ttl"] = f"{ttl_ms / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+        wrapper["ttl"] = ttl_text(ttl_ms)
     return {**wrapper, "resource": tree}
 
 

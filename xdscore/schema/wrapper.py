@@ -7,11 +7,13 @@ other and its findings point to where it stands.
 from dataclasses import dataclass, field
 
 from xdscore.findings import Finding
-from xdscore.resource_types import TYPE_URL_PREFIX
+from xdscore.resource_types import TYPE_URL_PREFIX, ResourceType
 from xdscore.schema.codes import (
     FIELD_UNKNOWN,
     IGNORED_FIELD,
-    TTL_NOT_DELIVERED,
+    TTL_NOT_FOR_ALL,
+    TTL_RANGE,
+    TTL_REFUSED,
     TYPE_MISSING,
     VALUE_REFUSED,
     WRAPPER_FIELD,
@@ -23,6 +25,7 @@ from xdscore.schema.positions import Path
 from xdscore.schema.scalars import RefusedError
 from xdscore.schema.text import Tree
 from xdscore.schema.well_known import duration_of
+from xdscore.snapshot import ttl_text
 
 WRAPPER_URL = TYPE_URL_PREFIX + WRAPPER
 _NOT_SERVED = ("is not served", "Remove it.")
@@ -102,7 +105,17 @@ def _ttl(envelope: Envelope, value: Tree) -> None:
     except RefusedError as refused:
         envelope.found.append((("ttl",), refused.code.filled({"field": "ttl", **refused.values}, hint=refused.hint)))
         return
-    envelope.found.append((("ttl",), TTL_NOT_DELIVERED.finding("")))
+
+
+def ttl_finding(kind: ResourceType, ttl_ms: int, least_ms: int, most_ms: int) -> Finding:
+    """What is to be said of a ttl of a resource of this type: that it is refused, or who is told of it."""
+    if kind.no_ttl:
+        return TTL_REFUSED.finding("", title=kind.title, reason=kind.no_ttl)
+    if not least_ms <= ttl_ms <= most_ms:
+        given, least, most = map(ttl_text, (ttl_ms, least_ms, most_ms))
+        return TTL_RANGE.finding("", given=given, least=least, most=most)
+    besides = ", and in SotW where they say that they read it" if kind.full_state else ""
+    return TTL_NOT_FOR_ALL.finding("", besides=besides, title=kind.title)
 
 
 def _milliseconds(value: Tree) -> int:

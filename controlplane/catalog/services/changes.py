@@ -32,7 +32,6 @@ from controlplane.journal.services import audit_record
 from xdscore.access import AccessTable
 from xdscore.findings import Finding
 from xdscore.schema.leniency import is_spelling
-from xdscore.snapshot import content_version
 
 _MAX_POINTER = 1_024  # the column
 
@@ -326,7 +325,7 @@ def _revision(resource: Resource, change: Change, edit: Prepared) -> Revision:
         number=resource.counter,
         change=change,
         blob_id=edit.address.hex(),
-        version=content_version(edit.address),
+        version=edit.version,
         size=len(edit.parsed.any_bytes),
         eds_name=edit.parsed.eds_name,
         claims="\n".join(edit.parsed.claims),

@@ -40,6 +40,7 @@ from xdscore.schema.content_policy import ContentPolicy, graded, policy_of
 from xdscore.schema.leniency import is_spelling
 from xdscore.schema.parse import ParsedResource
 from xdscore.schema.sensitive import holds_secrets
+from xdscore.snapshot import content_version
 
 # SQLite allows 32,766 variables in one statement, older builds 999; PostgreSQL 65,535.
 BATCH = 500
@@ -86,6 +87,11 @@ class Prepared:
         """The kind of blob in which the edit's bytes are stored."""
         return BlobKind.SECRET if self.is_sealed else BlobKind.RESOURCE
 
+    @property
+    def version(self) -> str:
+        """The version on the wire of what is written; empty for a deletion."""
+        return content_version(self.address, self.parsed.ttl_ms) if self.parsed is not None else ""
+
     def owner(self, owner: str | None) -> str | None:
         """The owner that the resource has after the edit: the edit's own or, without one, `owner`, that of the whole
         write. None: the owner stays.
@@ -103,7 +109,8 @@ class Prepared:
             return present
         if resource is None or resource.head is None or not present:
             return True
-        same_content = resource.head.blob_id == self.address.hex() and resource.head.ttl_ms == self.parsed.ttl_ms
+        # By version: a ttl that an earlier release kept and told nobody of is not in it, and counts once written again.
+        same_content = resource.head.blob_id == self.address.hex() and resource.head.version == self.version
         return not same_content or (owner is not None and owner != resource.owner)
 
     def graded(self, policy: ContentPolicy) -> "Prepared":
@@ -242,6 +249,7 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms, a
     effective = tuple(edit.graded(policy) for edit in edits if edit.changes(current.get(edit.key), terms.owner))
     _check_content(environment, effective)
     _check_count(environment, effective, current)
+    _check_ttls(environment, effective, current)
     if terms.strict:
         # Also of what is put as it is already: whether a reference leads anywhere is no question of what is new.
         refuse_missing(
@@ -431,3 +439,24 @@ def _check_count(environment: Environment, effective: Sequence[Prepared], curren
             f"Environment '{environment.key}' would hold {count:,} resources; at most {limit:,} are allowed. "
             "Nothing was changed."
         )
+
+
+def _check_ttls(environment: Environment, effective: Sequence[Prepared], current: dict[Key, Resource]) -> None:
+    """Raise InputInvalid when the edits give a ttl to more resources than the limit allows: each is renewed on every
+    stream that holds it.
+    """
+    given = [edit.key for edit in effective if edit.parsed is not None and edit.parsed.ttl_ms]
+    added = len(given) - sum(_has_ttl(current.get(edit.key)) for edit in effective)
+    if not given or added <= 0:
+        return
+    limit: int = settings.PARLEY.limits.ttls_per_environment
+    count = Resource.objects.filter(environment=environment, deleted=False, head__ttl_ms__gt=0).count() + added
+    if count > limit:
+        raise InputInvalid(
+            f"Environment '{environment.key}' would hold {count:,} resources with a ttl; at most {limit:,} are allowed "
+            "(PARLEY_LIMIT_TTLS_PER_ENVIRONMENT). Nothing was changed."
+        )
+
+
+def _has_ttl(resource: Resource | None) -> bool:
+    return resource is not None and not resource.deleted and resource.head is not None and resource.head.ttl_ms > 0

@@ -6,6 +6,7 @@ from controlplane.accounts.principal import Principal, Role
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.limiting import write_check
 from controlplane.catalog.models import Blob, Revision
+from controlplane.catalog.reading import resource_limits
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services.changes import change_apply
 from controlplane.catalog.values import ChangeMade, Existing, Expectation, Put
@@ -51,7 +52,7 @@ def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedReso
     the revision's time to live in milliseconds.
     """
     tree = to_json_with_secrets(blob_plaintext(blob), xds_name=name, ttl_ms=ttl_ms)
-    return parse(Manifest(tree), Expected(word, name), now=timezone.now(), policy=TAKES_OPAQUE)
+    return parse(Manifest(tree), Expected(word, name), resource_limits(), now=timezone.now(), policy=TAKES_OPAQUE)
 
 
 def revision_parsed(*, environment_key: str, kind: ResourceType, name: str, revision: int) -> ParsedResource:

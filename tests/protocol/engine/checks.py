@@ -27,7 +27,7 @@ from xdscore.decision import (
 from xdscore.environment_choice import ClientFacts
 from xdscore.errors import StatusCode, error_of
 from xdscore.resource_types import CLUSTER, ENDPOINT, DeltaMissing, ResourceType
-from xdscore.snapshot import Snapshot
+from xdscore.snapshot import Snapshot, ttl_ms_of
 from xdscore.xdstp import Glob, glob_of
 
 
@@ -147,6 +147,9 @@ class Checker:
         self.nonces.add(response.nonce)
         half.last_sent = response.nonce
         assert response.version, "F7"
+        if response.heartbeat:
+            self._check_heartbeat(half, response)
+            return
         assert sorted(set(names)) == names, "D5, E3"
         assert len({*names, *errors}) == len(names) + len(errors), "T2, F3"
         assert len({*names, *removed}) == len(names) + len(removed), "T2, E3"
@@ -174,6 +177,24 @@ class Checker:
             if self.takes_leave(half, error.name):
                 half.sent.pop(error.name)
                 half.left.discard(error.name)
+
+    def _check_heartbeat(self, half: Half, response: Respond) -> None:
+        assert self.variant is Variant.DELTA, "G3: in SotW a resource without content deletes"
+        assert response.resources, "D2"
+        assert not response.errors, "G2"
+        assert not response.removed, "G2"
+        on_the_way = {m.name for r in self.in_flight if r.kind is half.kind and not r.heartbeat for m in r.resources}
+        for name, version in versions_of(response).items():
+            assert half.covers(name), "I5"
+            assert ttl_ms_of(version), "G1"
+            assert half.sent.get(name) == version, "G2: the version sent last"
+            assert half.acknowledged.get(name) == version, "G2: only what the client acknowledged"
+            assert name not in on_the_way, "G2: what is on its way is not held yet"
+
+    def _renewed(self, half: Half, response: Respond) -> set[str]:
+        """What is sent once more because it has a ttl: to who refused a heartbeat, or may have dropped it (G2)."""
+        told = versions_of(response).items()
+        return {name for name, version in told if ttl_ms_of(version) and half.sent.get(name) == version}
 
     def _check_full_state(self, half: Half, response: Respond) -> None:
         got = versions_of(response)
@@ -219,9 +240,9 @@ class Checker:
                 others = decision.fallback.version if decision.fallback is not None else own
                 assert version in {own, others}, "F17, F17a"
                 assert decision.content.version in half.rejected.get(name, ()), "F17"
-                dropped = self.drops_refused and version == own
-                assert asked or own is None or dropped, "F17: who has a copy keeps it"
-            resent = half.sent.get(name) == version and not asked
+                dropped = (self.drops_refused or ttl_ms_of(version)) and version == own
+                assert asked or own is None or dropped, "F17, G2: who has a copy keeps it"
+            resent = half.sent.get(name) == version and not asked and not ttl_ms_of(version)
             if resent:
                 # N3: sent again only while suspects are told apart.
                 assert version in half.rejected.get(name, ()), "D6: only changes are sent"
@@ -229,7 +250,7 @@ class Checker:
             if name in half.again and name not in half.asked and half.sent.get(name) == version:
                 # Neither a changed cluster nor a repeated ask brings back what was refused; isolation does.
                 assert version not in half.still_rejected.get(name, ()) or half.resends_left > 0, "N3"
-        if any(half.sent.get(name) == version for name, version in versions_of(response).items()):
+        if any(half.sent.get(n) == version and not ttl_ms_of(version) for n, version in versions_of(response).items()):
             half.resends_left -= 1
         for error in response.errors:
             asked = error.name in half.asked | half.again | half.tolerated
@@ -291,7 +312,8 @@ class Checker:
     def _check_push(self, half: Half, response: Respond) -> None:
         touched = {*names_of(response), *(e.name for e in response.errors), *response.removed}
         full = self._is_full_state(half)
-        answer = half.asked_all or bool(half.asked if full else touched & (half.asked | half.again | half.tolerated))
+        awaited = half.asked | half.again | half.tolerated | self._renewed(half, response)
+        answer = half.asked_all or bool(half.asked if full else touched & awaited)
         if answer:
             return
         waiting = [at for _, at in half.pushes if self.now - at < 30]

@@ -19,10 +19,11 @@ from adsserver.engine.holdings import Holdings
 from adsserver.engine.session import EngineSettings
 from tests.protocol.engine.checks import Checker
 from tests.protocol.engine.half import Half, is_error, passes
-from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, SETTINGS, World, session_of, versions_of
+from tests.protocol.engine.world import CLIENT, GRPC_CLIENT, SETTINGS, World, names_of, session_of, versions_of
 from xdscore.decision import Serve
 from xdscore.errors import StatusCode
 from xdscore.resource_types import ResourceType
+from xdscore.snapshot import ttl_ms_of
 from xdscore.xdstp import glob_of
 
 
@@ -159,6 +160,9 @@ class ModelClient(Checker):
         response = self.in_flight.popleft()
         half = self.halves[response.kind]
         half.nonce = response.nonce
+        if response.heartbeat:
+            self._hear(half, response)
+            return
         bad = [
             member
             for member in response.resources
@@ -188,6 +192,15 @@ class ModelClient(Checker):
                 half.rejected.get(name, set()).discard(version)
                 half.still_rejected.get(name, set()).discard(version)
             self._answer(half, response.nonce, None)
+
+    def _hear(self, half: Half, response: Respond) -> None:
+        """Read heartbeats; what it does not have it cannot keep, and refuses to hear of."""
+        told = versions_of(response).items()
+        lacking = [name for name, version in told if half.covers(name) and half.held.get(name) != version]
+        on_the_way = {name for each in self.in_flight if each.kind is half.kind for name in versions_of(each)}
+        assert half.asked_all or set(lacking) <= half.asked | on_the_way, "G2: a heartbeat is of what the client holds"
+        half.last_acknowledged = not lacking
+        self._answer(half, response.nonce, Nack(3, "what is that?") if lacking else None)
 
     def _apply(self, half: Half, response: Respond, bad: set[str]) -> None:
         if not self.reads_errors:
@@ -299,7 +312,7 @@ class ModelClient(Checker):
         if response is not None:
             self._check(response)
             self.in_flight.append(response)
-            if response.kind in self.reported:
+            if response.kind in self.reported and not response.heartbeat:
                 self.reported[response.kind][1].append(response)
         else:
             self.reported.update((kind, (holdings, [])) for kind, holdings in self.session.unheard())
@@ -312,7 +325,7 @@ class ModelClient(Checker):
             while self.in_flight:
                 self.read()
                 moved = True
-            if not moved and self.session.wake_at() == inf:
+            if not moved and (self.session.wake_at() == inf or self._waits_to_renew()):
                 break
             if not moved:
                 # All is answered, so that only a repeated ask can wait for its second (D32), or the rest of the names
@@ -328,6 +341,39 @@ class ModelClient(Checker):
                 "T1: every name is answered"
             )
             self._check_converged(half)
+
+    def live(self, seconds: float) -> None:
+        """Let time pass for a client at rest, with a server and a network that are prompt: what it holds for a limited
+        time is renewed three times in that time at least (G2, G3).
+        """
+        end, since = self.now + seconds, dict.fromkeys(self._expires(), self.now)
+        while self.session.wake_at() <= end:
+            self.now = max(self.now, self.session.wake_at())
+            while self.write():
+                response = self.in_flight[-1]
+                for key, ttl_ms in self._expires().items():
+                    if key[0] == response.kind.word and key[1] in names_of(response):
+                        assert self.now - since.get(key, self.now) <= ttl_ms / 3_000, f"G2: {key} is renewed in time"
+                        since[key] = self.now
+                self.read()
+        self.now = end
+        for key, ttl_ms in self._expires().items():
+            assert end - since[key] <= ttl_ms / 3_000, f"G2: {key} is renewed in time"
+
+    def _waits_to_renew(self) -> bool:
+        """Whether all that the server waits for may be the time at which something with a ttl is due."""
+        seen = (v for half in self.halves.values() for v in (*half.held.values(), *half.acknowledged.values()))
+        return self.session.wake_at() > self.now + 1 and any(map(ttl_ms_of, seen))
+
+    def _expires(self) -> dict[tuple[str, str], int]:
+        """The ttl, in milliseconds, of all that the client holds for a limited time and was told of last."""
+        return {
+            (half.kind.word, name): ttl_ms
+            for half in self.halves.values()
+            if self.variant is Variant.DELTA or half.kind.full_state
+            for name, version in half.held.items()
+            if (ttl_ms := ttl_ms_of(version)) and version == half.sent.get(name) == half.acknowledged.get(name)
+        }
 
     def view(self) -> Mapping[str, Mapping[str, str]]:
         return {half.kind.word: dict(half.held) for half in self.halves.values()}

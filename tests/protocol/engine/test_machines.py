@@ -1,7 +1,8 @@
 """Streams under random worlds, subscriptions, delays, rejections and reconnects.
 
 The client checks every response as it is written and, whenever the stream comes to rest, that it holds what `decide`
-says: the invariants I1 to I10, T1 to T10 and N2, N3, N5. Rollouts open, go on and end meanwhile, so that it changes
+says: the invariants I1 to I10, T1 to T10 and N2, N3, N5; and that what it holds for a limited time is renewed in time,
+and nothing else is (G1 to G3). Rollouts open, go on and end meanwhile, so that it changes
 sides (rollouts.md R3).
 """
 
@@ -29,7 +30,8 @@ NAMES = ("a", "b", *MEMBERS)
 
 words = st.sampled_from([kind.word for kind in KINDS])
 names = st.sampled_from(NAMES)
-versions = st.integers(1, 4).map(lambda number: f"v{number}")
+# Some of them have a ttl.
+versions = st.sampled_from(["v1", "v2", "v3", "v4", "v2-ttl90000", "v3-ttl30000"])
 name_sets = st.frozensets(st.sampled_from([*NAMES, "xdstp://x/t/d/*"]))
 
 
@@ -119,7 +121,7 @@ class Stream(RuleBasedStateMachine):
     def dislike(self, word: str, name: str, version: str) -> None:
         self.client.dislike(f"{word}-{name}-{version}")
 
-    @rule(word=words, name=names, change=st.permutations(["v1", "v2"]))
+    @rule(word=words, name=names, change=st.permutations(["v1", "v2"]) | st.permutations(["v1-ttl30000", "v2"]))
     def refuse_and_take_back(self, word: str, name: str, change: list[str]) -> None:
         good, bad = (f"{word}-{name}-{version}" for version in change)
         self.client.dislike(bad)
@@ -159,6 +161,11 @@ class Stream(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.1, 1.0, 31.0]))
     def wait(self, seconds: float) -> None:
         self.client.now += seconds
+
+    @rule(seconds=st.sampled_from([20.0, 200.0]))
+    def live(self, seconds: float) -> None:
+        self.rest()
+        self.client.live(seconds)
 
     @rule()
     def reconnect(self) -> None:

@@ -152,7 +152,7 @@ def session_of(
     settings: EngineSettings = SETTINGS,
     client: ClientFacts = CLIENT,
 ) -> Session:
-    return Session(variant, client, settings, world.publication or world.publish())
+    return Session(variant, client, settings, world.publication or world.publish(), takes_ttls=True)
 
 
 def names_of(response: Respond) -> list[str]:

@@ -191,6 +191,21 @@ def test_decode__client_features__say_whether_resources_may_be_wrapped(
 
     assert incoming.node is not None
     assert incoming.node.takes_wrappers is takes_wrappers  # A9
+    assert not incoming.node.takes_ttls
+
+
+@pytest.mark.parametrize(
+    ("features", "takes_ttls"),
+    [
+        (["xds.config.supports-resource-ttl"], False),  # nothing of SotW that could hold one
+        (["xds.config.supports-resource-ttl", "xds.config.supports-resource-in-sotw"], True),
+    ],
+)
+def test_decode__client_features__say_who_reads_a_ttl_in_sotw(features: list[str], takes_ttls: bool) -> None:
+    incoming = sotw(type_url=CLUSTER.url, node=base_pb2.Node(id="n", client_features=features))
+
+    assert incoming.node is not None
+    assert incoming.node.takes_ttls is takes_ttls  # A9
 
 
 def test_decode__node_of_grpc__version_is_its_text() -> None:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsserver.engine.events import NamedContent, Respond, Variant
-from adsserver.wire.discovery import Encoder, Recent, varint
+from adsserver.wire.discovery import Encoder, Recent
+from adsserver.wire.fields import varint
 from xdscore.errors import ResourceError, StatusCode
 from xdscore.resource_types import CLUSTER, RESOURCE_TYPES, SECRET, ResourceType
 from xdscore.snapshot import Content, content_hash
@@ -46,7 +47,8 @@ def responses(draw: st.DrawFn) -> tuple[Respond, Contents]:
         data = AnyMessage(type_url=kind.url, value=value).SerializeToString()
         address = content_hash(data)
         blobs[address] = data
-        resources.append(NamedContent(name, Content(address, draw(text), len(data))))
+        version = draw(text | st.integers(1, 604_800_000).map("1-ttl{}".format))
+        resources.append(NamedContent(name, Content(address, version, len(data))))
     errors = draw(
         st.lists(
             st.builds(ResourceError, text, st.sampled_from(StatusCode), st.sampled_from(["XDS2101"]), text), max_size=4
@@ -55,12 +57,13 @@ def responses(draw: st.DrawFn) -> tuple[Respond, Contents]:
     removed = draw(st.lists(text, max_size=4))
     unresolved = draw(st.lists(text, max_size=4))
     gone = tuple(removed), tuple(unresolved)
-    response = Respond(kind, draw(text), draw(text), tuple(resources), tuple(errors), *gone)
+    beats = draw(st.booleans())
+    response = Respond(kind, draw(text), draw(text), tuple(resources), tuple(errors), *gone, heartbeat=beats)
     return response, Contents(blobs)
 
 
 def plainly(
-    variant: Variant, response: Respond, contents: Contents, *, wrapped: bool = False
+    variant: Variant, response: Respond, contents: Contents, *, wrapped: bool = False, takes_ttls: bool = False
 ) -> discovery_pb2.DiscoveryResponse:
     """The message built the ordinary way."""
     sotw = variant is Variant.SOTW
@@ -72,7 +75,11 @@ def plainly(
     for resource in response.resources:
         packed = AnyMessage.FromString(contents.blobs[resource.content.blob])
         wrapper = discovery_pb2.Resource(name=resource.name, version=resource.content.version, resource=packed)
+        if resource.content.ttl_ms and (not sotw or (takes_ttls and response.kind.full_state)):
+            wrapper.ttl.FromMilliseconds(resource.content.ttl_ms)
         if not sotw:
+            if response.heartbeat:
+                wrapper.ClearField("resource")
             message.resources.append(wrapper)
         elif wrapped:
             message.resources.add().Pack(wrapper)
@@ -89,14 +96,15 @@ def plainly(
     return message
 
 
-@given(responses(), st.sampled_from(Variant), st.booleans())
+@given(responses(), st.sampled_from(Variant), st.sampled_from([(False, False), (True, False), (True, True)]))
 def test_encode__any_response__is_the_message_protobuf_would_build(
-    drawn: tuple[Respond, Contents], variant: Variant, wrapped: bool
+    drawn: tuple[Respond, Contents], variant: Variant, reads: tuple[bool, bool]
 ) -> None:
-    response, contents = drawn
-    expected = plainly(variant, response, contents, wrapped=wrapped)
+    """Also what has a ttl (G1), and heartbeats, which never go out in SotW (G2, G3)."""
+    (response, contents), (wrapped, takes_ttls) = drawn, reads
+    expected = plainly(variant, response, contents, wrapped=wrapped, takes_ttls=takes_ttls)
 
-    data = Encoder(contents, IDENTIFIER).encode(variant, response, wrapped=wrapped)
+    data = Encoder(contents, IDENTIFIER).encode(variant, response, wrapped=wrapped, takes_ttls=takes_ttls)
 
     parsed = type(expected).FromString(data)
     if wrapped and variant is Variant.SOTW:
@@ -180,7 +188,7 @@ def test_encode__same_resources_with_something_else__are_other_bytes(change: Cal
 
 
 @pytest.mark.parametrize("variant", Variant)
-def test_encode__client_without_the_feature__is_sent_wrappers_in_delta_only_and_never_a_ttl(variant: Variant) -> None:
+def test_encode__client_without_the_feature__is_sent_wrappers_in_delta_only(variant: Variant) -> None:
     contents, resources = one_resource(CLUSTER)
 
     data = Encoder(contents, IDENTIFIER).encode(variant, respond(CLUSTER, resources))
@@ -191,7 +199,7 @@ def test_encode__client_without_the_feature__is_sent_wrappers_in_delta_only_and_
     else:
         (wrapper,) = discovery_pb2.DeltaDiscoveryResponse.FromString(data).resources
         assert wrapper.resource.type_url == CLUSTER.url
-        assert not wrapper.HasField("ttl")  # G1, decisions U20
+        assert not wrapper.HasField("ttl")  # G1
 
 
 def test_encode__equal_content_in_another_tuple__is_not_mixed_up() -> None:

@@ -163,6 +163,39 @@ async def test_delta_server__sends_heartbeats__changes_nothing() -> None:
         assert states(one) == {"a": "acked"}
 
 
+async def test_delta_server__heartbeat_of_what_is_not_held__is_refused_so_that_it_is_sent() -> None:
+    async with client(Variant.DELTA) as (one, server), one.follow(ENDPOINTS, "a"):
+        stream = await server.stream("n")
+        await exchange(stream, ENDPOINT, assignment("a", 1), version="v1")
+        beat = discovery_pb2.DeltaDiscoveryResponse(type_url=ENDPOINT.url, nonce="beat")
+        beat.resources.add(name="a", version="v2").ttl.seconds = 30
+        stream.send_raw(beat.SerializeToString())
+
+        answer = await stream.answered(ENDPOINT, "beat")
+
+        assert "a: INVALID_ARGUMENT: a heartbeat of a version that is not in use" in answer.error_detail.message
+        assert states(one) == {"a": "acked"}
+
+
+async def test_delta_server__stops_renewing__the_resource_runs_out_and_comes_back() -> None:
+    async with client(Variant.DELTA) as (one, server), one.follow(ENDPOINTS, "a") as a:
+        stream = await server.stream("n")
+        first = discovery_pb2.DeltaDiscoveryResponse(type_url=ENDPOINT.url, nonce="first")
+        resource = first.resources.add(name="a", version="v1")
+        resource.resource.Pack(assignment("a", 1), type_url_prefix="type.googleapis.com")
+        resource.ttl.FromMilliseconds(300)
+        stream.send_raw(first.SerializeToString())
+        assert await told(a) == Changed(assignment("a", 1))
+
+        gone = await told(a)
+        await exchange(stream, ENDPOINT, assignment("a", 1), version="v1")
+
+        assert isinstance(gone, Changed)
+        assert "its ttl ran out" in str(gone.resource)
+        assert await told(a) == Changed(assignment("a", 1))
+        assert states(one) == {"a": "acked"}
+
+
 async def test_delta_server__restarts__is_told_what_is_held_and_sends_only_what_changed() -> None:
     async with client(Variant.DELTA) as (one, server), one.follow(ENDPOINTS, "a"), one.follow(ENDPOINTS, "b") as b:
         stream = await server.stream("n")

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.any_pb2 import Any as AnyProto
 
 from xdscore.findings import Severity
-from xdscore.resource_types import RESOURCE_TYPES, by_word
+from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 from xdscore.schema import (
     Expected,
     Manifest,
@@ -67,14 +67,30 @@ def test_parse__each_served_type__gives_its_name_bytes_and_hash(kind: Any) -> No
     assert resource.findings == ()
 
 
-def test_parse__wrapper__gives_name_and_ttl_and_only_warns_about_the_ttl() -> None:
+def test_parse__wrapper__gives_name_and_ttl_and_says_who_is_told_of_the_ttl() -> None:
     inner = {"@type": CLUSTER, "name": "c"}
 
-    resource = parsed({"@type": WRAPPER, "name": "xdstp://a/b", "ttl": "1.5s", "resource": inner})
+    resource = parsed({"@type": WRAPPER, "name": "xdstp://a/b", "ttl": "30.5s", "resource": inner})
 
-    assert (resource.name, resource.ttl_ms) == ("xdstp://a/b", 1500)
+    assert (resource.name, resource.ttl_ms) == ("xdstp://a/b", 30_500)
     assert resource.any_bytes == parsed(inner).any_bytes
     assert [(found.code, found.severity) for found in resource.findings] == [("XDS1028", Severity.WARNING)]
+
+
+@pytest.mark.parametrize("kind", RESOURCE_TYPES, ids=lambda kind: kind.word)
+def test_parse__ttl_of_a_type__is_refused_with_the_reason_where_it_would_do_harm(kind: ResourceType) -> None:
+    inner = {"@type": kind.url, **SAMPLES[kind.word]}
+
+    found = codes({"@type": WRAPPER, "ttl": "30s", "resource": inner})
+
+    assert ("XDS1090" if kind.no_ttl else "XDS1028", "/ttl") in found
+
+
+@pytest.mark.parametrize(("ttl", "taken"), [("14.999s", False), ("15s", True), ("604800s", True), ("604801s", False)])
+def test_parse__ttl_at_its_bounds__is_taken_or_refused(ttl: str, taken: bool) -> None:
+    found = codes({"@type": WRAPPER, "ttl": ttl, "resource": {"@type": CLUSTER, "name": "c"}})
+
+    assert found == [("XDS1028" if taken else "XDS1091", "/ttl")]
 
 
 @pytest.mark.parametrize(

@@ -146,12 +146,12 @@ def test_to_json__places_of_secrets__stay_readable() -> None:
 
 
 def test_to_json__name_and_ttl_of_a_wrapper__come_back_through_parse() -> None:
-    tree = to_json(stored({"@type": CLUSTER, "name": "c"}), keyed_hash, xds_name="xdstp://a/c", ttl_ms=1500)
+    tree = to_json(stored({"@type": CLUSTER, "name": "c"}), keyed_hash, xds_name="xdstp://a/c", ttl_ms=30_500)
 
     outcome = parse(Manifest(tree))
 
     assert isinstance(outcome, ParsedResource)
-    assert (outcome.name, outcome.ttl_ms) == ("xdstp://a/c", 1500)
+    assert (outcome.name, outcome.ttl_ms) == ("xdstp://a/c", 30_500)
 
 
 def test_restore__inside_a_wrapper__works_too() -> None:

@@ -141,7 +141,7 @@ def test_sotw_response__rejected_resource__is_not_missing() -> None:
 def test_heartbeat__changes_nothing_and_is_acknowledged(variant: Variant) -> None:
     driver, watch = connected(LISTENER, cached=True, variant=variant)
 
-    driver.do(Response(LISTENER.url, "9", "hb", (Heartbeat("a"),)))
+    driver.do(Response(LISTENER.url, "9", "hb", (Heartbeat("a", "v1"),)))
     (request,) = driver.flush()
 
     assert (driver.heard[watch], driver.label(LISTENER, "a")) == (["v1"], "acked")

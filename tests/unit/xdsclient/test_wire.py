@@ -71,7 +71,7 @@ def test_request__first_of_a_stream__carries_the_node_and_later_ones_do_not() ->
         metadata={"team": "pay"},
         user_agent_name="Parley xdsclient",
         user_agent_version="0.1.0",
-        client_features=["xds.config.resource-in-sotw"],
+        client_features=["xds.config.resource-in-sotw", "xds.config.supports-resource-ttl"],
     )
     assert not later.HasField("node")
     assert (later.type_url, list(later.resource_names)) == (CLUSTER.url, ["a", "b"])
@@ -107,9 +107,11 @@ def test_delta_response__everything_in_it__is_read() -> None:
         type_url=CLUSTER.url,
         system_version_info="s",
         nonce="n",
-        resources=[wrapped("other", cluster, "1"), wrapped("still there", None)],
+        resources=[wrapped("other", cluster, "1"), wrapped("still there", None, "2")],
         removed_resources=["gone"],
     )
+    message.resources[0].ttl.FromMilliseconds(1_500)
+    message.resources[1].ttl.FromSeconds(30)
     error = message.resource_errors.add()
     error.resource_name.name = "denied"
     error.error_detail.code = 7
@@ -119,8 +121,8 @@ def test_delta_response__everything_in_it__is_read() -> None:
     response = wire(Variant.DELTA).response(message.SerializeToString())
 
     assert response.resources == (
-        Valid("other", "1", cluster, cluster.SerializeToString()),
-        Heartbeat("still there"),
+        Valid("other", "1", cluster, cluster.SerializeToString(), 1.5),
+        Heartbeat("still there", "2", 30.0),
     )
     assert response.removed == ("gone",)
     assert response.errors == (ReportedError("denied", Status(7, "no")), ReportedError("", Status(0)))
