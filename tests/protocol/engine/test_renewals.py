@@ -180,6 +180,22 @@ def test_heartbeat__refused_at_first_sight__is_none() -> None:
     assert told(wire.written()) == [({"b": V1}, True)]
 
 
+def test_heartbeat__nobody_knows_since_a_refusal_whether_it_is_held__is_none() -> None:
+    world = world_of(a="v1", b="v1")
+    wire = Wire(world, Variant.DELTA, EngineSettings(limits=Limits(isolation_resends=0)))
+    wire.now = 0.0
+    wire.delta(CLUSTER, nonce=wire.delta(CLUSTER)[0].nonce)
+    for name in ("a", "b"):
+        world.serve(CLUSTER, name, V2)
+    (pushed,) = wire.publish()
+
+    text = "xDS response validation errors: [resource index 0: a: INVALID_ARGUMENT: bad]"
+    wire.delta(CLUSTER, nonce=pushed.nonce, nack=text)
+    wire.now = TICK_S
+
+    assert wire.written() == []
+
+
 def test_heartbeat__refused__is_a_violation_and_content_from_then_on() -> None:
     wire = at_rest(world_of(a=V1))
     wire.now = TICK_S
@@ -244,6 +260,16 @@ def test_full_state__client_that_reads_ttls__is_sent_all_of_it_again_once_it_is_
     assert [type(fact) for fact in wire.facts] == [Acknowledged]
     wire.now = 2 * TICK_S
     assert [versions_of(response) for response in wire.written()] == [{"a": V1, "b": "v1"}]
+
+
+def test_full_state__not_answered_yet__is_not_sent_again() -> None:
+    wire = Wire(world_of(a=V1), Variant.SOTW)
+    wire.now = 0.0
+    wire.sotw(CLUSTER)
+
+    wire.now = TICK_S
+
+    assert wire.written() == []
 
 
 def test_full_state__renewal_is_refused__is_sent_in_its_time_again() -> None:
