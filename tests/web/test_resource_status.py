@@ -9,7 +9,7 @@ from controlplane.incidents.models import Incident
 from controlplane.incidents.services import incident_quarantine
 from controlplane.status.values import Status
 from tests.services.incidents.fleet import Fleet, publish, rebuild
-from tests.support.manifests import cluster, route
+from tests.support.manifests import TYPE, Tree, cluster, route
 from tests.support.principals import somebody
 from tests.web.conftest import page
 
@@ -73,6 +73,18 @@ def test_list__filtered_by_status__shows_those_and_says_what_it_filters_by(
     assert (">pay</a>" in shown) is (status is Status.QUARANTINED)
     assert f'<option value="{status.value}" selected>' in shown
     assert "Clear filters" in shown
+
+
+def test_page__resource_with_a_ttl__says_when_clients_drop_it(admin: Client, fleet: Fleet) -> None:
+    wrapper = TYPE + "envoy.service.discovery.v3.Resource"
+    wrapped: Tree = {"@type": wrapper, "ttl": "30s", "resource": cluster("brief")}
+    publish(wrapped)
+
+    brief, pay = (page(admin, f"/e/default/resource?type=cluster&name={name}") for name in ("brief", "pay"))
+
+    assert '<dt>Ttl</dt><dd>30s <span class="quiet">after the last renewal' in brief
+    assert "-ttl30000</code>" in brief
+    assert "<dt>Ttl</dt>" not in pay
 
 
 def test_list__filter_that_is_no_status__is_none(admin: Client, fleet: Fleet) -> None:

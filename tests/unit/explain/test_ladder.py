@@ -86,6 +86,21 @@ def test_ladder__what_the_client_has__is_the_answer(held: Held | None, has: Has,
 
 
 @pytest.mark.parametrize(
+    ("connected", "says"),
+    [(True, "It runs r2. It has a ttl of 30s: "), (False, "It has a ttl of 30s: ")],
+)
+def test_ladder__content_with_a_ttl__says_when_clients_drop_it(connected: bool, says: str) -> None:
+    expiring = Serve(Content(bytes(16), "v1-ttl30000", 10), None)
+    held = Held(HoldingState.ACKED, "v1-ttl30000", 2, "v1-ttl30000", 2, since=NOON)
+    client = replace(CLIENT, held=held, connected=connected)
+
+    now = ladder_of(QUESTION, replace(NAME, decision=expiring, existence=expiring), client).rungs[-1]
+
+    assert now.text.startswith(says)
+    assert "drop it so long after the last renewal" in now.text
+
+
+@pytest.mark.parametrize(
     ("state", "step"),
     [
         (HoldingState.NACKED, "Write a new revision, or quarantine this one."),
