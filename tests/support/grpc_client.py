@@ -60,9 +60,17 @@ class GrpcClient:
         self.begin([target], text, timeout_s=timeout_s)
         return self.finish([target])[target]
 
-    def begin(self, targets: Iterable[str], text: str = "hello", *, timeout_s: float = 10.0) -> None:
-        """Start one call to each target; `finish` has their outcomes."""
-        self._ask({"begin": list(targets), "text": text, "timeout_s": timeout_s})
+    def begin(
+        self,
+        targets: Iterable[str],
+        text: str = "hello",
+        *,
+        timeout_s: float = 10.0,
+        metadata: Mapping[str, str] = _NO_VARIABLES,
+    ) -> None:
+        """Start one call to each target, with this metadata; `finish` has their outcomes."""
+        pairs = list(metadata.items())
+        self._ask({"begin": list(targets), "text": text, "timeout_s": timeout_s, "metadata": pairs})
 
     def finish(self, targets: Iterable[str]) -> dict[str, Outcome]:
         """Wait until the calls that were begun to these targets have ended; how each did."""
@@ -133,7 +141,7 @@ def _serve(lines: IO[str]) -> None:
             for target in question.get("begin", ()):
                 if target not in channels:
                     channels[target] = grpc.insecure_channel(target)
-                calls[target] = threads.submit(_call, channels[target], question["text"], question["timeout_s"])
+                calls[target] = threads.submit(_call, channels[target], question)
             if "finish" in question:
                 answer = {target: calls.pop(target).result() for target in question["finish"]}
             if "status" in question:
@@ -147,10 +155,13 @@ def _serve(lines: IO[str]) -> None:
             sys.stdout.flush()
 
 
-def _call(channel: grpc.Channel, text: str, timeout_s: float) -> dict[str, object]:
+def _call(channel: grpc.Channel, question: Mapping[str, Any]) -> dict[str, object]:
     started = time.monotonic()
+    given: list[tuple[str, str]] = question["metadata"]
+    metadata = tuple((name, value.encode() if name.endswith("-bin") else value) for name, value in given)
     try:
-        answer = channel.unary_unary("/demo.Echo/Say", None, None)(text.encode(), timeout=timeout_s)
+        say = channel.unary_unary("/demo.Echo/Say", None, None)
+        answer = say(question["text"].encode(), timeout=question["timeout_s"], metadata=metadata)
         code, words = "OK", answer.decode()
     except grpc.RpcError as error:
         code, words = error.code().name, error.details()

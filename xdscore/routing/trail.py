@@ -1,0 +1,71 @@
+"""The trail of one request: the rungs so far, what was chosen, and what was not judged."""
+
+from collections.abc import Iterable
+from typing import Final, Never
+
+from xdscore.routing.values import Answer, ClusterShare, Endpoint, Lost, Place, Rung, State, Traced
+
+MAX_LOST: Final = 200
+"""So many candidates of one choice are told; of others only how many there were."""
+
+
+class Ended(Exception):
+    """The way of the request ends here, with this answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.value)
+        self.answer = answer
+
+
+class Trail:
+    """What is known so far of the way of a request."""
+
+    def __init__(self) -> None:
+        self.rungs: list[Rung] = []
+        self.listener = self.filter_chain = self.route = self.virtual_host = self.location = ""
+        self.route_index: int | None = None
+        self.status = 0
+        self.shares: tuple[ClusterShare, ...] = ()
+        self.endpoints: tuple[Endpoint, ...] = ()
+        self._unsupported: dict[str, None] = {}
+
+    def chose(
+        self, title: str, text: str, place: Place | None = None, lost: Iterable[Lost] = (), more: int = 0
+    ) -> None:
+        """Add a rung for a choice that was made."""
+        self.rungs.append(Rung(title, State.OK, text, place, tuple(lost), more))
+
+    def unjudged(self, place: Place) -> None:
+        """Note a field that was not judged."""
+        self._unsupported[str(place)] = None
+
+    def refuse(
+        self, title: str, text: str, place: Place | None = None, lost: Iterable[Lost] = (), more: int = 0
+    ) -> Never:
+        """End the way: nothing takes the request."""
+        self.rungs.append(Rung(title, State.FAIL, text, place, tuple(lost), more))
+        raise Ended(Answer.REFUSED)
+
+    def give_up(
+        self, title: str, text: str, place: Place | None = None, lost: Iterable[Lost] = (), more: int = 0
+    ) -> Never:
+        """End the way: what becomes of the request cannot be said."""
+        self.rungs.append(Rung(title, State.UNKNOWN, text, place, tuple(lost), more))
+        raise Ended(Answer.UNKNOWN)
+
+    def traced(self, answer: Answer) -> Traced:
+        """The answer, with all that was noted on the way."""
+        return Traced(
+            answer,
+            tuple(self.rungs),
+            tuple(self._unsupported),
+            listener=self.listener,
+            filter_chain=self.filter_chain,
+            route=self.route,
+            virtual_host=self.virtual_host,
+            route_index=self.route_index,
+            shares=self.shares,
+            endpoints=self.endpoints,
+            status=self.status,
+            location=self.location,
+        )
