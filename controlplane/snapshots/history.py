@@ -1,12 +1,18 @@
 """What an environment served at an earlier epoch: for exports, comparisons and the way back."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from controlplane.catalog.selectors import blobs_read
 from controlplane.common.errors import Gone, NotFound
-from controlplane.snapshots.selectors import SnapshotHead, snapshot_head, snapshot_list, snapshot_part
+from controlplane.snapshots.selectors import (
+    SnapshotHead,
+    snapshot_head,
+    snapshot_list,
+    snapshot_part,
+    snapshots_of_heads,
+)
 from xdscore.chunks import ChunkError, decode_addresses, decode_chunk, decode_root
 from xdscore.resource_types import ResourceType
 from xdscore.snapshot import Content, EntryKey, Served, Snapshot, WithheldName
@@ -93,6 +99,17 @@ def snapshot_of_name_at(*, environment_key: str, epoch: int, kind: ResourceType,
     head = _head(environment_key, epoch)
     try:
         return snapshot_part(head=head, kind=kind, name=name)
+    except ChunkError as error:
+        raise _unreadable(head, error) from error
+
+
+def snapshot_of_names_at(*, environment_key: str, epoch: int, keys: Collection[EntryKey]) -> Snapshot:
+    """The snapshot of an epoch, reduced to what it holds of these names, with the access rules of that epoch. Raises
+    NotFound and Gone as `snapshot_at` does.
+    """
+    head = _head(environment_key, epoch)
+    try:
+        return snapshots_of_heads(keys={head: keys})[environment_key]
     except ChunkError as error:
         raise _unreadable(head, error) from error
 

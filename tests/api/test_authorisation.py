@@ -123,6 +123,8 @@ def access_rows(row: Callable[..., Row]) -> Iterator[Row]:
     for verb, body in (("PUT", rule), ("PATCH", {"enabled": False}), ("DELETE", None)):
         yield row(f"{here}/rules/<int:rule_id>", verb, f"{prod}/rules/{{rule}}", ACCESS_EDITORS, body)
     yield row(f"{here}/access/test", "POST", f"{prod}/access/test", EVERYBODY, {"cases": [case]})
+    way = {"authority": "shop.example"}
+    yield row(f"{here}/requests/explain", "POST", f"{prod}/requests/explain", EVERYBODY, way)
     yield row(f"{here}/access/cases", "GET", f"{prod}/access/cases", EVERYBODY)
     yield row(f"{here}/access/cases", "POST", f"{prod}/access/cases", ACCESS_EDITORS, case)
     yield row(f"{here}/access/cases/<int:case_id>", "DELETE", f"{prod}/access/cases/{{case}}", ACCESS_EDITORS)

@@ -285,6 +285,7 @@ def test_every_body__that_names_things_of_another_environment__is_refused_and_te
         ("GET", f"{base}/diff?from=1&to=2", None),
         ("POST", f"clients/{known['client_id'][0]}/said", {"source": "csds", "types": ["cluster"], "names": []}),
         ("GET", "explain?environment=prod&client=node-1&type=cluster&name=pay", None),
+        ("POST", f"{base}/requests/explain", {"authority": "shop.example", "client": "node-1"}),
     ]
     before, told = _stored(), []
 

@@ -243,6 +243,7 @@ NOTHING_LOST: Final = {
     "access_case_create": _NOT_SERVED,
     "access_case_delete": _NOT_SERVED,
     "access_test": "it writes nothing",
+    "request_explain": "it writes nothing",
     **{
         f"change_set_{act}": _NOT_SERVED
         for act in ("create", "edit", "delete", "submit", "approve", "reject", "cancel", "comment")

@@ -74,6 +74,7 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
         "client_group_update": api.patch(f"{here}/client-groups/payments", examples()["client_group_update"]),
         "rule_create": api.post(f"{here}/rules", examples()["rule_create"]),
         "access_test": api.post(f"{here}/access/test", examples()["access_test"]),
+        "request_explain": api.post(f"{here}/requests/explain", examples()["request_explain"]),
         "access_case_create": api.post(f"{here}/access/cases", examples()["access_case_create"]),
         "channel_create": api.post("channels", examples()["channel_create"]),
         "comment_create": api.post("comments", examples()["comment_create"]),

@@ -114,6 +114,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     },
     "environments": {DONE: ""},
     "explain": {DONE: "m-reader cluster m", NO: "m-reader cluster m-refused", UNDECIDED: "m-gone cluster m"},
+    "explain request": {DONE: "xds:///m", NO: "xds:///nowhere", USAGE: "m"},
     "get": {DONE: "cluster", NO: "cluster nobody"},
     "get audit": {DONE: "", NO: "-e nowhere"},
     "get client": {DONE: "--of cluster/m", NO: "--of cluster/m -e nowhere", USAGE: "--of m"},
