@@ -7,7 +7,7 @@ from controlplane.catalog.services import environment_default_ensure
 from controlplane.database.aliases import READER
 from tests.api.conftest import Caller, caller
 from tests.services.incidents.fleet import Fleet, publish
-from tests.support.manifests import cluster
+from tests.support.manifests import cluster, listener
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 DRY = "environments/default/apply?dry_run=true"
@@ -51,7 +51,7 @@ def test_dry_run__put_and_deletion__who_would_be_sent_what_and_who_would_lose(ap
     [
         {"resources": [cluster("pay")]},
         {"resources": [cluster("pay")], "owner": "team"},
-        {"resources": [{"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": "l"}]},
+        {"resources": [listener("l", "r", 8080)]},
     ],
     ids=["what is there already", "only another owner", "a type nobody asks for"],
 )

@@ -65,4 +65,4 @@ def test_ttl__of_endpoints_or_too_short__is_refused_with_the_reason(tmp_path: Pa
         answer = parley.call("POST", "/environments/default/apply", body)
 
     assert answer.status == 422
-    assert {"XDS1090", "XDS1091"} <= {each["code"] for each in answer.body["errors"]}
+    assert {"XDS1053", "XDS1054"} <= {each["code"] for each in answer.body["errors"]}

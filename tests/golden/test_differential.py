@@ -1,72 +1,91 @@
-"""A real Envoy as the oracle of our rules: what we refuse it must refuse, or the reason stands in a list here.
+"""A real Envoy as the oracle of our rules: what we refuse it must refuse, or the reason stands in a list here; what it
+refuses we should, all but a few in a hundred.
 
-`make differential` tries every mutation there is; a test run tries every n-th, which are the same ones each time.
+A test run tries every n-th mutation, which are the same ones each time; `make differential` tries 2,000.
 """
 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import pytest
 
 from tests.support.mutations import Mutation, envoy_refusal, mutations
 from xdscore.findings import Finding, Severity
-from xdscore.schema import Manifest, Refused, parse
+from xdscore.resource_types import CLUSTER
+from xdscore.schema import Manifest, ParsedResource, Refused, parse
 
-COUNT = 310
-ALL = os.environ.get("DIFFERENTIAL") == "all"
+COUNT = int(os.environ.get("DIFFERENTIAL", "310"))
+# Of what Envoy refuses, the share that our rules may accept.
+MAY_MISS = 0.02
 # What we refuse although Envoy accepts it, by code and the end of the sentence, and why.
 EXCEPTIONS = {
     ("XDS1020", "has no name."): "Envoy makes up a name for a static listener; over xDS nobody could subscribe to it",
+    ("XDS1021", "means every resource in a subscription."): "nobody could subscribe to that name alone",
     ("XDS1021", "at position 2."): "a line break in a name splits logs and NACK texts (reliability.md, name length)",
 }
+
+# What Envoy says of the machine it runs on, not of the resource.
+OF_THE_MACHINE = ("Environment variable doesn't exist",)
 
 
 def chosen() -> list[Mutation]:
     every = list(mutations())
-    return every if ALL else [every[place * len(every) // COUNT] for place in range(COUNT)]
+    return [every[place * len(every) // COUNT] for place in range(COUNT)]
 
 
 def is_exception(finding: Finding) -> bool:
     return any(finding.code == code and finding.detail.endswith(end) for code, end in EXCEPTIONS)
 
 
-def errors(mutation: Mutation) -> list[Finding]:
-    outcome = parse(Manifest(mutation.manifest))
-    if not isinstance(outcome, Refused):
+def errors(outcome: ParsedResource | Refused) -> list[Finding]:
+    if isinstance(outcome, ParsedResource):
         return []
     return [finding for finding in outcome.findings if finding.severity is Severity.ERROR]
 
 
+def of_the_machine(refusal: str) -> bool:
+    return any(each in refusal for each in OF_THE_MACHINE)
+
+
+def clusters_of(outcome: ParsedResource | Refused) -> set[str]:
+    """The clusters that a resource names. Whether they exist is for the builder to say, not for rules."""
+    references = outcome.references if isinstance(outcome, ParsedResource) else ()
+    return {each.name for each in references if each.type == CLUSTER.word}
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(1800 if ALL else 300)
+@pytest.mark.timeout(3600 if COUNT > 500 else 300)
 def test_differential__what_we_refuse__envoy_refuses_too(
     tmp_path: Path, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     tried = chosen()
+    outcomes = [parse(Manifest(mutation.manifest)) for mutation in tried]
+    ours = list(map(errors, outcomes))
 
     with ThreadPoolExecutor(2) as pool:
-        oracle = list(pool.map(lambda mutation: envoy_refusal(mutation, tmp_path), tried))
+        named = map(clusters_of, outcomes)
+        oracle = list(pool.map(envoy_refusal, tried, named, repeat(tmp_path)))
 
-    ours = [errors(mutation) for mutation in tried]
     accepted_by_envoy = [
         f"{mutation.title}: {found[0].code} {found[0].pointer} {found[0].detail}"
         for mutation, found, refusal in zip(tried, ours, oracle, strict=True)
-        if not refusal and not all(map(is_exception, found))
+        if found and not refusal and not all(map(is_exception, found))
     ]
     missed = [
         f"{mutation.title}: {refusal}"
         for mutation, found, refusal in zip(tried, ours, oracle, strict=True)
-        if refusal and not found
+        if refusal and not found and not of_the_machine(refusal)
     ]
-    refused = sum(map(bool, oracle))
+    refused = len([refusal for refusal in oracle if refusal and not of_the_machine(refusal)])
     with capsys.disabled():
         print(  # noqa: T201  the figure is part of what the test is for
             f"\n{len(tried)} mutations: Envoy refuses {refused}, of which our rules accept {len(missed)} "
-            f"({len(missed) / max(refused, 1):.0%})"
+            f"({len(missed) / max(refused, 1):.1%})"
         )
     record_property("missed", missed)
-    assert len(tried) >= 300
     assert refused > len(tried) // 4
     assert accepted_by_envoy == []
+    assert len(missed) <= MAY_MISS * refused, "\n".join(missed)

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.mutations import SEEDS, TYPE, Mutation, envoy_refusal
+from tests.support.manifests import TYPE
+from tests.support.mutations import Mutation, envoy_refusal
+from tests.support.seeds import SEEDS
 from xdscore.findings import Finding, Severity
 from xdscore.schema import Manifest, parse
 
@@ -56,7 +58,7 @@ REMOTE = {
 
 
 def listener(**of_manager: object) -> dict[str, Any]:
-    tree = copy.deepcopy(SEEDS["listeners"][1])
+    tree = copy.deepcopy(SEEDS["web"].tree)
     tree["filter_chains"][0]["filters"][0]["typed_config"] |= of_manager
     return tree
 
@@ -86,13 +88,13 @@ def matched(input_type: str) -> dict[str, Any]:
 
 
 CASES = {
-    "RouteMatch.cookies": ("listeners", routed({"cookies": [{"name": "c", "string_match": {"exact": "x"}}]})),
+    "RouteMatch.cookies": ("web", routed({"cookies": [{"name": "c", "string_match": {"exact": "x"}}]})),
     "RateLimit.Action.remote_address_match": (
-        "listeners",
+        "web",
         routed(route={"cluster": "c", "rate_limits": [{"actions": [REMOTE]}]}),
     ),
     "OAuth2PerRoute": (
-        "listeners",
+        "web",
         routed(
             typed_per_filter_config={
                 "envoy.filters.http.oauth2": {
@@ -102,20 +104,20 @@ CASES = {
             }
         ),
     ),
-    "HttpService.path_override": ("listeners", filtered("authz", "ext_authz.v3.ExtAuthz", AUTHORIZED)),
+    "HttpService.path_override": ("web", filtered("authz", "ext_authz.v3.ExtAuthz", AUTHORIZED)),
     "LocalRateLimitDescriptor.shadow_mode": (
-        "listeners",
+        "web",
         filtered("limit", "local_ratelimit.v3.LocalRateLimit", LIMITED),
     ),
     "HttpResponseLocalReplyMatchInput": (
-        "listeners",
+        "web",
         filtered(
             "answers",
             "custom_response.v3.CustomResponse",
             {"custom_response_matcher": matched("HttpResponseLocalReplyMatchInput")},
         ),
     ),
-    "oob_reporting_config": ("clusters", copy.deepcopy(SEEDS["clusters"][1]) | {"load_balancing_policy": BALANCED}),
+    "oob_reporting_config": ("ring", copy.deepcopy(SEEDS["ring"].tree) | {"load_balancing_policy": BALANCED}),
 }
 
 
@@ -126,8 +128,8 @@ def errors(mutation: Mutation) -> list[Finding]:
 @pytest.mark.slow
 @pytest.mark.parametrize("title", CASES)
 def test_newest_field__that_the_pinned_envoy_takes__is_taken(title: str, tmp_path: Path) -> None:
-    section, tree = CASES[title]
-    mutation = Mutation(section, title, tree)
+    seed, tree = CASES[title]
+    mutation = Mutation(SEEDS[seed], title, tree)
 
-    assert envoy_refusal(mutation, tmp_path) == ""
+    assert envoy_refusal(mutation, (), tmp_path) == ""
     assert errors(mutation) == []

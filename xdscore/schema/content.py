@@ -11,23 +11,23 @@ from xdscore.schema.content_policy import ContentPolicy
 from xdscore.schema.dangers import DangerSearch
 from xdscore.schema.notices import notices_of
 from xdscore.schema.positions import Path
-from xdscore.schema.relations import relations_in
+from xdscore.schema.relations import Said, relations_in
 from xdscore.schema.traversal import everything_in, unreadable_in
 from xdscore.schema.walk import AnyMessage
 
 
 def content_of(
     message: AnyMessage, *, complete: bool, policy: ContentPolicy
-) -> Iterator[tuple[Path, Finding | Expiry]]:
-    """Every finding about the content that holds at any time, and when certificates expire, each with its path.
-    `complete`: `message` has all that was written; otherwise relations between fields are not judged. `policy`: as
-    `parse` has it.
+) -> Iterator[tuple[Path, Finding | Expiry | Said]]:
+    """Every finding about the content that holds at any time, what is said of fields that do not go together, and when
+    certificates expire, each with its path. `complete`: `message` has all that was written; otherwise relations between
+    fields are not judged. `policy`: as `parse` has it.
     """
     dangers = DangerSearch()
     for path, each in everything_in(message):
         yield from unreadable_in(each, path, policy)
         yield from notices_of(each, path)
         if complete:
-            yield from relations_in(each, path)
+            yield from ((said.place, said) for said in relations_in(each, path))
         yield from dangers.look(each, path)
         yield from certificates_in(each, path)

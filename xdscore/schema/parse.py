@@ -16,10 +16,9 @@ from xdscore.findings import Finding, Severity, has_errors
 from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
 from xdscore.schema.certificates import Expiry
-from xdscore.schema.claims import claims_of, domains_given_twice
+from xdscore.schema.claims import claims_of
 from xdscore.schema.codes import (
     CONVERSION_FAILED,
-    DOMAIN_TWICE,
     NAME_DIFFERS,
     NAME_MISSING,
     NAME_REFUSED,
@@ -40,6 +39,7 @@ from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.manifest import Manifest
 from xdscore.schema.positions import Path, pointer_of
 from xdscore.schema.references import Reference, eds_name_of, named_by
+from xdscore.schema.relations import Said
 from xdscore.schema.rules import violations_of
 from xdscore.schema.spelling import spelled
 from xdscore.schema.types_registry import descriptor_of, message_name, nearest_types, new_message
@@ -172,15 +172,17 @@ def _parse(
     attempt.unshown += conversion.unshown
     attempt.name = _name_of(attempt, message, envelope, expected, conversion.blamed)
     _check_rules(attempt, message, path, conversion.blamed)
-    for place, domain, first in domains_given_twice(message):
-        before = pointer_of(spelled(manifest.tree, path + first))
-        attempt.say(spelled(manifest.tree, path + place), DOMAIN_TWICE.finding("", domain=domain, first=before))
+    ruled = {place for place, _ in attempt.found}
     expiries: list[tuple[str, Expiry]] = []
     for place, each in content_of(message, complete=conversion.complete, policy=policy):
         found_at = spelled(manifest.tree, path + place)
         if isinstance(each, Expiry):
             expiries.append((pointer_of(manifest.path + found_at), each))
             said = each.finding(now) if now is not None else None
+        elif isinstance(each, Said):
+            if found_at in ruled:
+                continue  # the field's own rule speaks already
+            said = each.finding(pointer_of(spelled(manifest.tree, path + each.first)))
         else:
             said = each
         if said is not None:

@@ -12,7 +12,13 @@ SCOPE = "envoy.config.route.v3.ScopedRouteConfiguration"
 
 
 def with_address(address: dict[str, object], **more: object) -> dict[str, object]:
-    return {"@type": TYPE + "envoy.config.listener.v3.Listener", "name": "l", "address": address, **more}
+    return {
+        "@type": TYPE + "envoy.config.listener.v3.Listener",
+        "name": "l",
+        "address": address,
+        "default_filter_chain": {},
+        **more,
+    }
 
 
 def scope(name: str, *fragments: str) -> dict[str, object]:

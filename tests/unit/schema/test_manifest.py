@@ -63,7 +63,7 @@ def test_read__part_of_an_apply_body__points_into_the_body() -> None:
 
 def test_read__bootstrap__adds_the_types_that_the_places_imply() -> None:
     static = {
-        "listeners": [{"name": "l"}],
+        "listeners": [{"name": "l", "api_listener": {}}],
         "clusters": [{"name": "c"}],
         "secrets": [{"name": "s", "generic_secret": {"secret": {"inline_string": "x"}}}],
     }
@@ -97,7 +97,7 @@ def test_read__config_dump__takes_what_came_over_xds_and_says_what_it_left() -> 
             {
                 "@type": admin + "ListenersConfigDump",
                 "dynamic_listeners": [
-                    {"name": "l", "active_state": {"listener": {"@type": LISTENER, "name": "l"}}},
+                    {"name": "l", "active_state": {"listener": {"@type": LISTENER, "name": "l", "api_listener": {}}}},
                     {"name": "bad", "error_state": {"details": "no"}},
                 ],
             },

@@ -31,7 +31,11 @@ WRAPPER = GOOGLE + "envoy.service.discovery.v3.Resource"
 SAMPLES: dict[str, dict[str, Any]] = {
     "cluster": {"name": "c"},
     "endpoint": {"cluster_name": "c"},
-    "listener": {"name": "l"},
+    "listener": {
+        "name": "l",
+        "address": {"socket_address": {"address": "10.0.0.1", "port_value": 80}},
+        "default_filter_chain": {},
+    },
     "route": {"name": "r"},
     "scoped_route": {"name": "s", "route_configuration_name": "r", "key": {"fragments": [{"string_key": "k"}]}},
     "virtual_host": {"name": "v", "domains": ["*"]},
@@ -83,14 +87,14 @@ def test_parse__ttl_of_a_type__is_refused_with_the_reason_where_it_would_do_harm
 
     found = codes({"@type": WRAPPER, "ttl": "30s", "resource": inner})
 
-    assert ("XDS1090" if kind.no_ttl else "XDS1028", "/ttl") in found
+    assert ("XDS1053" if kind.no_ttl else "XDS1028", "/ttl") in found
 
 
 @pytest.mark.parametrize(("ttl", "taken"), [("14.999s", False), ("15s", True), ("604800s", True), ("604801s", False)])
 def test_parse__ttl_at_its_bounds__is_taken_or_refused(ttl: str, taken: bool) -> None:
     found = codes({"@type": WRAPPER, "ttl": ttl, "resource": {"@type": CLUSTER, "name": "c"}})
 
-    assert found == [("XDS1028" if taken else "XDS1091", "/ttl")]
+    assert found == [("XDS1028" if taken else "XDS1054", "/ttl")]
 
 
 @pytest.mark.parametrize(
@@ -207,8 +211,8 @@ def test_parse__findings__name_resource_line_and_column_in_yaml_and_json() -> No
 
 
 def test_parse__spelling_and_order__do_not_change_the_bytes() -> None:
-    one = parsed({"@type": CLUSTER, "name": "a", "connect_timeout": "1s", "type": "EDS", "eds_cluster_config": {}})
-    two = parsed({"edsClusterConfig": {}, "type": 3, "connectTimeout": "1.000s", "name": "a", "@type": CLUSTER})
+    one = parsed({"@type": CLUSTER, "name": "a", "connect_timeout": "1s", "dns_resolvers": [], "metadata": {}})
+    two = parsed({"metadata": {}, "dnsResolvers": [], "connectTimeout": "1.000s", "name": "a", "@type": CLUSTER})
 
     assert one.any_bytes == two.any_bytes
 

@@ -14,6 +14,8 @@ ADS = {"ads": {}, "resource_api_version": "V3"}
 FILE = {"path_config_source": {"path": "/x"}}
 ROUTE_TYPE = GOOGLE + "envoy.config.route.v3.RouteConfiguration"
 
+ONE_HOST = {"endpoints": [{"lb_endpoints": [{}]}], "cluster_name": "x"}
+
 
 def references(tree: dict[str, Any]) -> list[tuple[str, str, str]]:
     outcome = parse(Manifest({"name": "x", **tree}))
@@ -24,7 +26,11 @@ def references(tree: dict[str, Any]) -> list[tuple[str, str, str]]:
 def listener(type_name: str, **fields: Any) -> dict[str, Any]:
     config = {"@type": GOOGLE + type_name, "stat_prefix": "s", **fields}
     filters = [{"name": "n", "typed_config": config}]
-    return {"@type": GOOGLE + "envoy.config.listener.v3.Listener", "filter_chains": [{"filters": filters}]}
+    return {
+        "@type": GOOGLE + "envoy.config.listener.v3.Listener",
+        "address": {"pipe": {"path": "@l"}},
+        "filter_chains": [{"filters": filters}],
+    }
 
 
 def cluster(**fields: Any) -> dict[str, Any]:
@@ -88,7 +94,7 @@ def test_references__routes__name_every_cluster_with_its_place() -> None:
         ),
         ({"type": "EDS", "eds_cluster_config": {"eds_config": FILE}}, "x", []),
         ({"type": "STATIC"}, "", []),
-        ({"type": "STRICT_DNS", "eds_cluster_config": {"eds_config": ADS}}, "", []),
+        ({"type": "LOGICAL_DNS", "eds_cluster_config": {"eds_config": ADS}, "load_assignment": ONE_HOST}, "", []),
         (
             {
                 "cluster_type": {

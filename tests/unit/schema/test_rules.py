@@ -43,7 +43,8 @@ def http_filter(type_name: str, **fields: Any) -> dict[str, Any]:
 
 
 def listener(config: dict[str, Any]) -> dict[str, Any]:
-    return {"@type": LISTENER, "filter_chains": [{"filters": [{"name": "n", "typed_config": config}]}]}
+    chains = [{"filters": [{"name": "n", "typed_config": config}]}]
+    return {"@type": LISTENER, "address": {"pipe": {"path": "@l"}}, "filter_chains": chains}
 
 
 CHECK = {"timeout": "1s", "interval": "1s", "unhealthy_threshold": 1, "healthy_threshold": 1}
