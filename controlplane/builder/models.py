@@ -95,3 +95,19 @@ class EnvoyRefusal(models.Model):
     def __str__(self) -> str:
         """The refused content and Envoy's complaint."""
         return f"{self.content}: {self.text}"
+
+
+class EnvoyAnswer(models.Model):
+    """The answer of one version of Envoy to one configuration, of whatever environment (`deep.answers`).
+
+    `question`: the hash of both.
+    `text`: Envoy's complaint; empty where it accepts.
+    """
+
+    question = models.CharField(max_length=64, unique=True)
+    refused = models.BooleanField()
+    text = models.CharField(max_length=500)
+
+    def __str__(self) -> str:
+        """The hash of the question and the verdict."""
+        return f"{self.question}: {'refused' if self.refused else 'accepted'}"

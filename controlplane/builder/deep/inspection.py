@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from django.conf import settings
 
+from controlplane.builder.deep.answers import Judge, KeptAnswers
 from controlplane.builder.deep.assembled import SECRET, SHOWN, Shown, bootstrap, shown
 from controlplane.builder.deep.envoy import EnvoyJudge, NoEnvoyError, envoy_ready
 from controlplane.builder.deep.envoy_refusals import Inspection, Refusal, refusals_kept
@@ -66,14 +67,15 @@ class _Asking:
         self._heads = heads
         self._accepted = set(accepted)
         budget_s = limits.deep_validation_ms / 1000
-        self._judge: EnvoyJudge | None = None
+        self._judge: Judge | None = None
         self._envoy = self._nobody = ""
         try:
             envoy = envoy_ready(settings.PARLEY.envoy_binary, budget_s)
         except NoEnvoyError as error:
             self._nobody = str(error)
         else:
-            self._judge, self._envoy = EnvoyJudge(envoy, budget_s=budget_s, clock=clock), envoy.version
+            judge = EnvoyJudge(envoy, budget_s=budget_s, clock=clock)
+            self._judge, self._envoy = KeptAnswers(judge, envoy.version), envoy.version
         kept = refusals_kept(environment_id=environment_id, envoy=self._envoy)
         self._shown: dict[EntryKey, Shown] = {}
         self._not_shown: dict[EntryKey, str] = {}

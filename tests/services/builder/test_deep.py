@@ -29,7 +29,7 @@ from controlplane.catalog.services import change_apply, environment_default_ensu
 from controlplane.catalog.values import ProvenContent, Put
 from tests.support import bubblewrap
 from tests.support.certificates import Authority
-from tests.support.manifests import TYPE, Tree, cluster, listener, parsed, route
+from tests.support.manifests import TYPE, Tree, cluster, endpoints, listener, parsed, route
 from tests.support.principals import somebody
 from tests.support.sensitive_fields import filled, holding, packed, sensitive_fields
 from xdscore.resource_types import CLUSTER, LISTENER, ROUTE
@@ -120,6 +120,21 @@ def test_build__refused_revision_of_a_proven_resource__runs_what_was_proven_and_
     assert notes(record) == [
         ("XDS2008", "", "Not checked by Envoy: 1 resource, because no Envoy is installed beside the worker.")
     ]
+
+
+def test_build__by_a_worker_that_just_started__asks_no_envoy_what_another_one_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put(cluster("pay"), no_prime("odd"))
+    rebuild(Memory())
+    runs: list[bytes] = []
+    monkeypatch.setattr(EnvoyJudge, "__call__", lambda _, configuration: runs.append(configuration))
+
+    put(endpoints("pay", 80))
+    rebuild(Memory())
+
+    assert held().keys() == {"odd"}
+    assert runs == []
 
 
 def test_build__corrected_or_no_longer_checked__is_served_and_nothing_is_kept() -> None:
