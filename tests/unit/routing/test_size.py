@@ -41,7 +41,7 @@ def test_way__among_ten_thousand__is_said_within_50_ms_and_tells_the_first_loser
     has = held(listener("edge", "r", 80), routes | {"name": "r"}, cluster("pay", eds=True), endpoints("pay", 9000))
     spent = []
 
-    for _ in range(5):
+    for _ in range(20):  # the least of many: others on the machine only add to it
         begun = time.process_time()
         found = answer(Request("shop.example", "/pay?x=1"), has)
         spent.append(time.process_time() - begun)
