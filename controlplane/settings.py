@@ -150,11 +150,11 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
     "POSTPROCESSING_HOOKS": [
-        "controlplane.api.schema.idempotency_described",
-        "controlplane.api.schema.manifests_described",
-        "controlplane.api.schema.retry_after_described",
-        "controlplane.api.schema.stability_described",
-        "controlplane.api.schema.examples_described",
+        "controlplane.api.schema_hooks.idempotency_described",
+        "controlplane.api.schema_hooks.manifests_described",
+        "controlplane.api.schema_hooks.retry_after_described",
+        "controlplane.api.schema_hooks.stability_described",
+        "controlplane.api.schema_hooks.examples_described",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",  # works offline, and under a strict content security policy
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

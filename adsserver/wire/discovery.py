@@ -5,13 +5,11 @@ a join of parts that were encoded once and are shared by many streams (performan
 envoy/service/discovery/v3/discovery.proto and are written beside each tag.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache, partial
 from sys import getsizeof
-from typing import Generic, TypeVar
 
 from envoy.config.core.v3 import base_pb2
 from envoy.service.discovery.v3 import discovery_pb2
@@ -22,6 +20,7 @@ from google.rpc import error_details_pb2, status_pb2
 from adsserver.engine.events import DeltaRequest, Nack, NamedContent, Respond, SotwRequest, Variant
 from adsserver.ports import Contents
 from adsserver.wire.fields import field_of, text_field, varint
+from adsserver.wire.recent import Recent
 from xdscore.errors import ResourceError
 from xdscore.limits import Limits
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_url
@@ -57,8 +56,6 @@ _WRAPPER_URL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
 ERROR_DOMAIN = "parley"
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 # What streams share: about nine full states of the largest allowed size (reliability (e): 3.5 MiB).
 _MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -474,32 +471,3 @@ def _status(code: int, xds_code: str) -> tuple[bytes, bytes]:
     after: bytes = status.SerializeToString(deterministic=True)
     before: bytes = status_pb2.Status(code=code).SerializeToString()
     return before, after
-
-
-class Recent(Generic[_Key, _Value]):
-    """A cache that keeps the values used last, up to a total cost; a single value that costs more is not kept."""
-
-    def __init__(self, capacity: int, cost: Callable[[_Value], int]) -> None:
-        self._capacity = capacity
-        self._cost = cost
-        self._used = 0
-        self._entries: OrderedDict[_Key, _Value] = OrderedDict()
-
-    def get(self, key: _Key) -> _Value | None:
-        """The value under this key, which is from now on the one used last; None when it is not kept."""
-        value = self._entries.get(key)
-        if value is not None:
-            self._entries.move_to_end(key)
-        return value
-
-    def put(self, key: _Key, value: _Value) -> _Value:
-        """Keep `value` under a key that has none, and drop values unused for longest to make room; returns `value`."""
-        cost = self._cost(value)
-        if cost > self._capacity:
-            return value
-        self._entries[key] = value
-        self._used += cost
-        while self._used > self._capacity:
-            _, dropped = self._entries.popitem(last=False)
-            self._used -= self._cost(dropped)
-        return value

@@ -20,7 +20,8 @@ from google.protobuf.message import DecodeError
 from adsserver.engine.events import SotwRequest, Variant
 from adsserver.engine.poll import Answer
 from adsserver.ports import Contents
-from adsserver.wire.discovery import ERROR_DOMAIN, Incoming, MalformedRequestError, Recent, incoming_of
+from adsserver.wire.discovery import ERROR_DOMAIN, Incoming, MalformedRequestError, incoming_of
+from adsserver.wire.recent import Recent
 from xdscore.codes import shown
 from xdscore.errors import ResourceError
 from xdscore.limits import Limits

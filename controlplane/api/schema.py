@@ -11,7 +11,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework import serializers
 
-from controlplane.api.examples import examples
 from controlplane.api.pages import DEFAULT_ITEMS, MAX_ITEMS
 from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import DryRunOut, ProblemOut
@@ -28,9 +27,9 @@ from xdscore.holdings import HoldingState
 from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
 from xdscore.sides import Side
 
-_YAML: Final = "application/yaml"
-_JSON: Final = "application/json"
-BOTH: Final = (_JSON, _YAML)
+YAML: Final = "application/yaml"
+JSON: Final = "application/json"
+BOTH: Final = (JSON, YAML)
 
 MANIFEST: Final[dict[str, Any]] = {
     "type": "object",
@@ -346,7 +345,7 @@ def described(
     status: int,
     shape: Any,
     *problems: int,
-    media: tuple[str, ...] = (_JSON,),
+    media: tuple[str, ...] = (JSON,),
     unchanged: type[serializers.Serializer[Any]] | None = None,
     unmodified: bool = False,
     dry_run: bool = False,
@@ -366,11 +365,11 @@ def described(
     if shape is None:
         answers = {status: OpenApiResponse(description="No content.")}
     if unchanged is not None:
-        answers[200, _JSON] = unchanged
+        answers[200, JSON] = unchanged
     if dry_run:
-        answers[200, _JSON] = DryRunOut if status != 200 else _either(shape, DryRunOut)
+        answers[200, JSON] = DryRunOut if status != 200 else _either(shape, DryRunOut)
     if yaml is not None:
-        answers[status, _YAML] = yaml
+        answers[status, YAML] = yaml
     if unmodified:
         answers[304] = OpenApiResponse(description="What If-None-Match names is current.")
     if 404 in problems:  # where somebody may see nothing of an environment, somebody else may see some of it only
@@ -388,95 +387,14 @@ def _either(*shapes: type[serializers.Serializer[Any]]) -> PolymorphicProxySeria
 
 def body_of_shape(shape: type[serializers.Serializer[Any]]) -> dict[str, Any]:
     """The schema of a request body of this shape, as JSON or YAML."""
-    return {_JSON: shape, _YAML: shape}
+    return {JSON: shape, YAML: shape}
 
 
 def manifests_body(shape: type[serializers.Serializer[Any]], plain: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a request body that is either of this shape or `plain` manifests, which `manifests_described`
+    """The schema of a request body that is either of this shape or `plain` manifests, which `schema_hooks`
     adds.
     """
-    return {_JSON: shape, _YAML: plain}
-
-
-def manifests_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add to the OpenAPI schema that bodies of manifests may be plain JSON or YAML files, too. A hook of
-    drf-spectacular.
-    """
-    for path in result["paths"].values():
-        for operation in path.values():
-            content = operation.get("requestBody", {}).get("content", {})
-            if content.get(_YAML, {}).get("schema") in (PLAIN, ANYTHING):
-                either = {"anyOf": [content[_JSON]["schema"], content[_YAML]["schema"]]}
-                content.update({media: {"schema": either} for media in BOTH})
-    return result
-
-
-def idempotency_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add the header Idempotency-Key, and the answers that refuse because of it, to every POST in the OpenAPI schema. A
-    hook of drf-spectacular.
-    """
-    key = {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "schema": {"type": "string", "maxLength": 255},
-        "description": (
-            "Sent again under the same key within a day, the request is answered alike and not done again. A secret is "
-            "told once: of what told one, 409 (XDS3032) says that it was done. So does 409 (XDS3033) where the process "
-            "that did it died before it answered. A key is its principal's alone."
-        ),
-    }
-    for path in result["paths"].values():
-        for verb, operation in path.items():
-            if verb == "post":
-                operation.setdefault("parameters", []).append(key)
-                refusal = operation["responses"]["400"]["content"]
-                operation["responses"].setdefault("409", {"description": reason_of(409), "content": refusal})
-                operation["responses"].setdefault("422", {"description": reason_of(422), "content": refusal})
-    return result
-
-
-def retry_after_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add the header Retry-After to every answer in the OpenAPI schema that asks the caller to try again later. A hook
-    of drf-spectacular.
-    """
-    header = {"schema": {"type": "integer", "minimum": 1}, "description": "After how many seconds to send it again."}
-    for path in result["paths"].values():
-        for operation in path.values():
-            for status in ("429", "503"):
-                if status in operation["responses"]:
-                    operation["responses"][status].setdefault("headers", {})["Retry-After"] = header
-    return result
-
-
-# What interfaces.md does not fix: it may change from one release to the next. Every other operation is stable.
-_BETA: Final = frozenset(
-    {
-        *("access_case_list", "access_case_create", "access_case_delete", "access_history", "access_review"),
-        *(f"channel_{act}" for act in ("list", "create", "get", "update", "delete", "test", "pause", "resume")),
-        *("delivery_list", "notification_list", "revision_restore", "error_get"),
-        *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
-        *("graph", "request_explain", "whoami"),
-        *("series_get", "change_convergence"),
-    }
-)
-
-
-def stability_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Mark each operation in the OpenAPI schema as `stable` or `beta`. A hook of drf-spectacular."""
-    for path in result["paths"].values():
-        for operation in path.values():
-            operation["x-stability"] = "beta" if operation["operationId"] in _BETA else "stable"
-    return result
-
-
-def examples_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add an example to each request body in the OpenAPI schema. A hook of drf-spectacular."""
-    known = examples()
-    for path in result["paths"].values():
-        for operation in path.values():
-            for content in operation.get("requestBody", {}).get("content", {}).values():
-                content["example"] = known[operation["operationId"]]
-    return result
+    return {JSON: shape, YAML: plain}
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped library

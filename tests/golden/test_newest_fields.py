@@ -58,7 +58,7 @@ REMOTE = {
 
 
 def listener(**of_manager: object) -> dict[str, Any]:
-    tree = copy.deepcopy(SEEDS["web"].tree)
+    tree: dict[str, Any] = copy.deepcopy(SEEDS["web"].tree)
     tree["filter_chains"][0]["filters"][0]["typed_config"] |= of_manager
     return tree
 

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adsserver.engine.events import NamedContent, Respond, Variant
-from adsserver.wire.discovery import Encoder, Recent
+from adsserver.wire.discovery import Encoder
 from adsserver.wire.fields import varint
+from adsserver.wire.recent import Recent
 from xdscore.errors import ResourceError, StatusCode
 from xdscore.resource_types import CLUSTER, RESOURCE_TYPES, SECRET, ResourceType
 from xdscore.snapshot import Content, content_hash
