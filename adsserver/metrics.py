@@ -1,6 +1,7 @@
 """What the ADS process counts. Labels come from closed sets only: never a client, a name or an environment."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -202,7 +203,7 @@ class Metrics:
         self.opened = {variant: opened.labels(variant) for variant in _VARIANTS}
         self.status_refused = {code: status_refused.labels(code) for code in END_CODES if code != "OK"}
         self.ended = {code: ended.labels(code) for code in END_CODES}
-        both = [(variant, kind) for variant in _VARIANTS for kind in _TYPES]
+        both = list(product(_VARIANTS, _TYPES))
         self.bytes_sent = Tally(bytes_sent)
         self.requests = {labels: Tally(requests.labels(*labels)) for labels in both}
         self.responses = {labels: Tally(responses.labels(*labels)) for labels in both}

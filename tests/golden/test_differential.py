@@ -18,8 +18,9 @@ from xdscore.resource_types import CLUSTER
 from xdscore.schema import Manifest, ParsedResource, Refused, parse
 
 COUNT = int(os.environ.get("DIFFERENTIAL", "310"))
-# Of what Envoy refuses, the share that our rules may accept.
-MAY_MISS = 0.02
+FULL = 2_000
+# Of what Envoy refuses, the share that our rules may accept. The part of a test run is small: one more is a per cent.
+MAY_MISS = 0.02 if COUNT >= FULL else 0.06
 # What we refuse although Envoy accepts it, by code and the end of the sentence, and why.
 EXCEPTIONS = {
     ("XDS1020", "has no name."): "Envoy makes up a name for a static listener; over xDS nobody could subscribe to it",
