@@ -16,7 +16,7 @@ from controlplane.snapshots.history import PastSnapshot, generation_at, snapshot
 from xdscore.findings import Finding
 from xdscore.resource_types import by_word
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
-from xdscore.schema.content_policy import TAKES_OPAQUE
+from xdscore.schema.content_policy import TAKES_UNKNOWN
 from xdscore.snapshot import EntryKey
 
 # A rollback reaches both sides at once (rollouts.md R13).
@@ -104,4 +104,4 @@ def _taken_out(past: PastSnapshot, names: Collection[EntryKey]) -> Iterator[Dele
 
 def _parsed(content: ResourceContent) -> ParsedResource | Refused:
     tree = to_json_with_secrets(content.any_bytes, xds_name=content.name, ttl_ms=content.ttl_ms)
-    return parse(Manifest(tree), Expected(content.kind.word, content.name), resource_limits(), policy=TAKES_OPAQUE)
+    return parse(Manifest(tree), Expected(content.kind.word, content.name), resource_limits(), policy=TAKES_UNKNOWN)

@@ -3,6 +3,7 @@ resource at a time. What none of our rules refuses is in `SOUND`, each beside so
 """
 
 from copy import deepcopy
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,15 @@ _MATCHER = {
 }
 _UDP = {"socket_address": {"protocol": "UDP", "address": "127.0.0.1", "port_value": 0}}
 _ENDPOINT = {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 80}}}}
-ABSENT = object()
+
+
+class Absent(Enum):
+    """What stands for a value that is taken out; as an enum it reads alike in the names of tests everywhere."""
+
+    ABSENT = "absent"
+
+
+ABSENT = Absent.ABSENT
 
 
 def _header(name: str, value: str = "v", **more: Any) -> list[dict[str, Any]]:

@@ -4,10 +4,12 @@ what cannot be read (`traversal`), fields that do not go together (`relations`),
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from xdscore.findings import Finding
+from xdscore.findings import Finding, Severity
 from xdscore.schema.certificates import Expiry, certificates_in
-from xdscore.schema.content_policy import ContentPolicy
+from xdscore.schema.codes import COMMAND_UNKNOWN
+from xdscore.schema.content_policy import ContentPolicy, Stance
 from xdscore.schema.dangers import DangerSearch
 from xdscore.schema.notices import notices_of
 from xdscore.schema.positions import Path
@@ -24,10 +26,13 @@ def content_of(
     fields are not judged. `policy`: as `parse` has it.
     """
     dangers = DangerSearch()
+    refuses_unknown = policy.unknown_fields is Stance.REFUSE
     for path, each in everything_in(message):
         yield from unreadable_in(each, path, policy)
         yield from notices_of(each, path)
         if complete:
-            yield from ((said.place, said) for said in relations_in(each, path))
+            for said in relations_in(each, path):
+                is_note = said.code is COMMAND_UNKNOWN and not refuses_unknown
+                yield said.place, replace(said, severity=Severity.NOTE) if is_note else said
         yield from dangers.look(each, path)
         yield from certificates_in(each, path)

@@ -11,6 +11,7 @@ from enum import Enum
 
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import (
+    COMMAND_UNKNOWN,
     FIELD_UNKNOWN,
     LINK_LOCAL,
     LOCAL_FILE,
@@ -38,7 +39,7 @@ class ContentPolicy:
     lua, modules: code that a proxy runs: Lua, and Wasm or loaded libraries.
     files, pipes, variables: files, sockets and environment variables of the proxy's machine.
     loopback, link_local: addresses of that machine itself, and of what a cloud has beside each machine.
-    unknown_fields: fields that the schema has not, which are left out.
+    unknown_fields: fields that the schema has not, which are left out, and commands that formats have not, which stay.
     opaque: the bytes of a message whose type the schema has not.
     """
 
@@ -58,7 +59,7 @@ KINDS: tuple[str, ...] = tuple(each.name for each in fields(ContentPolicy))
 
 DEFAULT_POLICY = ContentPolicy()
 # For what was taken before, and is judged when it is stored again.
-TAKES_OPAQUE = ContentPolicy(opaque=Stance.ALLOW)
+TAKES_UNKNOWN = ContentPolicy(unknown_fields=Stance.ALLOW, opaque=Stance.ALLOW)
 # What `make run` starts with: a backend beside the proxy is the first thing that anybody tries. A metadata service is
 # nobody's backend.
 OPEN_POLICY = ContentPolicy(
@@ -78,6 +79,7 @@ KIND_OF_CODE = {
     LINK_LOCAL.code: "link_local",
     VARIABLE.code: "variables",
     FIELD_UNKNOWN.code: "unknown_fields",
+    COMMAND_UNKNOWN.code: "unknown_fields",
     OPAQUE.code: "opaque",
 }
 """Which kind a danger is of, by its code."""

@@ -24,7 +24,7 @@ from udpa.annotations import sensitive_pb2
 from xdscore.redaction import REDACTED
 from xdscore.resource_types import TYPE_URL_PREFIX
 from xdscore.schema.containers import WRAPPER
-from xdscore.schema.content_policy import TAKES_OPAQUE
+from xdscore.schema.content_policy import TAKES_UNKNOWN
 from xdscore.schema.convert import Conversion, Depth
 from xdscore.schema.manifest import Manifest
 from xdscore.schema.opaque import CarryingPool, carry_unknown
@@ -138,7 +138,7 @@ def redact(message: Message) -> Message:
     rewrite = _Rewrite(_redacted)
     tree = rewrite.message(_json_of(message), descriptor, _NOT_SECRET)
     copy = type(message)()
-    conversion = Conversion(policy=TAKES_OPAQUE)
+    conversion = Conversion(policy=TAKES_UNKNOWN)
     if descriptor.full_name == ANY:
         conversion.pack(copy, _object(tree), (), Depth())
     else:

@@ -13,7 +13,7 @@ from controlplane.catalog.values import ChangeMade, Existing, Expectation, Put
 from controlplane.common.errors import InputInvalid, NotFound
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
-from xdscore.schema.content_policy import TAKES_OPAQUE
+from xdscore.schema.content_policy import TAKES_UNKNOWN
 
 
 def resource_restore(  # noqa: PLR0913 - what one request may say of it
@@ -52,7 +52,7 @@ def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedReso
     the revision's time to live in milliseconds.
     """
     tree = to_json_with_secrets(blob_plaintext(blob), xds_name=name, ttl_ms=ttl_ms)
-    return parse(Manifest(tree), Expected(word, name), resource_limits(), now=timezone.now(), policy=TAKES_OPAQUE)
+    return parse(Manifest(tree), Expected(word, name), resource_limits(), now=timezone.now(), policy=TAKES_UNKNOWN)
 
 
 def revision_parsed(*, environment_key: str, kind: ResourceType, name: str, revision: int) -> ParsedResource:

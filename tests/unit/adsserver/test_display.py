@@ -4,7 +4,7 @@ from google.protobuf.any_pb2 import Any as AnyProto
 
 from adsserver.store.display import Display, may_hold_secrets
 from xdscore.schema import Manifest, ParsedResource, parse
-from xdscore.schema.content_policy import TAKES_OPAQUE
+from xdscore.schema.content_policy import TAKES_UNKNOWN
 from xdscore.schema.text import Tree
 from xdscore.snapshot import Content
 
@@ -28,7 +28,7 @@ def test_display__bytes_of_an_unknown_type__are_hidden() -> None:
         "name": "pay",
         "transport_socket": socket,
     }
-    parsed = parse(Manifest(tree), policy=TAKES_OPAQUE)
+    parsed = parse(Manifest(tree), policy=TAKES_UNKNOWN)
     assert isinstance(parsed, ParsedResource)
     assert may_hold_secrets(AnyProto.FromString(parsed.any_bytes))
 

@@ -3,6 +3,7 @@
 import base64
 from typing import Any
 
+import pytest
 from google.protobuf.any_pb2 import Any as AnyProto
 
 from tests.unit.schema.test_pool import file
@@ -175,3 +176,19 @@ def test_unknown_parts__of_an_older_schema__are_found_with_their_place() -> None
     assert list(unknown_in(packed, older)) == [
         UnknownPart(("virtual_hosts", 0, "routes", 0, "match"), "envoy.config.route.v3.RouteMatch", 17)
     ]
+
+
+@pytest.mark.parametrize("stance", Stance)
+def test_command_of_a_format__that_nobody_knows__is_as_the_policy_says_and_stays(stance: Stance) -> None:
+    header = {"header": {"key": "x-a", "value": "%NOPE%"}}
+    url = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+    manifest = Manifest({"@type": url, "name": "r", "request_headers_to_add": [header]})
+    policy = ContentPolicy(unknown_fields=stance)
+
+    result = parse(manifest, policy=policy)
+
+    told = [(each.code, each.severity) for each in graded(result.findings, policy)]
+    severities = {Stance.REFUSE: Severity.ERROR, Stance.WARN: Severity.WARNING}
+    assert told == ([("XDS1094", severities[stance])] if stance in severities else [])
+    assert isinstance(result, ParsedResource) == (stance is not Stance.REFUSE)
+    assert isinstance(result, Refused) or b"%NOPE%" in result.any_bytes

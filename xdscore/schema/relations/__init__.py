@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from xdscore.findings import Severity
-from xdscore.schema.codes import ALIKE, DOMAIN_TWICE, FORMAT, NO_VALUE, UNCHANGEABLE
+from xdscore.schema.codes import ALIKE, COMMAND_UNKNOWN, DOMAIN_TWICE, FORMAT, NO_VALUE, UNCHANGEABLE
 from xdscore.schema.positions import Path
 from xdscore.schema.relations import clusters, durations, filters, formats, headers, http, listeners
 from xdscore.schema.relations.said import Rule, Said
@@ -44,6 +44,8 @@ def relations_in(message: AnyMessage, path: Path) -> Iterator[Said]:
     for rule in (*_RULES.get(name, ()), *(http.ALONE.get(name, ()) if path == () else ())):
         for said in rule(message):
             told = said.below(path)
+            if path[:1] == ("api_listener",) and said.code is COMMAND_UNKNOWN:
+                continue  # gRPC reads no formats, and a policy would make an error of a warning
             if path[:1] == ("api_listener",) and (name not in _GRPC_READS or said.code in _NOT_FOR_GRPC):
                 told = replace(told, severity=Severity.WARNING)
             yield told

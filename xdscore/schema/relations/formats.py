@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
-from xdscore.schema.codes import FORMAT
+from xdscore.schema.codes import COMMAND_UNKNOWN, FORMAT
 from xdscore.schema.positions import Path
 from xdscore.schema.relations.said import Rule, Said
 from xdscore.schema.walk import AnyMessage
@@ -84,9 +84,9 @@ _COMMAND: Final = re.compile(r"(?s)%([A-Z0-9_]+)(?:\((.*?)\))?(?::([0-9]{1,19}))
 _MAX_NAME: Final = 60  # no command is longer; difflib is quadratic
 
 
-def format_problem(text: str, *, others: bool = False) -> str:
-    """What is wrong with a format, to be said after its field's name; empty when nothing is. `others`: commands that
-    are not known here are let pass.
+def judged(text: str, place: Path, *, others: bool = False) -> Iterator[Said]:
+    """What is wrong with the format at `place`, at most one thing. `others`: commands that are not known here are let
+    pass.
     """
     at = text.find("%")
     while at >= 0:
@@ -95,18 +95,20 @@ def format_problem(text: str, *, others: bool = False) -> str:
         else:
             found = _COMMAND.match(text, at)
             if found is None:
-                return f"has a '%' at character {at + 1:,} that begins no command"
-            problem = _command_problem(found[1], found[2] or "", length=found[3] is not None, others=others)
-            if problem:
-                return f"has a command at character {at + 1:,} that {problem}"
+                yield Said(place, FORMAT, {"problem": f"has a '%' at character {at + 1:,} that begins no command"})
+                return
+            if found[1] not in COMMANDS:
+                if not others:
+                    yield Said(place, COMMAND_UNKNOWN, {"character": f"{at + 1:,}", "meant": _meant(found[1])})
+                    return
+            elif problem := _command_problem(found[1], found[2] or "", length=found[3] is not None):
+                yield Said(place, FORMAT, {"problem": f"has a command at character {at + 1:,} that {problem}"})
+                return
             after = found.end()
         at = text.find("%", after)
-    return ""
 
 
-def _command_problem(name: str, argument: str, *, length: bool, others: bool) -> str:
-    if name not in COMMANDS:
-        return "" if others else _unknown(name)
+def _command_problem(name: str, argument: str, *, length: bool) -> str:
     problem = ""
     if argument and name in _BARE:
         problem = "takes no argument"
@@ -119,9 +121,9 @@ def _command_problem(name: str, argument: str, *, length: bool, others: bool) ->
     return f"{problem}, {name}" if problem else ""
 
 
-def _unknown(name: str) -> str:
+def _meant(name: str) -> str:
     close = get_close_matches(name[:_MAX_NAME], sorted(COMMANDS), 1)
-    return f"Envoy does not know; it knows {close[0]}" if close else "Envoy does not know"
+    return f"; it knows {close[0]}" if close else ""
 
 
 def _names_headers(argument: str) -> bool:
@@ -134,7 +136,7 @@ def _text(field: str, *, formatters: str = "") -> Rule:
 
     def rule(message: AnyMessage) -> Iterator[Said]:
         others = bool(formatters and getattr(message, formatters))
-        yield from _judged(getattr(message, field), (field,), others=others)
+        yield from judged(getattr(message, field), (field,), others=others)
 
     return rule
 
@@ -157,7 +159,7 @@ def _in_struct(struct: AnyMessage, place: Path, *, others: bool) -> Iterator[Sai
 def _in_value(value: AnyMessage, place: Path, *, others: bool) -> Iterator[Said]:
     kind = value.WhichOneof("kind")
     if kind == "string_value":
-        yield from _judged(value.string_value, place, others=others)
+        yield from judged(value.string_value, place, others=others)
     elif kind == "struct_value":
         yield from _in_struct(value.struct_value, place, others=others)
     elif kind == "list_value":
@@ -165,19 +167,13 @@ def _in_value(value: AnyMessage, place: Path, *, others: bool) -> Iterator[Said]
             yield from _in_value(each, (*place, index), others=others)
 
 
-def _judged(text: str, place: Path, *, others: bool = False) -> Iterator[Said]:
-    problem = format_problem(text, others=others)
-    if problem:
-        yield Said(place, FORMAT, {"problem": problem})
-
-
 def _substitution(format_string: AnyMessage) -> Iterator[Said]:
     others = bool(format_string.formatters)
     source = format_string.text_format_source
-    yield from _judged(format_string.text_format, ("text_format",), others=others)
-    yield from _judged(source.inline_string, ("text_format_source", "inline_string"), others=others)
+    yield from judged(format_string.text_format, ("text_format",), others=others)
+    yield from judged(source.inline_string, ("text_format_source", "inline_string"), others=others)
     inline = source.inline_bytes.decode("utf-8", "replace")
-    yield from _judged(inline, ("text_format_source", "inline_bytes"), others=others)
+    yield from judged(inline, ("text_format_source", "inline_bytes"), others=others)
     yield from _in_struct(format_string.json_format, ("json_format",), others=others)
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from xdscore.schema.codes import FORMAT, UNCHANGEABLE
+from xdscore.schema.codes import UNCHANGEABLE
 from xdscore.schema.positions import Path
-from xdscore.schema.relations.formats import format_problem
+from xdscore.schema.relations.formats import judged
 from xdscore.schema.relations.said import Rule, Said, together
 from xdscore.schema.walk import AnyMessage
 
@@ -27,9 +27,7 @@ def _added(option: AnyMessage, place: Path) -> Iterator[Said]:
 def _value(header: AnyMessage, place: Path) -> Iterator[Said]:
     if _is_fixed(header.key):
         yield Said((*place, "key"), UNCHANGEABLE, {"problem": _NO_HEADER})
-    problem = format_problem(header.value)
-    if problem:
-        yield Said((*place, "value"), FORMAT, {"problem": problem})
+    yield from judged(header.value, (*place, "value"))
 
 
 def _lists(*fields: str) -> Rule:
