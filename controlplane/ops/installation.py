@@ -15,11 +15,13 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from controlplane.accounts.principal import SYSTEM
 from controlplane.accounts.services import admin_token_ensure, administrator_ensure, client_token_ensure
 from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.services import environment_default_ensure
 from controlplane.config.home import Home, private_create, private_replace
 from controlplane.config.loading import Config
+from controlplane.schemas.files import sets_ensure
 
 CLIENT_SUBJECT: Final = "client"
 """The subject of the token in `client.token`: the identity of every data plane that shows it."""
@@ -33,11 +35,14 @@ class Prepared:
     `migrations`: how many were applied.
     `administrator`: whether the first administrator was created.
     `files`: the files that were written.
+    `sets`: the names of the sets of descriptors that were added; `untaken`: what is wrong with others, a sentence each.
     """
 
     migrations: int
     administrator: bool
     files: tuple[Path, ...]
+    sets: tuple[str, ...] = ()
+    untaken: tuple[str, ...] = ()
 
 
 def installation_prepare(*, config: Config, home: Home) -> Prepared:
@@ -59,7 +64,9 @@ def installation_prepare(*, config: Config, home: Home) -> Prepared:
     ):
         files.append(home.client_token)
     environment_default_ensure()
-    return Prepared(migrations, administrator, tuple(files))
+    # What is wrong with a set keeps nothing from starting: what was there before is read by.
+    sets, untaken = sets_ensure(config.schema, SYSTEM) if config.schema is not None else ((), ())
+    return Prepared(migrations, administrator, tuple(files), sets, untaken)
 
 
 def _token_ensure(file: Path, ensure: Callable[[str], str]) -> bool:

@@ -1,6 +1,7 @@
 """Preparing an installation: once, and again without harm."""
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,10 @@ from controlplane.config.home import Home, home_create
 from controlplane.config.loading import Config, load
 from controlplane.ops.installation import CLIENT_SUBJECT, installation_prepare
 from controlplane.ops.management.commands.prepare import report
+from controlplane.schemas.following import NOTHING, schema_take
 from tests.support.principals import somebody
+from tests.unit.schema.test_pool import file
+from xdscore.schema.sets import packed, schema_with
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -140,3 +144,41 @@ def test_report__first_and_second_preparation__says_what_was_made_and_where_the_
     assert "Administrator" not in second
     assert home.admin_token.read_text().strip() not in first + second
     assert password(home) not in first
+
+
+@pytest.fixture
+def own_schema() -> Iterator[None]:
+    """Whatever is added is read by in this process until then."""
+    yield
+    schema_take(schema_with([]), NOTHING)
+
+
+@pytest.mark.usefixtures("own_schema")
+def test_prepare__with_sets_of_descriptors__adds_them_once_and_tells_of_those_that_are_wrong(tmp_path: Path) -> None:
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    (folder / "acme.binpb").write_bytes(packed([file("acme/filter.proto", message="Filter", text=1)]))
+    (folder / "broken.binpb").write_bytes(b"\xff")
+    (folder / "README.md").write_text("how these were made")
+    config = load({"PARLEY_HOME": str(tmp_path / "home"), "PARLEY_SCHEMA": "sets"}, directory=tmp_path)
+    home = home_create(config)
+
+    first, again = (installation_prepare(config=config, home=home) for _ in range(2))
+
+    assert (first.sets, again.sets) == (("acme",), ())
+    assert "Schema: acme is added." in report(first, home)
+    (problem,) = first.untaken
+    assert problem.startswith("broken.binpb: This is no FileDescriptorSet")
+    assert again.untaken == first.untaken
+
+
+@pytest.mark.parametrize("name", ["nowhere", "empty", "empty/notes.txt"])
+def test_prepare__without_any_set_where_some_should_be__says_so_and_goes_on(name: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    config = load({"PARLEY_HOME": str(tmp_path / "home"), "PARLEY_SCHEMA": name}, directory=tmp_path)
+
+    done = installation_prepare(config=config, home=home_create(config))
+
+    (problem,) = done.untaken
+    assert problem == f"{tmp_path / name} is neither a file NAME.binpb nor a folder with one."
+    assert Environment.objects.filter(key="default").exists()

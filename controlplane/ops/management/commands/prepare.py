@@ -32,6 +32,8 @@ class Command(BaseCommand):
             raise SystemExit(EXIT_CANNOT_START) from error
         if options["verbosity"]:
             self.stdout.write("\n".join(report(done, home)))
+        if done.untaken:
+            self.stderr.write("\n  ".join(["PARLEY_SCHEMA: not all of it was taken:", *done.untaken]))
         if sentence := foreign_keys_sentence():
             self.stderr.write(sentence)
 
@@ -47,6 +49,7 @@ def report(done: Prepared, home: Home) -> list[str]:
     for what, file in (("API token, every scope", home.admin_token), ("Token of data planes", home.client_token)):
         if file.exists():
             lines.append(f"{what}: {file} ({'made now' if file in done.files else 'was there'}).")
+    lines += [f"Schema: {name} is added." for name in done.sets]
     return [*lines, "Environment: 'default' is there."]
 
 

@@ -12,13 +12,14 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from controlplane.accounts.principal import SYSTEM
 from controlplane.common.errors import ControlPlaneError
 from controlplane.fitness.watch import PERIOD_S
+from controlplane.schemas.files import set_in
 from controlplane.schemas.following import schema_follow
 from controlplane.schemas.selectors import sets_list, unknown_parts
 from controlplane.schemas.services import SetRefused, set_add, set_remove
 from xdscore.schema import shipped
 from xdscore.schema.embedded import files_in
 from xdscore.schema.pool import SchemaError
-from xdscore.schema.sets import MAX_BYTES, packed, read_set
+from xdscore.schema.sets import packed, read_set
 from xdscore.schema.types_registry import schema
 
 _MAX_SHOWN: Final = 100
@@ -78,7 +79,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{each.name}: {each.files:,} files, {each.messages:,} messages; {came}")
 
     def _add(self, name: str, file: str, program: str) -> None:
-        files = _out_of(Path(program)) if program else _set_in(Path(file))
+        files = _out_of(Path(program)) if program else set_in(Path(file))
         if set_add(name=name, files=files, actor=SYSTEM):
             self.stdout.write(f"{name} is added: {len(files):,} files. {_FOLLOWS}")
         else:
@@ -95,15 +96,6 @@ class Command(BaseCommand):
         if found:
             raise CommandError("Some stored resources have parts that are not known.", returncode=1)
         self.stdout.write("Everything that is stored is known.")
-
-
-def _set_in(file: Path) -> list[FileDescriptorProto]:
-    """The set in a file. Raises CommandError where it cannot be read, SchemaError where it is none."""
-    try:
-        with file.open("rb") as content:
-            return read_set(content.read(MAX_BYTES + 1))
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read: {(error.strerror or str(error)).lower()}.") from None
 
 
 def _out_of(program: Path) -> list[FileDescriptorProto]:
