@@ -1,6 +1,6 @@
 """Which connected clients do not know a part of what is written: older Envoys, which lose what it says."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -28,22 +28,28 @@ def clients_unaware(environment_key: str, resources: Sequence[ParsedResource]) -
     """A warning for each part of these resources that connected Envoys of some version do not know, the newest version
     first, so far as there is a set of descriptors of that version.
     """
-    connected = envoys_connected(environment_key=environment_key)
-    known = envoys_known(connected.keys()) if connected else {}
+    packed = [(each, AnyProto.FromString(each.any_bytes)) for each in resources]
+    unknown = {version: tuple(_unknown(packed, known)) for version, known in envoys_known().items()}
+    # Most of what is written every Envoy knows: then nobody asks who is connected.
+    connected = envoys_connected(environment_key=environment_key) if any(unknown.values()) else {}
     found: list[Finding] = []
-    for version in sorted(known, key=lambda version: [-int(part) for part in version.split(".")]):
-        told = (
+    for version in sorted(unknown.keys() & connected.keys(), key=_newest_first):
+        found += (
             _finding(part, connected[version], version).about(each.type.word, each.name)
-            for each in resources
-            for part in _unknown(each, known[version])
+            for each, part in unknown[version]
         )
-        found += islice(told, _MAX_TOLD)
     return tuple(found)
 
 
-def _unknown(resource: ParsedResource, known: Schema) -> list[UnknownPart]:
-    parts = unknown_in(AnyProto.FromString(resource.any_bytes), known)
-    return [part for part in parts if part.message.startswith(_OF_ENVOY)]
+def _newest_first(version: str) -> list[int]:
+    return [-int(part) for part in version.split(".")]
+
+
+def _unknown(
+    packed: Sequence[tuple[ParsedResource, AnyProto]], known: Schema
+) -> Iterator[tuple[ParsedResource, UnknownPart]]:
+    parts = ((each, part) for each, content in packed for part in unknown_in(content, known))
+    return islice(((each, part) for each, part in parts if part.message.startswith(_OF_ENVOY)), _MAX_TOLD)
 
 
 def _finding(part: UnknownPart, count: int, version: str) -> Finding:

@@ -1,6 +1,6 @@
 """What sets there are, and what of the stored resources a schema does not know. Values only."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -38,9 +38,9 @@ def unknown_parts(schema: Schema) -> Iterator[Unknown]:
             yield Unknown(environment, word, name, pointer_of(part.path), str(part))
 
 
-def envoys_known(versions: Collection[str]) -> Mapping[str, Schema]:
-    """What each of these versions of Envoy (`1.36`) knows, by the set of its newest patch. Versions without a set are
-    left out, and the newest that has one: it knows whatever can be written.
+def envoys_known() -> Mapping[str, Schema]:
+    """What each version of Envoy (`1.36`) knows of which there is a set, by that of its newest patch. The newest
+    version is left out: it knows whatever can be written. One query.
     """
     newest: dict[str, tuple[tuple[int, ...], str, str]] = {}
     added = DescriptorSet.objects.filter(name__startswith=_ENVOY).values_list("name", "digest")
@@ -51,11 +51,10 @@ def envoys_known(versions: Collection[str]) -> Mapping[str, Schema]:
             version = ".".join(numbers[:2])
             newest[version] = max(newest.get(version, ((), "", "")), (found, name, digest))
     latest = max(newest, key=lambda version: newest[version][0])
-    known = newest.keys() & set(versions) - {latest}
-    return {version: _schema_alone(*newest[version][1:]) for version in known}
+    return {version: _schema_alone(*newest[version][1:]) for version in newest if version != latest}
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _schema_alone(name: str, digest: str) -> Schema:
     """The schema of one set; `digest` is empty for a set that Parley brings along."""
     if not digest:

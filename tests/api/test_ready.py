@@ -33,7 +33,7 @@ def test_readyz__nothing_waits_and_no_broker__ready_and_says_so(environments: No
     assert answer.status_code == 200
     assert lines[:2] == ["ok", "database: ok"]
     assert lines[2].startswith("broker: cannot be reached")
-    assert lines[3:] == ["worker: ok", "keys: ok", "schema: ok", "clock: ok", f"version: {BUILD_VERSION}"]
+    assert lines[3:] == ["worker: ok", "keys: ok", "schema: ok", "clock: ok", "sets: ok", f"version: {BUILD_VERSION}"]
     assert answer["Parley-Version"] == BUILD_VERSION
 
 

@@ -35,7 +35,7 @@ PORT_OF = {"web": "9101", "ads": "9102", "worker": "9103", "beat": "9104"}
 PORTS = ("8000", "18000", *PORT_OF.values())
 SUFFIX = re.compile(r"_(total|bucket|sum|count)$")
 # Labels whose values are closed sets, and those of Python's own metrics.
-CLOSED = {"surface", "class", "limit", "status", "state", "kind", "code", "type", "variant", "le", "role"}
+CLOSED = {"surface", "answer", "class", "limit", "status", "state", "kind", "code", "type", "variant", "le", "role"}
 OF_PYTHON = {"generation", "implementation", "major", "minor", "patchlevel", "version"}
 OF_BUILD = {"commit", "python"}
 CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"

@@ -107,7 +107,8 @@ def served(parley: Parley, client: Client) -> Iterator[Sequence[Service]]:
         "key": client.name,
         "selectors": [{"node_id": client.node_id}],
         "default_effect": "allow",
-        "content": {"loopback": "allow"},
+        # A command that only Envoy is asked about: that nobody else refuses it is what the test is for.
+        "content": {"loopback": "allow", "unknown_fields": "allow"},
     }
     made = parley.call("POST", "/environments", environment)
     assert made.status == 201, made
