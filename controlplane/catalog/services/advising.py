@@ -17,7 +17,7 @@ def adviser_register(adviser: Adviser) -> None:
 
 
 def advice(environment_key: str, resources: Sequence[ParsedResource]) -> tuple[Finding, ...]:
-    """What is worth knowing of writing these resources: warnings only, about the connected clients of now. They are
-    told and not stored.
+    """What is worth knowing of writing these resources: warnings only, about the connected clients of now. They
+    stay with the change that writes them, not with the revisions.
     """
     return tuple(finding for adviser in _advisers if resources for finding in adviser(environment_key, resources))
