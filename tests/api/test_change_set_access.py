@@ -175,10 +175,10 @@ def test_merge_and_comment__name_rules_and_groups(api: Caller) -> None:
     ]
     said = {"reason": "why?", "type": "rule", "name": str(number)}
     assert api.post(f"change-sets/{which}/comment", said).json["changed"]
-    assert_problem(api.post(f"change-sets/{which}/comment", {**said, "name": "7"}), 422)
+    assert_problem(api.post(f"change-sets/{which}/comment", {**said, "name": "999999999"}), 422)
     ours = {"merge": [{"type": "rule", "name": str(number), "take": "ours"}]}
     assert api.patch(f"change-sets/{which}", ours).json["state"] == "draft"
-    assert_problem(api.patch(f"change-sets/{which}", {"merge": [{**ours["merge"][0], "name": "7"}]}), 422)
+    assert_problem(api.patch(f"change-sets/{which}", {"merge": [{**ours["merge"][0], "name": "999999999"}]}), 422)
 
 
 def test_role__of_who_writes_rules__is_needed_for_each_part(api: Caller) -> None:

@@ -8,7 +8,7 @@ from google.protobuf import json_format
 from xdscore.resource_types import by_url
 from xdscore.routing.tracing import traced
 from xdscore.routing.values import Given, Key, Request, Traced
-from xdscore.schema.types_registry import new_message
+from xdscore.schema.types_registry import new_message, schema
 
 Manifest = Mapping[str, Any]
 NONE = Given(None, "no such resource was published.")
@@ -20,7 +20,7 @@ def held(*manifests: Manifest) -> dict[Key, Given]:
     for manifest in manifests:
         kind = by_url[manifest["@type"]]
         fields = {name: value for name, value in manifest.items() if name != "@type"}
-        message = json_format.ParseDict(fields, new_message(kind.message))
+        message = json_format.ParseDict(fields, new_message(kind.message), descriptor_pool=schema().pool)
         found[kind.word, getattr(message, kind.name_field)] = Given(message)
     return found
 

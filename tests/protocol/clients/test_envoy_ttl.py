@@ -50,7 +50,8 @@ pytestmark = [
 
 TTL_S = 6.0
 # Envoy looks for another server at once, then after up to 1 s.
-BACK_S = 10.0
+# Envoy that lost its server waits up to 30 s, by chance, before it tries again.
+BACK_S = 35.0
 TAKES_TTLS = ["xds.config.supports-resource-in-sotw", "xds.config.supports-resource-ttl"]
 BOTH = pytest.mark.parametrize("api_type", ["GRPC", "DELTA_GRPC"])
 

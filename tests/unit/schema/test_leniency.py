@@ -35,7 +35,7 @@ def read(tree: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     ("field", "written", "meant", "code"),
     [
         ("type", "strict_dns", "STRICT_DNS", "XDS1031"),
-        ("type", "Logical_Dns", "LOGICAL_DNS", "XDS1031"),
+        ("type", "Static", "STATIC", "XDS1031"),
         ("lb_policy", "+2", "RING_HASH", "XDS1031"),
         ("respect_dns_ttl", "true", True, "XDS1035"),
         ("respect_dns_ttl", "YES", True, "XDS1035"),
@@ -154,7 +154,7 @@ def test_strictly__warnings_about_spelling__are_errors_and_nothing_else_is() -> 
     wrapped: dict[str, Any] = {
         "@type": TYPE + "envoy.service.discovery.v3.Resource",
         "name": "a",
-        "ttl": "9s",
+        "ttl": "60s",
         "resource": cluster(type="static"),
     }
 
