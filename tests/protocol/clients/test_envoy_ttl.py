@@ -49,8 +49,7 @@ pytestmark = [
 ]
 
 TTL_S = 6.0
-# Envoy looks for another server at once, then after up to 1 s.
-# Envoy that lost its server waits up to 30 s, by chance, before it tries again.
+# Envoy looks for another server at once, then after up to 1 s; the longer there was none, the longer, 30 s at most.
 BACK_S = 35.0
 TAKES_TTLS = ["xds.config.supports-resource-in-sotw", "xds.config.supports-resource-ttl"]
 BOTH = pytest.mark.parametrize("api_type", ["GRPC", "DELTA_GRPC"])
