@@ -10,6 +10,7 @@ from django.db.models.functions import Cast, Coalesce
 
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
 from controlplane.builder.stages.fallback import REJECTED, Cause
+from controlplane.builder.stages.wording import NOT_CHECKED
 from controlplane.catalog.choices import StagedChangeState
 from controlplane.catalog.models import Change, Resource, Revision
 from controlplane.catalog.selectors import change_get
@@ -258,6 +259,15 @@ def last_build(*, environment_id: int) -> LastBuild | None:
     rows = Build.objects.filter(environment=environment_id).order_by("-to_generation", "-pk")  # as the index has them
     newest = rows.values_list("at", "stage_ms").first()
     return LastBuild(newest[0], sum(newest[1].values()) / 1000) if newest is not None else None
+
+
+def last_unchecked(*, environment_id: int) -> str:
+    """Why the newest build of an environment that ended well had resources that no Envoy checked though one was to, as
+    a sentence; empty where it had none, or names each of them. One query.
+    """
+    rows = _ended().filter(environment=environment_id).order_by("-to_generation", "-pk")
+    found = map(finding_from_json, rows.values_list("findings", flat=True).first() or ())
+    return next((each.detail for each in found if each.code == NOT_CHECKED.code and not each.resource_name), "")
 
 
 def builds_of_epochs(*, environment_key: str, epochs: Sequence[int]) -> Mapping[int, Build]:

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
-from controlplane.api.shapes.common import EditOut, FindingOut, LossOut, ResourceRefOut
+from controlplane.api.shapes.common import EditOut, FindingOut, LossOut, NotJudgedOut, ResourceRefOut
 from controlplane.builder.selectors import ChangeState
 from controlplane.catalog.choices import ChangeKind
 from controlplane.incidents.attribution import Confidence
@@ -274,6 +274,9 @@ class NotAppliedOut(serializers.Serializer[Any]):
     impact = ApplyImpactOut(required=False, help_text="With `dry_run`, for who may read the environment as a whole.")
     loss = LossOut(required=False, help_text="With `dry_run`.")
     findings = FindingOut(many=True, required=False, help_text="With `dry_run`.")
+    not_judged = NotJudgedOut(
+        many=True, required=False, help_text="With `dry_run`: which of what would change no Envoy has read, and why."
+    )
 
 
 class ManifestField(serializers.JSONField):

@@ -27,6 +27,16 @@ class FindingOut(serializers.Serializer[Any]):
     hint = serializers.CharField(required=False, help_text="What to do.")
 
 
+class NotJudgedOut(serializers.Serializer[Any]):
+    """Resources that were not judged by somebody who may refuse them later, for one reason. It is no error."""
+
+    by = serializers.ChoiceField(choices=["envoy"], help_text="Who has not judged them.")
+    why = serializers.CharField(help_text="A clause, to go behind a colon.")
+    hint = serializers.CharField(required=False, help_text="How to have it; without one it is not to be had.")
+    count = serializers.IntegerField(help_text="How many resources.")
+    resources = ResourceRefOut(many=True, help_text="The first 100.")
+
+
 class LostNameOut(serializers.Serializer[Any]):
     """A name that connected clients would lose, and how many of them."""
 

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from controlplane.api.fields import StrictSerializer
 from controlplane.api.shapes.changes import ManifestField
-from controlplane.api.shapes.common import FindingOut
+from controlplane.api.shapes.common import FindingOut, NotJudgedOut
 
 
 class ValidateIn(StrictSerializer):
@@ -20,6 +20,7 @@ class ValidateOut(serializers.Serializer[Any]):
 
     valid = serializers.BooleanField(help_text="Whether apply would take them.")
     findings = FindingOut(many=True)
+    not_judged = NotJudgedOut(many=True, help_text="Which of them no Envoy has read, and why.")
 
 
 class ErrorCodeOut(serializers.Serializer[Any]):

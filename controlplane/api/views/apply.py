@@ -28,6 +28,7 @@ from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut, NotAppliedOu
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer
 from controlplane.api.views.guarding import rollout_asked
+from controlplane.builder.deep.unasked import not_judged_of
 from controlplane.builder.selectors import generation_of_epoch
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all, placed, puts_of
 from controlplane.catalog.rights import OnSome
@@ -107,6 +108,7 @@ class ApplyView(ApiView):
                 "diff": diff,
                 "loss": planned.loss.as_json(),
                 "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings, *closed)],
+                "not_judged": [each.as_json() for each in not_judged_of(planned, read.parsed, told=told)],
             }
             if told:
                 body["impact"] = impact_json(impact_read(environment_key=environment_key, edits=content_edits(diff)))

@@ -15,6 +15,7 @@ from controlplane.api.query import Query
 from controlplane.api.schema import ANYTHING, STRICT, described, manifests_body
 from controlplane.api.shapes.validation import ValidateIn, ValidateOut
 from controlplane.api.views.base import ApiView, Needs
+from controlplane.builder.deep.unasked import NOWHERE, NotJudged, not_judged
 from controlplane.catalog.reading import manifests_at, manifests_in, parsed_all
 from controlplane.common.errors import InputInvalid
 from xdscore.findings import Finding
@@ -45,9 +46,10 @@ class ValidateView(ApiView):
         try:
             manifests, notes = _manifests(documents)
         except InputInvalid as error:
-            return _answer(valid=False, findings=error.findings)
+            return _answer(valid=False, findings=error.findings, left_out=())
         read = parsed_all(manifests, strict=strict)
-        return _answer(valid=not read.refused, findings=(*notes, *read.findings))
+        left_out = not_judged(read.parsed, NOWHERE)
+        return _answer(valid=not read.refused, findings=(*notes, *read.findings), left_out=left_out)
 
 
 def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
@@ -61,8 +63,14 @@ def _manifests(documents: Sequence[Document]) -> tuple[tuple[Manifest, ...], tup
     return manifests_in(documents)
 
 
-def _answer(*, valid: bool, findings: Sequence[Finding]) -> HttpResponse:
-    return json_answer({"valid": valid, "findings": [finding_json(each) for each in findings]})
+def _answer(*, valid: bool, findings: Sequence[Finding], left_out: Sequence[NotJudged]) -> HttpResponse:
+    return json_answer(
+        {
+            "valid": valid,
+            "findings": [finding_json(each) for each in findings],
+            "not_judged": [each.as_json() for each in left_out],
+        }
+    )
 
 
 urlpatterns = [

@@ -24,30 +24,15 @@ from google.protobuf.any_pb2 import Any as AnyProto
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
+from controlplane.builder.deep.showing import SEALED, why_not_shown
 from xdscore.resource_types import CLUSTER, LISTENER, ROUTE
-from xdscore.schema.codes import LOCAL_FILE, LUA, MODULE, VARIABLE
-from xdscore.schema.dangers import DangerSearch
 from xdscore.schema.references import named_by
-from xdscore.schema.sensitive import holds_secrets
-from xdscore.schema.traversal import everything_in
 from xdscore.schema.walk import unpack
-
-SHOWN: Final = frozenset({CLUSTER.word, LISTENER.word, ROUTE.word})
-"""The words of the types that Envoy is shown. The others it judges only with what surrounds them, or not at all in this
-mode.
-"""
 
 _MESSAGES: Final[dict[str, type[Message]]] = {
     CLUSTER.word: Cluster,
     LISTENER.word: Listener,
     ROUTE.word: RouteConfiguration,
-}
-# Envoy runs and opens these while it validates (dependencies.md 3), on the machine of the worker.
-_NEVER_SHOWN: Final = {
-    LUA.code: "it brings Lua code",
-    MODULE.code: "it brings a module of code",
-    LOCAL_FILE.code: "it names a file",
-    VARIABLE.code: "it reads an environment variable",
 }
 # No name of a resource begins so: a space is allowed in one, but nobody writes it first.
 _OWN: Final = " deep validation: "
@@ -69,27 +54,19 @@ class NotShown:
     why: str
 
 
-# Envoy reads a file, and secrets are never written to one in the clear.
-SECRET = NotShown("it holds a secret")
+SECRET = NotShown(SEALED)
 
 
 def shown(word: str, any_bytes: bytes) -> Shown | NotShown:
-    """Read a resource of the type `word`, one of SHOWN, from the bytes of its Any, and decide whether Envoy may be
-    shown it. Resources that are stored encrypted are not read: the constant `SECRET` stands for them.
+    """Read a resource of the type `word`, one of `showing.SHOWN`, from the bytes of its Any, and decide whether Envoy
+    may be shown it. Resources that are stored encrypted are not read: the constant `SECRET` stands for them.
     """
-    if holds_secrets(any_bytes):
-        return SECRET
+    if why := why_not_shown(any_bytes):
+        return NotShown(why)
     packed = AnyProto.FromString(any_bytes)
     message = _MESSAGES[word].FromString(packed.value)
-    if isinstance(message, Listener) and message.HasField("api_listener"):
-        return NotShown("it is a listener for gRPC clients")
     # By the schema, which may know more of it than the generated classes.
     known = unpack(packed)
-    search = DangerSearch()
-    for path, each in everything_in(known):
-        for _, finding in search.look(each, path):
-            if finding.code in _NEVER_SHOWN:
-                return NotShown(_NEVER_SHOWN[finding.code])
     named = frozenset(name for kind, name, _ in named_by(known) if kind is CLUSTER)
     return Shown(message, named)
 

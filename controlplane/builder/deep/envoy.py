@@ -14,10 +14,12 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -65,6 +67,25 @@ def envoy_binary(configured: Path | None) -> Path | None:
     except PackageNotFoundError:
         return None
     return found if found.is_file() else None
+
+
+class Lack(Enum):
+    """What deep validation needs and a machine does not have."""
+
+    LINUX = "linux"
+    ENVOY = "envoy"
+    BUBBLEWRAP = "bubblewrap"
+
+
+def lack_here(configured: Path | None) -> Lack | None:
+    """What this machine lacks for deep validation, the first of it; None where everything is installed, which is not
+    yet that it can be run: `envoy_ready` tries that. Starts nothing. `configured`: the path that an administrator set.
+    """
+    if sys.platform != "linux":
+        return Lack.LINUX
+    if envoy_binary(configured) is None:
+        return Lack.ENVOY
+    return None if all(_programs_of_walls()) else Lack.BUBBLEWRAP
 
 
 def envoy_ready(configured: Path | None, timeout_s: float) -> Envoy:
@@ -189,12 +210,16 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
+def _programs_of_walls() -> tuple[str | None, str | None]:
+    return shutil.which("bwrap"), shutil.which("prlimit")
+
+
 def _walls(program: int, configuration: int) -> tuple[str, ...]:
     """The command line that runs a program in a sandbox. `program` and `configuration` are the descriptors of open
     files: the sandbox's user may not be allowed to reach the program by its path. Raises NoEnvoyError where there is no
     sandbox.
     """
-    bubblewrap, limiter = shutil.which("bwrap"), shutil.which("prlimit")
+    bubblewrap, limiter = _programs_of_walls()
     if bubblewrap is None or limiter is None:
         raise NoEnvoyError("bubblewrap, which keeps it apart from everything else, is not installed beside the worker")
     return (

@@ -12,9 +12,10 @@ from dataclasses import replace
 from django.conf import settings
 
 from controlplane.builder.deep.answers import Judge, KeptAnswers
-from controlplane.builder.deep.assembled import SECRET, SHOWN, Shown, bootstrap, shown
+from controlplane.builder.deep.assembled import SECRET, Shown, bootstrap, shown
 from controlplane.builder.deep.envoy import EnvoyJudge, NoEnvoyError, envoy_ready
 from controlplane.builder.deep.envoy_refusals import Inspection, Refusal, refusals_kept
+from controlplane.builder.deep.showing import SHOWN
 from controlplane.builder.stages.fallback import Resolution, resolve
 from controlplane.builder.stages.inspect import Answer, EnvoyVerdict, Search, find_refused
 from controlplane.builder.stages.wording import NOT_CHECKED, refused_finding

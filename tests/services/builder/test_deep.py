@@ -18,7 +18,7 @@ from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import ADMIN_SCOPES
 from controlplane.builder.deep.assembled import SECRET, NotShown, Shown, bootstrap, shown
-from controlplane.builder.deep.envoy import EnvoyJudge, answer_of, envoy_binary, envoy_ready
+from controlplane.builder.deep.envoy import EnvoyJudge, Lack, answer_of, envoy_binary, envoy_ready, lack_here
 from controlplane.builder.memory import Memory
 from controlplane.builder.models import Build, EnvoyRefusal, HeldResource
 from controlplane.builder.services import build
@@ -396,6 +396,25 @@ def judge(*trees: Tree) -> Any:
 
 def real_judge() -> EnvoyJudge:
     return EnvoyJudge(envoy_ready(None, 60), budget_s=60, clock=time.monotonic)
+
+
+@pytest.mark.parametrize(
+    ("platform", "path", "configured", "lack"),
+    [
+        ("linux", None, None, None),
+        ("linux", "", None, Lack.BUBBLEWRAP),
+        ("linux", None, Path("/gone/envoy"), Lack.ENVOY),
+        ("darwin", None, None, Lack.LINUX),
+    ],
+)
+def test_lack_here__names_the_first_thing_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, platform: str, path: str | None, configured: Path | None, lack: Lack | None
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    if path is not None:
+        monkeypatch.setenv("PATH", path)
+
+    assert lack_here(configured) is lack
 
 
 def test_shown__resource_with_any_sensitive_field__is_never_shown_to_envoy() -> None:
