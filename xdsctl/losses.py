@@ -74,9 +74,9 @@ def foreseen_lines(loss: JsonObject) -> tuple[str, ...]:
     if loss["doubtful"]:
         lines.append(f"Not certain: {loss['doubtful']} of them, which are counted because nobody can know.")
     names = [f"{each['type']}/{each['name']} ({each['clients']})" for each in loss["names"]]
-    lines.append(f"What: {_first(names, len(names), unknown=loss['truncated'])}")
+    lines.append(f"What: {first_of(names, len(names), unknown=loss['truncated'])}")
     who = [f"{each['node_id'] or each['client']} ({each['kind']})" for each in loss["who"]]
-    lines.append(f"Who: {_first(who, loss['clients'])}")
+    lines.append(f"Who: {first_of(who, loss['clients'])}")
     return tuple(lines)
 
 
@@ -90,7 +90,7 @@ def dry_run_lines(loss: JsonObject | None, command: str = "apply") -> tuple[str,
     return (*lines, f"'xdsctl {command}' will ask for {_OPTION} {loss['clients']}.") if loss["asks"] else lines
 
 
-def _first(shown: Sequence[str], total: int, *, unknown: bool = False) -> str:
+def first_of(shown: Sequence[str], total: int, *, unknown: bool = False) -> str:
     """The words in `shown`, and how many there are beside them of `total`; `unknown`: there are more than `total`."""
     more = total - min(len(shown), _SHOWN)
     told = ", ".join(shown[:_SHOWN])

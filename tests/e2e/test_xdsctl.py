@@ -116,6 +116,7 @@ def test_apply__dry_run__changes_nothing(xdsctl: Xdsctl) -> None:
     said = applied(xdsctl, cluster("dry"), more=("--dry-run", "server", "-o", "name"))
 
     assert (said.status, said.out) == (DONE, "cluster/dry\n")
+    assert "\nNot judged: whether an Envoy takes cluster/dry (deep validation is off in 'default'). An adm" in said.err
     assert xdsctl("get", "cluster", "dry").status == NO
 
 

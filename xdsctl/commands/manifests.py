@@ -17,6 +17,7 @@ from xdsctl.freezes import BreakGlass
 from xdsctl.losses import AcceptLoss, accepting, dry_run_lines
 from xdsctl.output import Column, Format, remark_json
 from xdsctl.session import Session, command, session_of
+from xdsctl.unjudged import BY_ENVOY, unjudged, unjudged_lines
 
 Files = Annotated[
     list[str], typer.Option("--filename", "-f", help="A file, a folder, or - for standard input. May be repeated.")
@@ -40,11 +41,12 @@ Timeout = Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")]
 FailOn = Annotated[str, typer.Option(help="What makes a rollout fail: nack, and silent or silent>N% of the clients.")]
 
 _DRY_RUN_HELP: Final = "'server': say what would change, and for which clients, and do nothing."
-_ONLY_THERE: Final = (
+_ONLY_THERE: Final[tuple[str, ...]] = (
     "whether what they refer to exists",
     "whose resources they are",
     "limits, hold and rules of the environment",
     "what clients would lose",
+    f"{BY_ENVOY} them",
 )
 _UNREVIEWED: Final = "XDS3031"
 _ORDER: Final = ("note", "warning", "error")
@@ -94,18 +96,21 @@ def validate(
     """Check manifests: every finding, with its place.
 
     What 'apply --dry-run server' with the same options would say of them in that environment, with the same exit
-    status: 1 when something is wrong. With --offline no server is needed, and it is said what was not judged.
+    status: 1 when something is wrong. It is said what was not judged: with a server what an Envoy would say, with
+    --offline, which needs none, more.
     """
     session = session_of(ctx)
     manifests = manifests_read(filename, strict=strict)
     if offline:
         environment, found = None, _checked_here(manifests, strict=strict)
+        not_judged, lines = _ONLY_THERE, [f"Not judged without a server: {'; '.join(_ONLY_THERE)}."]
     else:
         body = _body(manifests, owner=owner, prune=prune)
-        environment, found = session.context.environment, _checked_there(session, manifests, body, strict=strict)
+        environment = session.context.environment
+        found, answer = _checked_there(session, manifests, body, strict=strict)
+        not_judged, lines = unjudged(answer), [*unjudged_lines(answer)]
     remarks = [*manifests.notes, *found]
     refused = any(_ORDER.index(each.severity) >= _ORDER.index(fail_level.value) for each in remarks)
-    not_judged = _ONLY_THERE if offline else ()
     if session.printer.form in {Format.JSON, Format.YAML}:
         findings = [remark_json(each) for each in remarks]
         session.printer.data(
@@ -114,8 +119,7 @@ def validate(
         remarks = []
     against = "" if environment is None else f" against '{environment}'"
     text = f"{_resources(len(manifests.items))} checked{against}: {'refused' if refused else 'valid'}."
-    more = (f"Not judged without a server: {'; '.join(not_judged)}.",) if not_judged else ()
-    return Outcome(Exit.NO if refused else Exit.DONE, text, tuple(remarks), more)
+    return Outcome(Exit.NO if refused else Exit.DONE, text, tuple(remarks), tuple(lines))
 
 
 @command
@@ -140,7 +144,7 @@ def diff(
     if not edits:
         return Outcome(text="No difference.", remarks=remarks)
     text = f"{_resources(len(edits))} would change. {impact_text(planned.get('impact'))}".rstrip()
-    return Outcome(Exit.NO, text, remarks, dry_run_lines(planned.get("loss")))
+    return Outcome(Exit.NO, text, remarks, (*dry_run_lines(planned.get("loss")), *unjudged_lines(planned)))
 
 
 @command
@@ -177,7 +181,8 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         text = (
             f"{_resources(len(planned['diff']))} would change; nothing was done. {impact_text(planned.get('impact'))}"
         )
-        return Outcome(text=text.rstrip(), remarks=remarks, more=dry_run_lines(planned.get("loss")))
+        more = (*dry_run_lines(planned.get("loss")), *unjudged_lines(planned))
+        return Outcome(text=text.rstrip(), remarks=remarks, more=more)
 
     def sent(accepted: int | None) -> JsonObject:
         parameters = {"strict": strict or None, "accept_loss": accepted, "break_glass": break_glass or None}
@@ -256,20 +261,22 @@ def _planned(session: Session, manifests: Manifests, body: JsonObject, **paramet
     return _sent(session, manifests, body, dry_run=True, **parameters)
 
 
-def _checked_there(session: Session, manifests: Manifests, body: JsonObject, *, strict: bool) -> list[Remark]:
-    """The findings of a dry run on the server. When it is refused because of findings, these are returned; when it is
-    refused for another reason, CommandError is raised.
+def _checked_there(
+    session: Session, manifests: Manifests, body: JsonObject, *, strict: bool
+) -> tuple[list[Remark], JsonObject]:
+    """The findings of a dry run on the server, and its answer. When it is refused because of findings, these are
+    returned, and no answer; when it is refused for another reason, CommandError is raised.
     """
     try:
-        found = _planned(session, manifests, body, strict=strict or None)["findings"]
+        answer = _planned(session, manifests, body, strict=strict or None)
     except CommandError as error:
         if error.exit_status is Exit.NO and error.remarks:
-            return list(error.remarks)
+            return list(error.remarks), {}
         if error.exit_status is Exit.NO_ANSWER:
             text = f"{error.text} 'xdsctl validate --offline' judges what the files say alone."
             raise NoAnswerError(text, document=error.document) from error
         raise
-    return [manifests.remark(each) for each in found]
+    return [manifests.remark(each) for each in answer["findings"]], answer
 
 
 def _checked_here(manifests: Manifests, *, strict: bool) -> list[Remark]:
