@@ -5,6 +5,7 @@ from typing import Final
 
 from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Principal
+from controlplane.builder.deep.unasked import NotJudged, not_judged_of
 from controlplane.catalog.guarding import Consent
 from controlplane.catalog.link_trees import needs_of
 from controlplane.catalog.links import LinkedName, used_by
@@ -62,6 +63,7 @@ class Checked:
     `reach`: which clients may read it.
     `impact`: which connected clients would be sent it or lose it.
     `needs`, `used_by`: the resources that it refers to, and those that refer to it.
+    `not_judged`: that, and why, no Envoy has read it; empty where nothing would change.
     `status`: that of the stored revision with the same content; None where there is none.
     `refusal`: the clients that refuse this very content; None where there are none.
     """
@@ -74,6 +76,7 @@ class Checked:
     impact: Impact
     needs: tuple[LinkedName, ...]
     used_by: tuple[LinkedName, ...]
+    not_judged: tuple[NotJudged, ...] = ()
     status: ResourceStatus | None = None
     refusal: OpenRefusal | None = None
 
@@ -153,6 +156,7 @@ def draft_check(draft: Draft, *, owner: str, actor: Principal) -> Checked:
         impact,
         needs_of(environment_key=draft.environment, parsed=parsed),
         used_by(environment_key=draft.environment, kind=parsed.type, name=parsed.name),
+        not_judged_of(planned, read.parsed),
         standing.status if standing is not None else None,
         refusals.current,
     )

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from controlplane.access.selectors import secret_findings
 from controlplane.accounts.principal import Principal, Role
+from controlplane.builder.deep.unasked import NotJudged, not_judged_of
 from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.guarding import Loss
 from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
@@ -44,12 +45,15 @@ _ROOM_BYTES: Final = 65_536  # what a form has besides the text
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What an import would do. `count`: how many resources it would change; `differences`: the first of them."""
+    """What an import would do. `count`: how many resources it would change; `differences`: the first of them;
+    `not_judged`: which of them no Envoy has read.
+    """
 
     count: int
     differences: tuple[ResourceDifference, ...]
     findings: tuple[Finding, ...]
     loss: Loss
+    not_judged: tuple[NotJudged, ...]
 
 
 class ExportPage(Page):
@@ -196,7 +200,7 @@ def _planned(environment_key: str, text: str, *, owner: str, prune: bool, strict
     closed = secret_findings(environment_key=environment_key, edits=plan.edits)
     # The plan says again what was said of what it writes.
     findings = dict.fromkeys((*notes, *read.findings, *plan.findings, *closed))
-    return Planned(len(plan.edits), differences, tuple(findings), plan.loss)
+    return Planned(len(plan.edits), differences, tuple(findings), plan.loss, not_judged_of(plan, read.parsed))
 
 
 def _differences(

@@ -75,6 +75,22 @@ def test_check__without_scripts__keeps_the_text(editor: Client, written: str) ->
     assert "What changes" in page
 
 
+def test_check__no_envoy_has_read_it__says_so_with_the_way_out_unless_nothing_would_change(
+    editor: Client, written: str
+) -> None:
+    same = SOUND.replace("3s", "2s")
+    changed, unchanged = (
+        editor.post(EDIT, {"text": text, "revision": "2", "action": "check"}, headers=PART).content.decode()
+        for text in (SOUND, same)
+    )
+    imported = editor.post("/e/default/import", {"text": SOUND, "action": "check"}).content.decode()
+
+    for page in (changed, imported):
+        assert "Not read by an Envoy: deep validation is off in &#x27;default&#x27;. An administrator turns" in page
+        assert "Sound" in page
+    assert "Not read by an Envoy" not in unchanged
+
+
 @pytest.mark.parametrize("headers", [{}, PART])
 def test_save__sound_text__leads_to_the_change(editor: Client, written: str, headers: dict[str, str]) -> None:
     given = {"text": SOUND, "revision": "2", "message": "three", "action": "save"}
