@@ -180,7 +180,7 @@ def test_unknown_parts__of_an_older_schema__are_found_with_their_place() -> None
 
 @pytest.mark.parametrize("stance", Stance)
 def test_command_of_a_format__that_nobody_knows__is_as_the_policy_says_and_stays(stance: Stance) -> None:
-    header = {"header": {"key": "x-a", "value": "%NOPE%"}}
+    header: Any = {"header": {"key": "x-a", "value": "%NOPE%"}}
     url = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
     manifest = Manifest({"@type": url, "name": "r", "request_headers_to_add": [header]})
     policy = ContentPolicy(unknown_fields=stance)
