@@ -345,12 +345,15 @@ def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, .
         models.When(models.Q(number=1) | models.Exists(gone_before), then=models.Value("created")),
         default=models.Value("updated"),
     )
-    columns = ("resource__type", "resource__name", "action", "number", "findings")
+    columns = ("resource__type", "resource__name", "action", "number", "findings", "total")
+    # How many there are comes along: it is asked for with each look at a change.
+    total = models.Window(models.Count("pk"))
+    found = list(rows.annotate(action=new, total=total).values_list(*columns)[:limit])
     edits = tuple(
         EditedResource(word, name, action, number, tuple(map(finding_from_json, findings)))
-        for word, name, action, number, findings in rows.annotate(action=new).values_list(*columns)[:limit]
+        for word, name, action, number, findings, _ in found
     )
-    return edits, len(edits) if len(edits) < limit else rows.count()
+    return edits, found[0][-1] if found else 0
 
 
 def change_findings(*, change: Change, limit: int, told: bool) -> tuple[Finding, ...]:
