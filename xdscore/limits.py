@@ -192,6 +192,7 @@ class Limits:
     polled_subscriptions: int = _limit(
         20_000, "subscriptions", 1, 1_000_000, "Subscriptions of polling clients that one ADS process remembers.", "L6"
     )
+    polled_per_identity: int = _limit(10_000, "subscriptions", 1, 1_000_000, "Those of one identity.", "L6")
     polled_per_node: int = _limit(
         2_000, "subscriptions", 1, _MANY, "Those of one (identity or address, node id).", "L6"
     )

@@ -162,6 +162,7 @@ class Polls:
         self._settings = replace(shared.settings, limits=limits)
         self._open: dict[Key, Polled] = {}
         self._of_node: Counter[tuple[str, str, str]] = Counter()
+        self._of_identity: Counter[str] = Counter()
         self._left: OrderedDict[Key, tuple[float, float]] = OrderedDict()
         self._draining = False
 
@@ -373,6 +374,13 @@ class Polls:
                 f"This server remembers {limits.polled_subscriptions} polled subscriptions, as many as it may; "
                 "try another one, or later (polled_subscriptions)."
             )
+        # One identity that makes up nodes takes no more than a part of the places; without one a balancer in front may
+        # give a whole fleet one address.
+        if key.identity and self._of_identity[key.identity] >= limits.polled_per_identity:
+            raise RefusedStreamError(
+                f"This identity polls {limits.polled_per_identity} subscriptions, as many as it may "
+                "(polled_per_identity)."
+            )
         if self._of_node[of_node] >= limits.polled_per_node:
             raise RefusedStreamError(
                 f"This node polls {limits.polled_per_node} subscriptions, as many as it may (polled_per_node)."
@@ -387,6 +395,7 @@ class Polls:
         polled.release = shared.callers.hold(asked.caller, lambda reason: self._end(polled, lost(reason)))
         self._open[key] = polled
         self._of_node[of_node] += 1
+        self._of_identity[key.identity] += 1
         shared.metrics.polled.inc()
         shared.hub.join(begun.info.environment, polled)
         shared.facts.opened(begun.info)
@@ -404,6 +413,9 @@ class Polls:
         self._of_node[of_node] -= 1
         if not self._of_node[of_node]:
             del self._of_node[of_node]
+        self._of_identity[key.identity] -= 1
+        if not self._of_identity[key.identity]:
+            del self._of_identity[key.identity]
         self._left[key] = polled.at, polled.pause_s
         if len(self._left) > _REMEMBERED:
             self._left.popitem(last=False)

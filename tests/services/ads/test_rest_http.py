@@ -272,6 +272,25 @@ async def test_token__in_force_or_not__served_as_its_subject_or_401() -> None:
         assert outcomes == [(401, "Bearer")] * 3
 
 
+async def test_identity__that_makes_up_nodes__takes_its_part_of_the_places_and_no_more() -> None:
+    limits = Limits(polled_per_identity=2)
+    async with (
+        running(config(rest_address="127.0.0.1:0", auth=AuthMode.TOKEN, limits=limits)) as run,
+        poller(run.rest_port) as client,
+    ):
+        run.publish(cluster("a"))
+        greedy, other = ({"Authorization": f"Bearer {run.catalogue.issue(name)}"} for name in ("pay", "shop"))
+
+        answers = [await client.ask("clusters", headers=greedy, node={"id": f"made-up-{n}"}) for n in range(3)]
+        served = await client.ask("clusters", headers=other, node={"id": "made-up-0"})
+        run.server.polls.look(asyncio.get_running_loop().time() + 10_000)
+        again = await client.ask("clusters", headers=greedy, node={"id": "made-up-2"})
+
+    assert [got.status for got in answers] == [200, 200, 429]
+    assert "polled_per_identity" in answers[-1].json["detail"]
+    assert (served.status, again.status) == (200, 200)
+
+
 async def test_token__is_revoked__subscription_and_wait_end() -> None:
     async with running(config(rest_address="127.0.0.1:0", auth=AuthMode.TOKEN)) as run, poller(run.rest_port) as client:
         token = run.catalogue.issue("pay")
