@@ -15,7 +15,7 @@ from adsserver.config import AdsConfig, AdsConfigError, TlsFiles
 from tests.support.ads import Running, config, running
 from tests.support.ads_client import cluster, until
 from tests.support.certificates import Authority, server_files, write_pair
-from tests.support.poller import NODE, Poller, poller
+from tests.support.poller import NODE, Got, Poller, poller
 from xdscore.auth_modes import AuthMode
 from xdscore.environment_choice import EnvironmentChoice, Selector
 from xdscore.limits import Limits
@@ -274,17 +274,18 @@ async def test_token__in_force_or_not__served_as_its_subject_or_401() -> None:
 
 async def test_identity__that_makes_up_nodes__takes_its_part_of_the_places_and_no_more() -> None:
     limits = Limits(polled_per_identity=2)
-    async with (
-        running(config(rest_address="127.0.0.1:0", auth=AuthMode.TOKEN, limits=limits)) as run,
-        poller(run.rest_port) as client,
-    ):
+    async with running(config(rest_address="127.0.0.1:0", auth=AuthMode.TOKEN, limits=limits)) as run:
+        greedy, other = (run.catalogue.issue(name) for name in ("pay", "shop"))
         run.publish(cluster("a"))
-        greedy, other = ({"Authorization": f"Bearer {run.catalogue.issue(name)}"} for name in ("pay", "shop"))
 
-        answers = [await client.ask("clusters", headers=greedy, node={"id": f"made-up-{n}"}) for n in range(3)]
-        served = await client.ask("clusters", headers=other, node={"id": "made-up-0"})
+        async def ask(token: str, node: str) -> Got:
+            async with poller(run.rest_port) as client:
+                return await client.ask("clusters", headers={"Authorization": f"Bearer {token}"}, node={"id": node})
+
+        answers = [await ask(greedy, f"made-up-{number}") for number in range(3)]
+        served = await ask(other, "made-up-0")
         run.server.polls.look(asyncio.get_running_loop().time() + 10_000)
-        again = await client.ask("clusters", headers=greedy, node={"id": "made-up-2"})
+        again = await ask(greedy, "made-up-2")
 
     assert [got.status for got in answers] == [200, 200, 429]
     assert "polled_per_identity" in answers[-1].json["detail"]
