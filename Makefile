@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench bench-guard bench-beside check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi clean install install-dev test-search nightly api-search mutation screenshots audit release
+.PHONY: help run test demo bench bench-guard bench-beside check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi rest-client clean install install-dev test-search nightly api-search mutation screenshots audit release
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -117,7 +117,11 @@ lock: install  ## Turn requirements*.in into hashed locks
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements.in -o requirements.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-dev.in -o requirements-dev.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-deep.in -o requirements-deep.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-generator.in -o requirements-generator.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-uv.in -o deploy/docker/requirements-uv.txt
+
+rest-client: install-dev  ## The wheel of the typed REST client, in dist/
+	$(BIN)/python scripts/rest_client.py dist
 
 audit: install-dev  ## Licences of all that is locked, and its known vulnerabilities, which need the network; says what it could not reach
 	$(BIN)/python scripts/audit.py
@@ -126,7 +130,7 @@ release: install-dev  ## Check, build and tag VERSION=x.y.z in this checkout, an
 	@$(BIN)/python -m scripts.release $(VERSION) $(if $(DRY_RUN),--dry-run)
 
 clean:  ## Remove the environment and caches; the home (.parley) stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz htmlcov .coverage
+	rm -rf $(VENV) $(VENV)-generator .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz htmlcov .coverage
 	find $(PACKAGES) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install:
@@ -134,3 +138,4 @@ install:
 
 install-dev:
 	@sh scripts/install.sh "$(PYTHON)" $(VENV) requirements-dev.txt
+	@sh scripts/install.sh "$(PYTHON)" $(VENV)-generator requirements-generator.txt

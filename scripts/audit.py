@@ -19,6 +19,7 @@ LOCKS: Final = (
     "requirements.txt",
     "requirements-dev.txt",
     "requirements-deep.txt",
+    "requirements-generator.txt",
     "deploy/docker/requirements-uv.txt",
 )
 OSV: Final = "https://api.osv.dev/v1/querybatch"  # google.github.io/osv.dev documents it
@@ -51,6 +52,9 @@ READ: Final = {
     "promql-parser": "MIT",
     "async-timeout": "Apache-2.0",
     "colorama": "BSD-3-Clause",
+    "jinja2": "BSD-3-Clause",
+    "openapi-python-client": "MIT",
+    "ruamel-yaml": "MIT",
     "pyyaml-ft": "MIT",
     "tzdata": "Apache-2.0",
 }

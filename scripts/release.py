@@ -2,7 +2,8 @@
 
 It looks at everything first and says all that is against the release. Then it makes two commits on top of main, one
 with the version and the changelog's section, which the tag names, and one that begins the next version; and from the
-first one the wheel of xdsctl and the context for `docker build`, in `dist/VERSION`. It pushes nothing.
+first one the wheels of xdsctl, xdsclient and the REST client, and the context for `docker build`, in `dist/VERSION`. It
+pushes nothing.
 
 The commits are made without touching the checkout, so that whatever fails before the tag leaves everything as it was.
 When it was killed between the tag and the end, or the files are lost, the same command does the rest.
@@ -17,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,6 +44,9 @@ _LINES: Final = {
 _DOCKERFILE: Final = "Dockerfile"
 _DOCKERIGNORE: Final = ".dockerignore"
 _SUMS: Final = "SHA256SUMS"
+_WHEELS: Final = ("parley_client", "xdsclient", "xdsctl")
+# What they are made of.
+_PACKED: Final = ("LICENSE", _SCHEMA, "restclient", "scripts/rest_client.py", "xdsclient", "xdscore", "xdsctl")
 # What `make release` tells its children is not meant for the `make check` below.
 _OF_MAKE: Final = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
 
@@ -260,7 +264,7 @@ def _commit(parent: str, files: Mapping[str, str], message: str) -> str:
 
 @contextmanager
 def _built(release: Release, commit: str) -> Iterator[Path]:
-    """A folder with the wheel, the archive for building the image, and their checksums, made from this commit. It is
+    """A folder with the wheels, the archive for building the image, and their checksums, made from this commit. It is
     removed at the end of the block.
     """
     dist = _ROOT / "dist"
@@ -270,11 +274,11 @@ def _built(release: Release, commit: str) -> Iterator[Path]:
             folder = Path(making) / "files"
             folder.mkdir()
             _context_make(commit, folder / release.context)
-            _wheel_make(commit, Path(making) / "source", folder)
-            wheel = folder / f"xdsctl-{release.version}-py3-none-any.whl"
-            if not wheel.exists():
-                found = ", ".join(each.name for each in folder.iterdir())
-                raise ReleaseError(f"The wheel should be {wheel.name}; made were: {found}.")
+            _wheels_make(commit, Path(making) / "source", folder)
+            wheels = {f"{name}-{release.version}-py3-none-any.whl" for name in _WHEELS}
+            found = {each.name for each in folder.glob("*.whl")}
+            if found != wheels:
+                raise ReleaseError(f"The wheels should be {_listed(wheels)}; made were: {_listed(found)}.")
             sums = [f"{sha256(each.read_bytes()).hexdigest()}  {each.name}\n" for each in sorted(folder.iterdir())]
             (folder / _SUMS).write_text("".join(sums), encoding="ascii")
             yield folder
@@ -295,16 +299,22 @@ def _context_make(commit: str, target: Path) -> None:
     _git("archive", "--format=tar.gz", f"--output={target}", commit, _DOCKERFILE, _DOCKERIGNORE, *let_in)
 
 
-def _wheel_make(commit: str, source: Path, target: Path) -> None:
-    """Build the wheel from the files of a commit. They are taken from a git archive, which writes the commit's id into
+def _wheels_make(commit: str, source: Path, target: Path) -> None:
+    """Build the wheels from the files of a commit. They are taken from a git archive, which writes the commit's id into
     xdscore/build.py.
     """
     source.mkdir()
     archive = source.with_suffix(".tar")
-    _git("archive", f"--output={archive}", commit, "xdsctl", "xdsclient", "xdscore")
+    _git("archive", f"--output={archive}", commit, *_PACKED)
     _checked(["tar", "-xf", str(archive), "-C", str(source)])
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
-    _checked(build, folder=source / "xdsctl")
+    for folder in ("xdsctl", "xdsclient"):
+        _checked(build, folder=source / folder)
+    _checked([sys.executable, "scripts/rest_client.py", str(target)], folder=source)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def _keep(folder: Path, target: Path) -> None:

@@ -1,7 +1,7 @@
 """Which build this is: Parley's version with the commit it was made from, where that is known. Never required.
 
-The commit is in `commit.txt`: git writes it there when it makes an archive (a release's image context and the wheel of
-`xdsctl` are made from one), and an image that is built from a checkout is told by the build argument COMMIT. A process
+The commit is in `commit.txt`: git writes it there when it makes an archive (a release's image context and the
+wheels are made from one), and an image that is built from a checkout is told by the build argument COMMIT. A process
 that runs in a checkout reads the commit from the checkout's own `.git`, without running git.
 """
 

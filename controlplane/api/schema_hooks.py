@@ -4,16 +4,19 @@ from typing import Any, Final
 
 from controlplane.api.examples import examples
 from controlplane.api.problems import reason_of
-from controlplane.api.schema import ANYTHING, BOTH, JSON, PLAIN, YAML
+from controlplane.api.schema import ANYTHING, BOTH, JSON, MANIFEST, PLAIN, YAML
 
 
 def manifests_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
-    """Add to the OpenAPI schema that bodies of manifests may be plain JSON or YAML files, too. A hook of
-    drf-spectacular.
+    """Add to the OpenAPI schema that bodies of manifests may be plain JSON or YAML files, too, and that there is none
+    of these requests without a body. A hook of drf-spectacular.
     """
     for path in result["paths"].values():
         for operation in path.values():
-            content = operation.get("requestBody", {}).get("content", {})
+            body = operation.get("requestBody", {})
+            content = body.get("content", {})
+            if content.get(YAML, {}).get("schema") in (PLAIN, ANYTHING, MANIFEST):
+                body["required"] = True
             if content.get(YAML, {}).get("schema") in (PLAIN, ANYTHING):
                 either = {"anyOf": [content[JSON]["schema"], content[YAML]["schema"]]}
                 content.update({media: {"schema": either} for media in BOTH})

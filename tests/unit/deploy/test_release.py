@@ -24,7 +24,15 @@ pathlib.Path(sys.argv[-1]).write_text(pathlib.Path("schema").read_text())
 """
 MAKEFILE = "check:\n\t@test ! -e bad || { echo 'one test is red'; exit 1; }\n"
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n### Added\n\n* Something new.\n"
-WHOLE = {"LICENSE", "requirements.txt", "deploy", "xdscore", "xdsctl"}
+WHOLE = {"LICENSE", "requirements.txt", "deploy", "xdsclient", "xdscore", "xdsctl"}
+CLIENT = ("restclient/README.md", "restclient/generator.yaml", "restclient/pyproject.toml", "scripts/rest_client.py")
+SCHEMA = """openapi: 3.1.1
+info: {title: Parley, version: '1'}
+paths:
+  /api/v1/whoami:
+    get: {operationId: whoami, tags: [whoami], responses: {'204': {description: ''}}}
+components: {schemas: {}}
+"""
 FIRST, SECOND = "0.1.0", "0.2.0"
 
 
@@ -73,7 +81,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Of most folders one file stands for all: each test has the repository once more.
     shipped = [str(each) for each in context_files(ROOT) if each.parts[0] in WHOLE or each.name == "__init__.py"]
     others = [".gitignore", ".gitattributes", ".dockerignore", "Dockerfile", "deploy/kubernetes/kustomization.yaml"]
-    for name in (*shipped, *others, "scripts/__init__.py", "scripts/release.py", "scripts/changelog.py"):
+    for name in (*shipped, *others, *CLIENT, "scripts/__init__.py", "scripts/release.py", "scripts/changelog.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, root / name)
     checkout = Checkout(root)
@@ -84,7 +92,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "static/page.css": "",
         "templates/page.html": "",
     }
-    for name, text in {**texts, "schema": "good", "docs/reference/openapi.yaml": "good"}.items():
+    for name, text in {**texts, "schema": SCHEMA, "docs/reference/openapi.yaml": SCHEMA}.items():
         checkout.write(name, text)
     checkout.git("init", "--quiet", "--template=", "--initial-branch", "main")
     checkout.commit("begin")
@@ -124,9 +132,10 @@ def test_release__nothing_against_it__tags_builds_and_begins_the_next_version(
     assert "git push --atomic origin main v0.1.0" in said.stdout
 
     dist = checkout.root / "dist" / FIRST
-    context, wheel = dist / "parley-0.1.0-context.tar.gz", dist / "xdsctl-0.1.0-py3-none-any.whl"
+    context = dist / "parley-0.1.0-context.tar.gz"
+    wheel, *others = (dist / f"{name}-0.1.0-py3-none-any.whl" for name in ("xdsctl", "xdsclient", "parley_client"))
     sums = {line.split("  ")[1]: line.split("  ")[0] for line in (dist / "SHA256SUMS").read_text().splitlines()}
-    assert sums == {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in (context, wheel)}
+    assert sums == {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in (context, wheel, *others)}
     unpacked = tmp_path / "context"
     shutil.unpack_archive(context, unpacked)
     assert {str(each) for each in context_files(unpacked)} == {str(each) for each in context_files(checkout.root)}
