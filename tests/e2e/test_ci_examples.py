@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
+import shutil
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,6 +26,8 @@ SCRIPT = ROOT / "deploy" / "ci" / "rollout.sh"
 PROPOSE = ROOT / "deploy" / "ci" / "propose.sh"
 WORKFLOW = ROOT / "deploy" / "ci" / "github-workflow.yml"
 REVIEW_WORKFLOW = ROOT / "deploy" / "ci" / "github-workflow-review.yml"
+ACTION = ROOT / "deploy" / "ci" / "github-action" / "action.yml"
+COMPONENT = ROOT / "deploy" / "ci" / "gitlab-component.yml"
 TITLE = "main of team-a"
 
 
@@ -45,6 +50,11 @@ def running(parley: Parley, folder: Path, command: list[str | Path], **more: str
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m xdsctl "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    # What installs packages is a runner's own; what it was asked for is looked at.
+    for installer in ("pipx", "python"):
+        asked = program.with_name(installer)
+        asked.write_text(f'#!/bin/sh\necho "{installer} $*" >> "$0.asked"\n')
+        asked.chmod(asked.stat().st_mode | stat.S_IXUSR)
     variables = {
         "PATH": f"{program.parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
@@ -262,6 +272,88 @@ def test_workflow__is_yaml_and_calls_what_is_there() -> None:
     assert any("rollout.sh" in run for run in runs)
     assert "xdsctl validate --offline -f manifests -o github" in runs
     assert json.dumps(workflow).count("secrets.") == 1
+
+
+def test_action__of_github__rolls_out_what_it_was_given(parley: Parley, tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "acted.yaml").write_text(yaml.safe_dump(cluster("acted")))
+    message = "first; $(exit 9) `exit 9` ${{ x }}"
+    inputs = {
+        "server": f"http://127.0.0.1:{parley.web_port}",
+        "token": parley.token,
+        "environment": "default",
+        "folder": str(folder),
+        "owner": "team-act",
+        "message": message,
+    }
+
+    [install, roll] = action_steps(inputs)
+    installed = running(parley, folder, ["sh", "-e", "-c", install.pop("run")], **install)
+    rolled = running(parley, folder, ["sh", "-e", "-c", roll.pop("run")], **roll)
+
+    assert installed.returncode == 0, installed.stderr
+    [asked] = (tmp_path / "bin" / "pipx.asked").read_text().splitlines()
+    assert Path(asked.removeprefix("pipx install ")).resolve() == ROOT / "xdsctl"
+    assert rolled.returncode == 0, rolled.stderr
+    [revision] = parley.call("GET", "/environments/default/resources/cluster/acted/revisions").body["results"]
+    assert revision["message"] == message
+
+
+def action_steps(inputs: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Each step's variables, and its script as `run`, as a runner gives them to the shell."""
+    action = yaml.safe_load(ACTION.read_text())
+    values = {name: str(each.get("default", "")) for name, each in action["inputs"].items()} | inputs
+    missing = [name for name, each in action["inputs"].items() if each.get("required") and name not in inputs]
+    assert missing == []
+    for step in action["runs"]["steps"]:
+        variables = {
+            name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: values[found[1]], text)
+            for name, text in step["env"].items()
+        }
+        yield {**variables, "GITHUB_ACTION_PATH": str(ACTION.parent), "run": step["run"]}
+
+
+def test_component__of_gitlab__checks_and_rolls_out(parley: Parley, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    (repository / "ci").mkdir(parents=True)
+    shutil.copy(SCRIPT, repository / "ci")
+    (repository / "manifests").mkdir()
+    manifest = repository / "manifests" / "joined.yaml"
+    manifest.write_text(yaml.safe_dump(cluster("joined")))
+    message = "second; $(exit 9)"
+    given = {"server": f"http://127.0.0.1:{parley.web_port}", "package": "xdsctl.whl", "environment": "default"}
+    jobs = component_jobs(given)
+
+    def run(job: str) -> "subprocess.CompletedProcess[str]":
+        variables = {**jobs[job]["variables"], "CI_PROJECT_PATH": "group/shop", "CI_COMMIT_MESSAGE": message}
+        script = "\n".join((f"cd {repository}", *jobs[job]["before_script"], *jobs[job]["script"]))
+        return running(parley, repository / "manifests", ["sh", "-e", "-c", script], **variables)
+
+    checked, rolled = run("xds-check"), run("xds-rollout")
+    manifest.write_text("conect_timeout: 1s\n")
+    mistaken = run("xds-check")
+
+    assert checked.returncode == 0, checked.stderr
+    assert rolled.returncode == 0, rolled.stderr
+    assert mistaken.returncode == 1
+    installed = (repository / "bin" / "python.asked").read_text().splitlines()
+    assert set(installed) == {"python -m pip install --quiet xdsctl.whl"}
+    [revision] = parley.call("GET", "/environments/default/resources/cluster/joined/revisions").body["results"]
+    assert revision["message"] == message
+    # The default branch alone has the token, and one rollout runs at a time.
+    assert jobs["xds-rollout"]["rules"] == [{"if": "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"}]
+    assert jobs["xds-rollout"]["resource_group"]
+
+
+def component_jobs(inputs: dict[str, str]) -> dict[str, Any]:
+    """The jobs of the component by name, with these inputs, and with what each of them extends."""
+    header, text = COMPONENT.read_text().split("\n---\n")
+    known = yaml.safe_load(header)["spec"]["inputs"]
+    values = {name: each.get("default") for name, each in known.items()} | inputs
+    assert None not in values.values(), values
+    jobs = yaml.safe_load(re.sub(r"\$\[\[ inputs\.(\w+) \]\]", lambda found: values[found[1]], text))
+    return {name: {**jobs.get(job.get("extends"), {}), **job} for name, job in jobs.items()}
 
 
 def _tls(path: str) -> dict[str, object]:
