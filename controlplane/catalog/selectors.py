@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, islice
 from uuid import UUID
 
 from django.db import models
@@ -29,14 +28,12 @@ from controlplane.catalog.models import (
 from controlplane.catalog.review import review_stored
 from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.sealing import key_ring
-from controlplane.catalog.values import EditedResource, EnvironmentPolicy, ResourceContent, finding_from_json
+from controlplane.catalog.values import EnvironmentPolicy, ResourceContent
 from controlplane.common.errors import NotFound
 from xdscore.access import Effect
 from xdscore.environment_choice import EnvironmentChoice, Selector
-from xdscore.findings import Finding
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema.content_policy import policy_of
-from xdscore.schema.leniency import is_spelling
 
 _BATCH = 500
 
@@ -332,40 +329,6 @@ def change_get(*, public_id: str) -> Change:
     if row is None:
         raise NotFound(f"There is no change '{public_id}'.")
     return row
-
-
-def change_edits(*, change: Change, limit: int) -> tuple[tuple[EditedResource, ...], int]:
-    """The first `limit` edits of a change with their findings, by type and name, and how many edits it has in all."""
-    rows = Revision.objects.filter(change=change).order_by("resource__type", "resource__name")
-    gone_before = Revision.objects.filter(
-        resource=models.OuterRef("resource"), number=models.OuterRef("number") - 1, blob=None
-    )
-    new = models.Case(
-        models.When(models.Q(blob=None), then=models.Value("deleted")),
-        models.When(models.Q(number=1) | models.Exists(gone_before), then=models.Value("created")),
-        default=models.Value("updated"),
-    )
-    columns = ("resource__type", "resource__name", "action", "number", "findings", "total")
-    # How many there are comes along: it is asked for with each look at a change.
-    total = models.Window(models.Count("pk"))
-    found = list(rows.annotate(action=new, total=total).values_list(*columns)[:limit])
-    edits = tuple(
-        EditedResource(word, name, action, number, tuple(map(finding_from_json, findings)))
-        for word, name, action, number, findings, _ in found
-    )
-    return edits, found[0][-1] if found else 0
-
-
-def change_findings(*, change: Change, limit: int, told: bool) -> tuple[Finding, ...]:
-    """The first `limit` warnings and notes about a change and the resources that it wrote. `told`: with those that name
-    resources which the change did not write.
-    """
-    of_write = [finding_from_json(each) for each in change.findings]
-    rows = Revision.objects.filter(change=change).exclude(findings=[]).order_by("resource__type", "resource__name")
-    found = (
-        finding_from_json(each) for each_list in rows.values_list("findings", flat=True)[:limit] for each in each_list
-    )
-    return tuple(islice(chain((each for each in of_write if told or is_spelling(each)), found), limit))
 
 
 @dataclass(frozen=True, slots=True)

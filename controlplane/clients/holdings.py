@@ -43,10 +43,14 @@ revision known here, the code of an error, or `none`.
 
 @dataclass(frozen=True, slots=True)
 class HeldPage:
-    """A page of what clients have. `after`: the cursor at which the next page begins; empty where this is the last."""
+    """A page of what clients have. `after`: the cursor at which the next page begins; empty where this is the last.
+    `served`: of one resource's clients, the number of the revision that is served; None where it was not asked for, or
+    no revision has what is served.
+    """
 
     rows: tuple[HeldResource, ...]
     after: str = ""
+    served: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,29 +215,32 @@ def client_said(*, public_id: str, word: str) -> bool:
 def resource_holders(
     *,
     environment_key: str,
-    word: str,
-    name: str,
+    key: Key,
     states: Collection[HoldingState] = (),
     revision: int | None = None,
     after: str = "",
     limit: int = 100,
     uses: Uses | None = None,
+    served: str = "",
 ) -> tuple[Counts, HeldPage]:
     """How many connected clients have what of a resource, and a page of them, those that need attention first
     (`holding_words.WORST_FIRST`), after the cursor `after`.
 
-    `states`, `revision`: the page holds only clients in these states (none: in any) that have, or are to have, this
-        revision; the counts are of all. `uses`: what was read before of who uses what.
+    `key`: the resource, by type and name. `states`, `revision`: the page holds only clients in these states (none: in
+        any) that have, or are to have, this revision; the counts are of all. `uses`: what was read before of who uses
+        what. `served`: the version on the wire of what is served, whose revision comes with the page.
     """
+    word, name = key
     held = holdings_of_everybody(environment_key=environment_key, word=word, names=[name])[name]
     # Thousands have the same, which is looked at once.
     alike: dict[int, list[str]] = {}
     for client, holding in held.items():
         alike.setdefault(id(holding), []).append(client)
     different = {place: held[clients[0]] for place, clients in alike.items()}
-    numbers = revisions_of(
-        environment_key=environment_key, contents=contents_of(((word, name), each) for each in different.values())
-    )
+    contents = contents_of(((word, name), each) for each in different.values())
+    if served:
+        contents.add((word, name, served))
+    numbers = revisions_of(environment_key=environment_key, contents=contents)
     counts: dict[HoldingState, dict[str, int]] = {}
     wanted: list[tuple[str, str]] = []
     for place, clients in alike.items():
@@ -255,7 +262,7 @@ def resource_holders(
     rows = [((word, name), found[client]) for client in chosen if client in found]
     nodes = {client: each.standing.node_id for client, each in found.items()}
     shown = rows_of(environment_key, nodes, rows, History(sets), uses=uses, numbers=numbers)
-    return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "")
+    return counts, HeldPage(shown, page[-1][0] if len(wanted) > limit else "", numbers.get((word, name, served)))
 
 
 def messages_of(

@@ -18,11 +18,11 @@ from controlplane.catalog.change_log import change_list
 from controlplane.catalog.choices import ChangeKind, StagedChangeState
 from controlplane.catalog.contents import contents_of_change
 from controlplane.catalog.differences import ResourceDifference
+from controlplane.catalog.edits import change_edits
 from controlplane.catalog.guarding import loss_from_json
 from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by, undone_of
-from controlplane.catalog.selectors import change_edits, change_findings
 from controlplane.catalog.staging import StagedChangeView, staged_changes
 from controlplane.catalog.undoing import Way, wrote_both
 from controlplane.changesets.selectors import change_and_set
@@ -253,14 +253,14 @@ class ChangePage(Page):
         live = _live(reading)
         progress = live["became"].progress
         key = change.environment.key
-        edits, count = change_edits(change=change, limit=_MAX_DIFFS)
+        wrote = change_edits(change=change, limit=_MAX_DIFFS, findings=_MAX_FINDINGS)
         differences = [
             ResourceDifference(
                 name,
                 manifest_of(before) if before is not None else None,
                 manifest_of(after) if after is not None else None,
             )
-            for name, before, after in (contents_of_change(change=change, limit=_MAX_DIFFS) if edits else ())
+            for name, before, after in (contents_of_change(change=change, limit=_MAX_DIFFS) if wrote.edits else ())
         ]
         # A rollback makes resources what they were and leaves access rules and policies alone (decisions U4).
         epoch = progress.epoch if change.kind == ChangeKind.RESOURCES.value else None
@@ -275,14 +275,11 @@ class ChangePage(Page):
                 "change_set": change_set,
                 "edits": [
                     (edit, difference, resource_url(key, edit.type, edit.name))
-                    for edit, difference in zip(edits, differences, strict=True)
+                    for edit, difference in zip(wrote.edits, differences, strict=True)
                 ],
-                "edit_count": count,
+                "edit_count": wrote.count,
                 "access_edits": _access_edits(change),
-                "findings": (
-                    *change_findings(change=change, limit=_MAX_FINDINGS, told=True),
-                    *secret_findings(environment_key=key, edits=edits),
-                ),
+                "findings": (*wrote.findings, *secret_findings(environment_key=key, edits=wrote.edits)),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
                 "just_before": before is not None and before + 1 == epoch,

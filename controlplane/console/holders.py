@@ -12,7 +12,7 @@ from controlplane.clients.holding_words import WORST_FIRST
 from controlplane.clients.holdings import Counts, resource_holders
 from controlplane.clients.in_use import Unused
 from controlplane.clients.uses import Uses, not_in_use
-from controlplane.console.holding_lines import HoldingLine, diff_url, lines_of, published_versions, revisions_served
+from controlplane.console.holding_lines import HoldingLine, diff_url, lines_of, published_versions
 from controlplane.console.paging import SIZE
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of
@@ -94,15 +94,15 @@ def holders_shown(request: HttpRequest, environment_key: str, kind: ResourceType
     found = not_in_use(uses=uses, versions=served)
     counts, page = resource_holders(
         environment_key=environment_key,
-        word=kind.word,
-        name=name,
+        key=key,
         states=() if state is None else (state,),
         revision=revision,
         after=after,
         limit=SIZE,
         uses=uses,
+        served=served.get(key, ""),
     )
-    published = revisions_served(environment_key, served).get(key)
+    published = page.served
     facts = holder_facts(word=kind.word, streams={row.stream for row in page.rows})
     lines = lines_of(environment_key, page.rows, {key: published} if published is not None else {})
     return Holders(

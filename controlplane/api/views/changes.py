@@ -25,11 +25,12 @@ from controlplane.api.shapes.history import ConvergenceOut
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.waiting import WAIT_PARAMETERS, wait_of, waits
 from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress, progress_of_change
+from controlplane.catalog.edits import change_edits
 from controlplane.catalog.limiting import change_allowed
 from controlplane.catalog.models import Change
 from controlplane.catalog.rights import require
 from controlplane.catalog.rollbacks import undone_by
-from controlplane.catalog.selectors import change_edits, change_findings, change_get
+from controlplane.catalog.selectors import change_get
 from controlplane.catalog.staging import StagedChangeView
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.common.errors import NotFound
@@ -153,7 +154,7 @@ class ChangeUndoView(ApiView):
         body = change_json(change, progress_of_change(change=change), told=told)
         if undone.already:
             return json_answer({**body, "changed": False})
-        edits, _ = change_edits(change=change, limit=MAX_EDITS)
+        edits = change_edits(change=change, limit=MAX_EDITS).edits
         closed = secret_findings(environment_key=change.environment.key, edits=edits) if told else ()
         said = islice((*undone.findings, *closed), MAX_EDITS)
         return _accepted({**body, "findings": [finding_json(each) for each in said]})
@@ -179,14 +180,13 @@ def change_json(change: Change, progress: ChangeProgress, *, told: bool) -> dict
     """A change as a JSON object. `progress`: how far the builder and the clients have come with it; `told`: the reader
     may be told of resources and clients of others.
     """
-    edits, count = change_edits(change=change, limit=MAX_EDITS)
+    wrote = change_edits(change=change, limit=MAX_EDITS, findings=MAX_EDITS, told=told)
     reading = ChangeReading(change, progress)
     delivery, unused = reading.delivery, reading.not_in_use
     public_id, key, state = str(change.public_id), change.environment.key, progress_of(progress, delivery)
     undone = undone_by(environment_key=key, changes=[change])
     back = undone.get(change.generation)
-    said = change_findings(change=change, limit=MAX_EDITS, told=told)
-    closed = secret_findings(environment_key=key, edits=edits) if told else ()
+    closed = secret_findings(environment_key=key, edits=wrote.edits) if told else ()
     held_back = [held_back_json(each) for each in progress.held]
     rollout, stop = _rollout_of(public_id, progress.staged)
     incidents = {each.id: each for each in incidents_of_change(change_id=public_id)}
@@ -196,7 +196,7 @@ def change_json(change: Change, progress: ChangeProgress, *, told: bool) -> dict
     refused, lost = refused_and_lost(change_ids=[public_id])
     statuses = change_statuses(environment_key=key, changes={change: state}, refused=refused, lost=lost, undone=undone)
     body = {
-        **_written_json(change, edits, count, (*said, *closed)),
+        **_written_json(change, wrote.edits, wrote.count, (*wrote.findings, *closed)),
         "state": state.value,
         "status": statuses[public_id].value,
         "epoch": progress.epoch,

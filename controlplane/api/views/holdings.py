@@ -79,8 +79,7 @@ class ResourceClientsView(ApiView):
         kind = kind_in_path(type)
         counts, held = resource_holders(
             environment_key=environment_key,
-            word=kind.word,
-            name=name_in_path(kind, name),
+            key=(kind.word, name_in_path(kind, name)),
             states=states,
             revision=revision,
             after=after,

@@ -49,7 +49,7 @@ def test_coverage__refusing_client_acknowledges_what_stands_in__does_not_run_the
     fleet.accept(held("ledger", 1))
 
     assert coverage("pay", 2).nacked == 1
-    _, holders = resource_holders(environment_key="default", word="cluster", name="pay")
+    _, holders = resource_holders(environment_key="default", key=("cluster", "pay"))
     assert {row.node_id: row.state.value for row in holders.rows} == {
         "node-1": "NACKED",
         "node-2": "ACKED",

@@ -147,7 +147,7 @@ def test_client_holdings__a_process_of_the_version_before_wrote__is_unknown_and_
     fleet.write()
 
     row = of(one, "c0")
-    counts, page = resource_holders(environment_key="default", word="cluster", name="c0")
+    counts, page = resource_holders(environment_key="default", key=("cluster", "c0"))
 
     assert row.state is UNKNOWN
     assert "earlier version" in row.message
@@ -385,9 +385,9 @@ def test_resource_holders__clients_in_several_states__are_counted_and_listed() -
     fleet.nack(bad, "no")
     fleet.write()
 
-    counts, page = resource_holders(environment_key="default", word="cluster", name="c0")
-    _, refusing = resource_holders(environment_key="default", word="cluster", name="c0", states=[NACKED])
-    lost, _ = resource_holders(environment_key="default", word="cluster", name="lost")
+    counts, page = resource_holders(environment_key="default", key=("cluster", "c0"))
+    _, refusing = resource_holders(environment_key="default", key=("cluster", "c0"), states=[NACKED])
+    lost, _ = resource_holders(environment_key="default", key=("cluster", "lost"))
 
     assert counts == {ACKED: {"other": 1}, NACKED: {"other": 1}}
     assert {each.node_id for each in page.rows} == {"good", "bad"}
@@ -407,6 +407,6 @@ def test_resource_holders__another_environment__counts_nobody_of_this_one() -> N
     fleet.ack()
     fleet.write()
 
-    counts, page = resource_holders(environment_key="elsewhere", word="cluster", name="c0")
+    counts, page = resource_holders(environment_key="elsewhere", key=("cluster", "c0"))
 
     assert (counts, page.rows) == ({}, ())

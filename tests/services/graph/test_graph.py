@@ -186,7 +186,7 @@ def test_asked_by__of_every_node__is_the_number_on_the_resources_pages() -> None
     covered = coverage_of(environment_key=HERE, versions=versions)
     assert {key: asked[key] for key in versions} == {key: each.asking for key, each in covered.items()}
     for key, asking in asked.items():
-        counts, _ = resource_holders(environment_key=HERE, word=key[0], name=key[1])
+        counts, _ = resource_holders(environment_key=HERE, key=key)
         assert asking == sum(sum(each.values()) for each in counts.values()), key
         if key in covered:
             assert covered[key].running == counts.get(HoldingState.ACKED, {}).get("r2" if key[1] == "pay" else "r1", 0)
