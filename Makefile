@@ -94,8 +94,8 @@ golden: install-dev  ## Rewrite the expected files and show what changed
 	GOLDEN_REWRITE=1 $(BIN)/python -m pytest tests/golden
 	git --no-pager diff --stat -- tests/golden
 
-differential: install-dev  ## Ask a real Envoy about 2,000 generated mutations and every spelling, not only a part; COUNT=… about more
-	DIFFERENTIAL=$(or $(COUNT),2000) $(BIN)/python -m pytest tests/golden/test_differential.py tests/golden/test_spellings.py
+differential: install-dev  ## Ask a real Envoy about 2,000 generated mutations and every spelling, not only a part; COUNT=… about more, SHIFT=1… about others
+	DIFFERENTIAL=$(or $(COUNT),2000) DIFFERENTIAL_SHIFT=$(or $(SHIFT),0) $(BIN)/python -m pytest tests/golden/test_differential.py tests/golden/test_spellings.py
 
 codes: install-dev  ## Write the reference page of the codes
 	$(BIN)/python scripts/codes_page.py > docs/reference/codes.md

@@ -49,7 +49,7 @@ CONTENT_TITLES: Final = {
     "loopback": "Addresses of the data plane itself",
     "link_local": "Link-local addresses and metadata services of clouds",
     "variables": "Environment variables of the data plane",
-    "unknown_fields": "Fields that Parley does not know, which are left out, and commands in formats, which stay",
+    "unknown_fields": "Fields that Parley does not know, left out; commands in formats and resolvers, kept",
     "opaque": "Bytes of messages that Parley does not know",
 }
 

@@ -5,10 +5,11 @@ what cannot be read (`traversal`), fields that do not go together (`relations`),
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from xdscore.findings import Finding, Severity
 from xdscore.schema.certificates import Expiry, certificates_in
-from xdscore.schema.codes import COMMAND_UNKNOWN
+from xdscore.schema.codes import COMMAND_UNKNOWN, EXTENSION_UNKNOWN
 from xdscore.schema.content_policy import ContentPolicy, Stance
 from xdscore.schema.dangers import DangerSearch
 from xdscore.schema.notices import notices_of
@@ -16,6 +17,9 @@ from xdscore.schema.positions import Path
 from xdscore.schema.relations import Said, relations_in
 from xdscore.schema.traversal import everything_in, unreadable_in
 from xdscore.schema.walk import AnyMessage
+
+# What a newer Envoy, or an operator's own, may know.
+_UNKNOWN: Final = frozenset({COMMAND_UNKNOWN, EXTENSION_UNKNOWN})
 
 
 def content_of(
@@ -31,8 +35,8 @@ def content_of(
         yield from unreadable_in(each, path, policy)
         yield from notices_of(each, path)
         if complete:
-            for said in relations_in(each, path):
-                is_note = said.code is COMMAND_UNKNOWN and not refuses_unknown
+            for said in relations_in(each, path, message):
+                is_note = said.code in _UNKNOWN and not refuses_unknown
                 yield said.place, replace(said, severity=Severity.NOTE) if is_note else said
         yield from dangers.look(each, path)
         yield from certificates_in(each, path)

@@ -12,6 +12,7 @@ from enum import Enum
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import (
     COMMAND_UNKNOWN,
+    EXTENSION_UNKNOWN,
     FIELD_UNKNOWN,
     LINK_LOCAL,
     LOCAL_FILE,
@@ -39,7 +40,8 @@ class ContentPolicy:
     lua, modules: code that a proxy runs: Lua, and Wasm or loaded libraries.
     files, pipes, variables: files, sockets and environment variables of the proxy's machine.
     loopback, link_local: addresses of that machine itself, and of what a cloud has beside each machine.
-    unknown_fields: fields that the schema has not, which are left out, and commands that formats have not, which stay.
+    unknown_fields: fields that the schema has not, which are left out; commands that formats have not, and resolvers of
+        addresses that Envoy has not, which stay.
     opaque: the bytes of a message whose type the schema has not.
     """
 
@@ -80,6 +82,7 @@ KIND_OF_CODE = {
     VARIABLE.code: "variables",
     FIELD_UNKNOWN.code: "unknown_fields",
     COMMAND_UNKNOWN.code: "unknown_fields",
+    EXTENSION_UNKNOWN.code: "unknown_fields",
     OPAQUE.code: "opaque",
 }
 """Which kind a danger is of, by its code."""

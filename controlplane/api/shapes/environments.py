@@ -129,8 +129,8 @@ class ContentIn(StrictSerializer):
     link_local = _stance("Destinations at link-local addresses and metadata services of clouds.")
     variables = _stance("Variables of the proxy's process.")
     unknown_fields = _stance(
-        "Fields that the schema has not, which are left out of what is stored; commands of formats that Envoy has not, "
-        "which stay."
+        "Fields that the schema has not, which are left out of what is stored; commands of formats and "
+        "resolvers of addresses that Envoy has not, which stay."
     )
     opaque = _stance("The bytes of messages whose types the schema has not.")
 

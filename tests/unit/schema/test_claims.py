@@ -38,9 +38,11 @@ def scope(name: str, *fragments: str) -> dict[str, object]:
             with_address(
                 {"socket_address": {"address": "0.0.0.0", "port_value": 53, "protocol": "UDP"}},  # noqa: S104
                 udp_listener_config={},
-                additional_addresses=[{"address": {"socket_address": {"address": "::", "port_value": 53}}}],
+                additional_addresses=[
+                    {"address": {"socket_address": {"address": "::", "port_value": 53, "protocol": "UDP"}}}
+                ],
             ),
-            ("address tcp :: port 53", "address udp 0.0.0.0 port 53"),
+            ("address udp 0.0.0.0 port 53", "address udp :: port 53"),
         ),
         (route("r", "c"), ()),
         (scope("s", "a b", "c,d"), ("scope key a%20b, c%2Cd",)),

@@ -24,6 +24,14 @@ def pointers(body: object) -> list[str]:
     return [manifest.pointer for manifest in manifests]
 
 
+API = {
+    "api_listener": {
+        "@type": GOOGLE + "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "rds": {"route_config_name": "r", "config_source": {"ads": {}}},
+    }
+}
+
+
 def names(body: object) -> list[str]:
     manifests, _ = read_manifests(json.dumps(body).encode(), Media.JSON)
     parsed = [parse(manifest) for manifest in manifests]
@@ -63,7 +71,7 @@ def test_read__part_of_an_apply_body__points_into_the_body() -> None:
 
 def test_read__bootstrap__adds_the_types_that_the_places_imply() -> None:
     static = {
-        "listeners": [{"name": "l", "api_listener": {}}],
+        "listeners": [{"name": "l", "api_listener": API}],
         "clusters": [{"name": "c"}],
         "secrets": [{"name": "s", "generic_secret": {"secret": {"inline_string": "x"}}}],
     }
@@ -97,7 +105,7 @@ def test_read__config_dump__takes_what_came_over_xds_and_says_what_it_left() -> 
             {
                 "@type": admin + "ListenersConfigDump",
                 "dynamic_listeners": [
-                    {"name": "l", "active_state": {"listener": {"@type": LISTENER, "name": "l", "api_listener": {}}}},
+                    {"name": "l", "active_state": {"listener": {"@type": LISTENER, "name": "l", "api_listener": API}}},
                     {"name": "bad", "error_state": {"details": "no"}},
                 ],
             },

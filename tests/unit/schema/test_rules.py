@@ -37,9 +37,9 @@ def route(match: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 def http_filter(type_name: str, **fields: Any) -> dict[str, Any]:
     config = {"@type": GOOGLE + type_name, **fields}
-    return listener(
-        {"@type": HCM, "stat_prefix": "s", "rds": RDS, "http_filters": [{"name": "f", "typed_config": config}]}
-    )
+    last = [] if config["@type"] == ROUTER["typed_config"]["@type"] else [ROUTER]
+    filters = [{"name": "f", "typed_config": config}, *last]
+    return listener({"@type": HCM, "stat_prefix": "s", "rds": RDS, "http_filters": filters})
 
 
 def listener(config: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,12 @@ def listener(config: dict[str, Any]) -> dict[str, Any]:
     return {"@type": LISTENER, "address": {"pipe": {"path": "@l"}}, "filter_chains": chains}
 
 
+RAW = GOOGLE + "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
 CHECK = {"timeout": "1s", "interval": "1s", "unhealthy_threshold": 1, "healthy_threshold": 1}
+ROUTER: dict[str, Any] = {
+    "name": "r",
+    "typed_config": {"@type": GOOGLE + "envoy.extensions.filters.http.router.v3.Router"},
+}
 RDS = {"route_config_name": "r", "config_source": {"ads": {}}}
 ROUTES = "/virtual_hosts/0/routes/0"
 CONFIG = "/filter_chains/0/filters/0/typed_config"
@@ -93,7 +98,7 @@ FILTER = CONFIG + "/http_filters/0/typed_config"
             "/preconnect_policy/per_upstream_preconnect_ratio",
         ),
         (cluster(metadata={"filter_metadata": {"": {}}}), "XDS1042", "/metadata/filter_metadata/"),
-        (cluster(transport_socket={"name": ""}), "XDS1042", "/transport_socket/name"),
+        (cluster(transport_socket={"name": "", "typed_config": {"@type": RAW}}), "XDS1042", "/transport_socket/name"),
         ({"@type": ROUTE, "virtual_hosts": [{"name": "v", "domains": []}]}, "XDS1044", "/virtual_hosts/0/domains"),
         (
             {"@type": ROUTE, "virtual_hosts": [{"name": "v", "domains": ["a\nb"]}]},

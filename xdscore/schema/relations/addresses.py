@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from ipaddress import IPv6Address, ip_address
+from typing import Final
 
+from xdscore.schema.codes import EXTENSION_UNKNOWN
 from xdscore.schema.positions import Path
 from xdscore.schema.relations.said import Said, together
 from xdscore.schema.walk import AnyMessage
+
+_IP_RESOLVER: Final = "envoy.ip"
 
 
 def must_be_ip(address: AnyMessage, place: Path) -> Iterator[Said]:
@@ -15,9 +19,16 @@ def must_be_ip(address: AnyMessage, place: Path) -> Iterator[Said]:
 
 
 def socket_must_be_ip(socket: AnyMessage, place: Path) -> Iterator[Said]:
-    """The violation that a core.v3.SocketAddress at `place` has a name, and no resolver of its own for it."""
-    if not socket.resolver_name and ip_of(socket.address) is None:
+    """The violation that a core.v3.SocketAddress at `place` has a name, or the name of a port, and no resolver of its
+    own for it; or that its resolver is one that Envoy does not bring along.
+    """
+    if socket.resolver_name not in ("", _IP_RESOLVER):
+        yield Said((*place, "resolver_name"), EXTENSION_UNKNOWN, {"given": socket.resolver_name})
+        return
+    if ip_of(socket.address) is None:
         yield together((*place, "address"), "must be an IP address here; nothing resolves a name")
+    if socket.WhichOneof("port_specifier") == "named_port":
+        yield together((*place, "named_port"), "is of no use here, where nothing resolves a name; give 'port_value'")
 
 
 def ip_of(text: str) -> object | None:

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from xdscore.schema.positions import Path
+from xdscore.schema.relations import upstreams
 from xdscore.schema.relations.addresses import must_be_ip, socket_must_be_ip
 from xdscore.schema.relations.said import Rule, Said, no_value, together
 from xdscore.schema.types_registry import message_name
 from xdscore.schema.walk import AnyMessage, unpack
 
+_AGGREGATE: Final = "envoy.extensions.clusters.aggregate.v3.ClusterConfig"
 _DNS: Final = "envoy.extensions.clusters.dns.v3.DnsCluster"
 _MAGLEV: Final = "envoy.extensions.load_balancing_policies.maglev.v3.Maglev"
 _RING_MIN, _RING_MAX = 1024, 8 * 1024 * 1024  # Envoy's defaults
@@ -19,6 +21,10 @@ _STATUS_MIN, _STATUS_MAX = 100, 600
 
 def _cluster(cluster: AnyMessage) -> Iterator[Said]:
     yield from _balancing(cluster)
+    yield from upstreams.judged(cluster)
+    # No client makes anything of more than one: gRPC, which does, reads them in endpoints of their own.
+    if len(cluster.load_assignment.policy.drop_overloads) > 1:
+        yield together(("load_assignment", "policy", "drop_overloads"), "may have one item in a cluster")
     if cluster.HasField("cluster_type"):
         yield from _own_type(cluster)
         return
@@ -32,9 +38,6 @@ def _cluster(cluster: AnyMessage) -> Iterator[Said]:
         yield together(
             ("load_assignment",), "is not for a cluster of type ORIGINAL_DST, which has no endpoints of its own"
         )
-    # gRPC, which reads neither type, takes more than one.
-    if cluster.type in (cluster.STATIC, cluster.STRICT_DNS) and len(cluster.load_assignment.policy.drop_overloads) > 1:
-        yield together(("load_assignment", "policy", "drop_overloads"), "may have one item in a cluster of this type")
     if cluster.type in (cluster.STRICT_DNS, cluster.LOGICAL_DNS):
         yield from _without_resolvers(cluster.load_assignment)
     # gRPC, which reads none but EDS and LOGICAL_DNS, passes over it.
@@ -46,6 +49,8 @@ def _balancing(cluster: AnyMessage) -> Iterator[Said]:
     # A load_balancing_policy takes the place of lb_policy and of what belongs to it.
     if cluster.HasField("load_balancing_policy"):
         yield from _policies(cluster.load_balancing_policy.policies)
+        if cluster.HasField("lb_subset_config"):
+            yield together(("lb_subset_config",), "cannot be given together with 'load_balancing_policy'")
     elif cluster.lb_policy == cluster.RING_HASH:
         yield from _ring(cluster.ring_hash_lb_config)
         yield from _weights(cluster.load_assignment)
@@ -76,9 +81,16 @@ def _policies(policies: AnyMessage) -> Iterator[Said]:
 
 def _own_type(cluster: AnyMessage) -> Iterator[Said]:
     packed = cluster.cluster_type.typed_config
+    if cluster.cluster_type.HasField("typed_config") and not packed.type_url:
+        yield together(("cluster_type", "typed_config"), "must have a type")
     dns = unpack(packed) if message_name(packed.type_url) == _DNS else None
-    if dns is not None and dns.all_addresses_in_single_endpoint:
-        yield from _one_host(cluster.load_assignment)
+    if dns is not None:
+        yield from _without_resolvers(cluster.load_assignment)
+        if dns.all_addresses_in_single_endpoint:
+            yield from _one_host(cluster.load_assignment)
+    # gRPC, which reads aggregates, passes over it.
+    if cluster.HasField("eds_cluster_config") and message_name(packed.type_url) != _AGGREGATE:
+        yield together(("eds_cluster_config",), "is for clusters of type EDS only")
 
 
 def _ring(ring: AnyMessage) -> Iterator[Said]:
@@ -112,13 +124,27 @@ def _is_prime(number: int) -> bool:
 
 def _static_hosts(assignment: AnyMessage) -> Iterator[Said]:
     for number, locality in enumerate(assignment.endpoints):
+        inside: Path = ("load_assignment", "endpoints", number)
+        if locality.HasField("leds_cluster_locality_config"):
+            yield together((*inside, "leds_cluster_locality_config"), "is for clusters of type EDS only")
         for index, host in enumerate(locality.lb_endpoints):
-            place: Path = ("load_assignment", "endpoints", number, "lb_endpoints", index)
-            address = host.endpoint.address
-            if address.WhichOneof("address") is None:
-                yield together((*place, "endpoint"), "must have an address in a cluster of type STATIC")
-            else:
-                yield from must_be_ip(address, (*place, "endpoint", "address"))
+            yield from _static_host(host.endpoint, (*inside, "lb_endpoints", index, "endpoint"))
+
+
+def _static_host(endpoint: AnyMessage, place: Path) -> Iterator[Said]:
+    if endpoint.address.WhichOneof("address") is None:
+        yield together(place, "must have an address in a cluster of type STATIC")
+    else:
+        yield from must_be_ip(endpoint.address, (*place, "address"))
+    if endpoint.address.socket_address.network_namespace_filepath:
+        yield together(
+            (*place, "address", "socket_address", "network_namespace_filepath"), "is for listeners, not for hosts"
+        )
+    for index, each in enumerate(endpoint.additional_addresses):
+        inside: Path = (*place, "additional_addresses", index, "address")
+        if each.address.WhichOneof("address") is None:
+            yield together(inside, "is needed by an additional address")
+        yield from must_be_ip(each.address, inside)
 
 
 def _one_host(assignment: AnyMessage) -> Iterator[Said]:
@@ -139,11 +165,6 @@ def _without_resolvers(assignment: AnyMessage) -> Iterator[Said]:
                 yield together((*place, "socket_address", "resolver_name"), "is not for clusters that ask DNS")
 
 
-def _source(source: AnyMessage) -> Iterator[Said]:
-    if source.api_type in (source.GRPC, source.DELTA_GRPC) and not source.grpc_services and not source.cluster_names:
-        yield together(("grpc_services",), "is needed by an API over gRPC")
-
-
 def _bind(bind: AnyMessage) -> Iterator[Said]:
     if bind.HasField("source_address"):
         yield from socket_must_be_ip(bind.source_address, ("source_address",))
@@ -162,7 +183,6 @@ def _health_check(check: AnyMessage) -> Iterator[Said]:
 RULES: Final[Mapping[str, Rule]] = {
     "envoy.config.cluster.v3.Cluster": _cluster,
     "envoy.config.core.v3.HealthCheck.HttpHealthCheck": _health_check,
-    "envoy.config.core.v3.ApiConfigSource": _source,
     "envoy.config.core.v3.BindConfig": _bind,
 }
 """The rules by the full name of the message that each is about."""

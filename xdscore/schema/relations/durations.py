@@ -26,15 +26,20 @@ def _times(*fields: str) -> Rule:
 _HTTP: Final = "envoy.extensions.filters.http."
 _NETWORK: Final = "envoy.extensions.filters.network."
 RULES: Final[Mapping[str, Rule]] = {
-    "envoy.config.cluster.v3.Cluster": _times("connect_timeout"),
+    "envoy.config.cluster.v3.Cluster": _times("connect_timeout", "dns_refresh_rate"),
     "envoy.config.cluster.v3.Cluster.CommonLbConfig": _times("update_merge_window"),
+    "envoy.config.cluster.v3.OutlierDetection": _times("interval"),
     "envoy.config.core.v3.GrpcService": _times("timeout"),
+    "envoy.config.core.v3.HealthCheck": _times("interval", "timeout"),
     "envoy.config.core.v3.HttpProtocolOptions": _times("idle_timeout"),
     "envoy.config.listener.v3.Listener": _times("listener_filters_timeout"),
+    "envoy.config.route.v3.RetryPolicy.RetryBackOff": _times("max_interval"),
     "envoy.config.route.v3.RouteAction": _times("timeout"),
+    "envoy.extensions.clusters.dns.v3.DnsCluster": _times("dns_refresh_rate"),
     "envoy.extensions.filters.common.fault.v3.FaultDelay": _times("fixed_delay"),
     _HTTP + "jwt_authn.v3.RemoteJwks": _times("cache_duration"),
     _NETWORK + "http_connection_manager.v3.HttpConnectionManager": _times("request_timeout", "stream_idle_timeout"),
     _NETWORK + "tcp_proxy.v3.TcpProxy": _times("idle_timeout"),
+    "envoy.type.v3.TokenBucket": _times("fill_interval"),
 }
 """The rules by the full name of the message that each is about."""

@@ -8,6 +8,10 @@ from xdscore.schema.relations.addresses import ip_of
 from xdscore.schema.relations.said import Rule, Said, no_value, together
 from xdscore.schema.walk import AnyMessage
 
+_PORTS_END: Final = 65_536
+_NS_PER_MS: Final = 1_000_000
+_FASTEST_NS: Final = 50 * _NS_PER_MS
+
 
 def _jwt(filter_: AnyMessage) -> Iterator[Said]:
     for key in sorted(filter_.providers):
@@ -52,9 +56,39 @@ def _ranges(*fields: str) -> Rule:
     return rule
 
 
+_destination = _ranges("destination_ip")
+
+
+def _permission(permission: AnyMessage) -> Iterator[Said]:
+    yield from _destination(permission)
+    ports = permission.destination_port_range
+    if permission.HasField("destination_port_range") and not 0 <= ports.start < ports.end <= _PORTS_END:
+        yield no_value(
+            ("destination_port_range", "start"), f"must be at least 0 and below 'end', which is at most {_PORTS_END}"
+        )
+
+
+def _policy(policy: AnyMessage) -> Iterator[Said]:
+    if policy.HasField("condition") and policy.condition.WhichOneof("expr_kind") is None:
+        yield no_value(("condition",), "must be an expression")
+
+
+def _local_rate_limit(limit: AnyMessage) -> Iterator[Said]:
+    descriptors: Iterator[tuple[Path, AnyMessage]] = (
+        (("descriptors", index), each) for index, each in enumerate(limit.descriptors)
+    )
+    for place, each in (((), limit), *descriptors):
+        interval = each.token_bucket.fill_interval
+        # Envoy cuts off what is below a millisecond, and takes none.
+        if each.HasField("token_bucket") and not interval.seconds and _NS_PER_MS <= interval.nanos < _FASTEST_NS:
+            yield no_value((*place, "token_bucket", "fill_interval"), "must be at least 0.05 s")
+
+
 RULES: Final[Mapping[str, Rule]] = {
-    "envoy.config.rbac.v3.Permission": _ranges("destination_ip"),
+    "envoy.config.rbac.v3.Permission": _permission,
     "envoy.config.rbac.v3.Principal": _ranges("source_ip", "direct_remote_ip", "remote_ip"),
+    "envoy.config.rbac.v3.Policy": _policy,
+    "envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit": _local_rate_limit,
     "envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication": _jwt,
 }
 """The rules by the full name of the message that each is about."""

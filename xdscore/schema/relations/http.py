@@ -7,25 +7,20 @@ from xdscore.schema.claims import domains_of
 from xdscore.schema.codes import DOMAIN_TWICE
 from xdscore.schema.positions import Path
 from xdscore.schema.relations.listeners import MANAGER, without_config
+from xdscore.schema.relations.order import HTTP_BEFORE, HTTP_LAST, order
 from xdscore.schema.relations.said import Rule, Said, alike, no_value, together
-from xdscore.schema.types_registry import message_name
 from xdscore.schema.walk import AnyMessage
 
 _ROUTE: Final = "envoy.config.route.v3."
-_ROUTER: Final = "envoy.extensions.filters.http.router.v3.Router"
 _CONNECTS: Final = frozenset({"CONNECT", "CONNECT-UDP"})
 _MS: Final = 1_000_000  # nanoseconds
 
 
 def _manager(manager: AnyMessage) -> Iterator[Said]:
-    last = len(manager.http_filters) - 1
     for index, each in enumerate(manager.http_filters):
-        place: Path = ("http_filters", index, "typed_config")
-        if without_config(each):
-            if not each.is_optional and not each.disabled:
-                yield together(place, "is needed by a filter")
-        elif index < last and message_name(each.typed_config.type_url) == _ROUTER:
-            yield together(place, "is the router's, which must be the last of the filters")
+        if without_config(each) and not each.is_optional and not each.disabled:
+            yield together(("http_filters", index, "typed_config"), "is needed by a filter")
+    yield from order(manager.http_filters, ("http_filters",), last=HTTP_LAST, before=HTTP_BEFORE)
     yield from _upgrades(manager)
     if manager.common_http_protocol_options.HasField("max_response_headers_kb"):
         yield no_value(
@@ -59,10 +54,25 @@ def _domains(route: AnyMessage) -> Iterator[Said]:
         yield Said(place, DOMAIN_TWICE, {"domain": domain}, first)
 
 
+def _route_configuration(route: AnyMessage) -> Iterator[Said]:
+    yield from _domains(route)
+    known = {each.extension.name for each in route.cluster_specifier_plugins}
+    for number, host in enumerate(route.virtual_hosts):
+        for index, each in enumerate(host.routes):
+            if each.route.HasField("cluster_specifier_plugin") and each.route.cluster_specifier_plugin not in known:
+                place: Path = ("virtual_hosts", number, "routes", index, "route", "cluster_specifier_plugin")
+                yield together(place, "must be the name of one of 'cluster_specifier_plugins'")
+
+
 def _own_domains(host: AnyMessage) -> Iterator[Said]:
     own = ((("domains", index), domain.lower()) for index, domain in enumerate(host.domains))
     for place, domain, first in _again(own):
         yield Said(place, DOMAIN_TWICE, {"domain": domain}, first)
+
+
+def _virtual_host(host: AnyMessage) -> Iterator[Said]:
+    if host.HasField("matcher") and host.routes:
+        yield together(("matcher",), "cannot be given together with 'routes'")
 
 
 def _again(each: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, str, Path]]:
@@ -99,7 +109,8 @@ RULES: Final[Mapping[str, Rule]] = {
     _ROUTE + "RetryPolicy.RetryBackOff": _back_off,
     _ROUTE + "RouteAction": _route_action,
     _ROUTE + "RouteAction.RequestMirrorPolicy": _mirror,
-    _ROUTE + "RouteConfiguration": _domains,
+    _ROUTE + "RouteConfiguration": _route_configuration,
+    _ROUTE + "VirtualHost": _virtual_host,
     _ROUTE + "WeightedCluster": _weighted,
 }
 """The rules by the full name of the message that each is about."""

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from xdscore.schema.positions import Path
 from xdscore.schema.relations.addresses import ip_of, may_be_ipv4_compatible, must_be_ip
+from xdscore.schema.relations.order import NETWORK_BEFORE, NETWORK_LAST, order
 from xdscore.schema.relations.said import Rule, Said, alike, no_value, together
-from xdscore.schema.types_registry import message_name
 from xdscore.schema.walk import AnyMessage
 
+LISTENER: Final = "envoy.config.listener.v3.Listener"
 MANAGER: Final = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 _TCP_PROXY: Final = "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
-_LAST: Final = frozenset({MANAGER, _TCP_PROXY})
 # Combinations of criteria that are looked at in one listener; more is left to proxies.
 _MAX_COMBINATIONS: Final = 50_000
 
@@ -22,6 +22,7 @@ _MAX_COMBINATIONS: Final = 50_000
 def _listener(listener: AnyMessage) -> Iterator[Said]:
     # What has an API listener binds nothing and has no connections: gRPC clients and Envoy Mobile read it.
     if listener.HasField("api_listener"):
+        yield from _api(listener)
         return
     yield from _addresses(listener)
     yield from _handling(listener)
@@ -48,6 +49,10 @@ def _addresses(listener: AnyMessage) -> Iterator[Said]:
         for index, each in enumerate(listener.additional_addresses)
     )
     for place, address in ((("address",), listener.address), *additional):
+        if len(place) > 1 and address.WhichOneof("address") is None:
+            yield together(place, "is needed by an additional address")
+        elif address.socket_address.protocol != listener.address.socket_address.protocol:
+            yield together((*place, "socket_address", "protocol"), "must be the same in all addresses of a listener")
         yield from must_be_ip(address, place)
         socket = address.socket_address
         if socket.ipv4_compat and not may_be_ipv4_compatible(socket.address):
@@ -156,18 +161,54 @@ def _items(match: AnyMessage) -> Iterator[Said]:
 
 
 def _filter_chain(chain: AnyMessage) -> Iterator[Said]:
-    last = len(chain.filters) - 1
     for index, each in enumerate(chain.filters):
-        place: Path = ("filters", index, "typed_config")
         if without_config(each):
-            yield together(place, "is needed by a filter")
-        elif index < last and message_name(each.typed_config.type_url) in _LAST:
-            yield together(place, "is of a filter that must be the last of its chain")
+            yield together(("filters", index, "typed_config"), "is needed by a filter")
+    yield from order(chain.filters, ("filters",), last=NETWORK_LAST, before=NETWORK_BEFORE)
+
+
+def _listener_filter(filter_: AnyMessage) -> Iterator[Said]:
+    if without_config(filter_):
+        yield together(("typed_config",), "is needed by a filter")
 
 
 def _tcp_proxy(proxy: AnyMessage) -> Iterator[Said]:
     if proxy.upstream_connect_mode and not proxy.HasField("max_early_data_bytes"):
         yield together(("max_early_data_bytes",), "is needed by every 'upstream_connect_mode' but IMMEDIATE")
+    for index, each in enumerate(proxy.proxy_protocol_tlvs):
+        if bool(each.value) == each.HasField("format_string"):
+            yield together(("proxy_protocol_tlvs", index, "value"), "must be given, or 'format_string', and not both")
+
+
+def _tunneling(config: AnyMessage) -> Iterator[Said]:
+    if config.post_path and not config.use_post:
+        yield together(("post_path",), "is of use with 'use_post' only")
+
+
+def managed(manager: AnyMessage, listener: AnyMessage) -> Iterator[Said]:
+    """What is wrong with an HTTP connection manager in a listener that has connections: it speaks HTTP/3 where the
+    listener has no QUIC, or something else where it has; its last filter is disabled, which gRPC passes over.
+    """
+    last = len(manager.http_filters) - 1
+    if last >= 0 and manager.http_filters[last].disabled:
+        yield together(("http_filters", last, "disabled"), "cannot be true of the last filter")
+    is_quic = listener.udp_listener_config.HasField("quic_options")
+    if is_quic != (manager.codec_type == manager.HTTP3):
+        yield together(
+            ("codec_type",), "must be HTTP3 where 'udp_listener_config' has 'quic_options', and may not be elsewhere"
+        )
+
+
+def _api(listener: AnyMessage) -> Iterator[Said]:
+    if not listener.api_listener.api_listener.type_url:
+        yield together(("api_listener", "api_listener"), "is needed by an API listener")
+    if listener.HasField("internal_listener"):
+        yield together(("internal_listener",), "cannot be given together with 'api_listener'")
+
+
+def _extension(filter_: AnyMessage) -> Iterator[Said]:
+    if not filter_.typed_config.type_url:
+        yield together(("typed_config",), "is needed by a filter of an extension")
 
 
 def _access_log(log: AnyMessage) -> Iterator[Said]:
@@ -183,8 +224,11 @@ def without_config(each: AnyMessage) -> bool:
 
 RULES: Final[Mapping[str, Rule]] = {
     "envoy.config.accesslog.v3.AccessLog": _access_log,
-    "envoy.config.listener.v3.Listener": _listener,
+    "envoy.config.accesslog.v3.ExtensionFilter": _extension,
+    LISTENER: _listener,
+    "envoy.config.listener.v3.ListenerFilter": _listener_filter,
     "envoy.config.listener.v3.FilterChain": _filter_chain,
     _TCP_PROXY: _tcp_proxy,
+    _TCP_PROXY + ".TunnelingConfig": _tunneling,
 }
 """The rules by the full name of the message that each is about."""
