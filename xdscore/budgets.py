@@ -65,6 +65,18 @@ BUDGETS: Final = (
         "adsserver.limits.admission.DeniedNames",
     ),
     BudgetRow(
+        "polls",
+        ("polled_per_identity", "polled_per_node", "polled_subscriptions", "poll_silence_s"),
+        "The poll that would begin another subscription is turned down (429).",
+        "adsserver.servicers.polls.Polls.answer",
+    ),
+    BudgetRow(
+        "connections of polls",
+        ("rest_connections", "poll_waits_per_identity", "poll_wait_s", "rest_request_bytes"),
+        "Whoever has most loses the one idle for longest; a poll beyond those that may wait is answered at once.",
+        "adsserver.rest.server.RestServer",
+    ),
+    BudgetRow(
         "status",
         ("status_calls", "status_entries", "status_bytes"),
         "Counted for each API token; who has none is turned away before anything else.",

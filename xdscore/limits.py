@@ -205,6 +205,9 @@ class Limits:
         "L5",
     )
     poll_wait_s: int = _limit(60, "s", 0, 600, "Longest wait of a poll for something new (Prefer: wait).", "L7")
+    poll_waits_per_identity: int = _limit(
+        500, "polls", 0, 1_000_000, "Polls of one identity that wait; the next is answered at once.", "L7"
+    )
     rest_connections: int = _limit(
         2_000, "connections", 1, 1_000_000, "Open connections of the REST port of one ADS process.", "L8"
     )

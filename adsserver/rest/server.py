@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from adsserver.rest.answering import Answering
 from adsserver.rest.exchange import Exchanges, GoneError
 from adsserver.rest.peer import HttpPeer, peer_text, properties_of
 from adsserver.rest.problems import Problem
+from xdscore.callers import CallerKey, caller_key
 from xdscore.limits import Limits
 from xdscore.token_bucket import TokenBucket
 
@@ -24,8 +26,11 @@ _BACKLOG = 1_024
 
 @dataclass(eq=False, slots=True)
 class _Connection:
+    """`holder`: the address that it comes from; once a poll was answered, the identity, if there is one."""
+
     writer: asyncio.StreamWriter
     task: "asyncio.Task[None]"
+    holder: CallerKey
     closing: bool = False
 
 
@@ -91,17 +96,18 @@ class RestServer:
         if task is None or not self._has_room():
             writer.transport.abort()
             return
-        connection = _Connection(writer, task)
+        where = peer_text(writer.get_extra_info("peername"))
+        connection = _Connection(writer, task, caller_key("", where))
         self._open.add(connection)
         try:
-            await self._talk(connection, reader)
+            await self._talk(connection, reader, where)
         except (GoneError, ConnectionError, ssl.SSLError, TimeoutError):
             writer.transport.abort()
         except asyncio.CancelledError:
             # By `stop`, or to make room: the peer sees that the connection ends, and comes again.
             writer.transport.abort()
         except Exception:
-            log.exception("rest.failed", peer=peer_text(writer.get_extra_info("peername")))
+            log.exception("rest.failed", peer=where)
             writer.transport.abort()
         finally:
             self._open.discard(connection)
@@ -111,19 +117,21 @@ class RestServer:
                 await writer.wait_closed()
 
     def _has_room(self) -> bool:
-        """Whether one more connection may be open; the one that has been idle for longest makes room for it."""
+        """Whether one more connection may be open. Of whom has most, the one that has been idle for longest makes room
+        for it.
+        """
         if len(self._open) < self._limits.rest_connections:
             return True
         if not self._idle:
             return False
-        oldest = next(iter(self._idle))
-        del self._idle[oldest]
-        oldest.task.cancel()
+        held = Counter(each.holder for each in self._open)
+        loser = max(self._idle, key=lambda each: held[each.holder])
+        del self._idle[loser]
+        loser.task.cancel()
         return True
 
-    async def _talk(self, connection: _Connection, reader: asyncio.StreamReader) -> None:
+    async def _talk(self, connection: _Connection, reader: asyncio.StreamReader, where: str) -> None:
         writer, limits = connection.writer, self._limits
-        where = peer_text(writer.get_extra_info("peername"))
         if self._tls is not None:
             await writer.start_tls(self._tls.current(), ssl_handshake_timeout=limits.handshake_timeout_ms / 1000)
         # What is written is taken by the peer before anything else is done (performance.md law 4).
@@ -157,6 +165,7 @@ class RestServer:
             else:
                 goes_on = await exchanges.answer(reply.status, reply.body, reply.headers, ends=connection.closing)
                 unproven = reply.given
+                connection.holder = caller_key(reply.given.polled.key.identity, where)
             if not goes_on:
                 return
             # Who polls every few minutes keeps its connection: by it is known which answers were read (L4).

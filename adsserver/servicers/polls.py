@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import grpc
 import structlog
@@ -57,6 +57,8 @@ _SHORTEST_S: Final = 10.0
 _LONGEST_S: Final = 3_600.0
 # The engine gives the loop back in the midst of a long answer; longer than this none takes.
 _COMPOSING_S: Final = 10.0
+
+_Key = TypeVar("_Key")
 
 
 class Key(NamedTuple):
@@ -163,6 +165,7 @@ class Polls:
         self._open: dict[Key, Polled] = {}
         self._of_node: Counter[tuple[str, str, str]] = Counter()
         self._of_identity: Counter[str] = Counter()
+        self._waits: Counter[str] = Counter()
         self._left: OrderedDict[Key, tuple[float, float]] = OrderedDict()
         self._draining = False
 
@@ -235,13 +238,22 @@ class Polls:
         if not await self._shared.hub.wait_loaded(patient_until - loop.time()):
             raise StreamEndError(NOTHING_LOADED)
         polled = await self._taken_in(asked, node, request)
+        identity, wait_s = asked.caller.identity, self._wait_s(asked)
+        self._waits[identity] += wait_s > 0
         polled.waiting += 1
         try:
-            wait_until = loop.time() + min(asked.wait_s, self._shared.limits.poll_wait_s)
-            return await self._told(polled, asked, request, wait_until, patient_until)
+            return await self._told(polled, asked, request, loop.time() + wait_s, patient_until)
         finally:
             polled.waiting -= 1
             polled.at = loop.time()
+            _uncount(self._waits, identity, wait_s > 0)
+
+    def _wait_s(self, asked: Asked) -> float:
+        """How long a poll may wait. Each that does keeps a connection: beyond its identity's part none does."""
+        limits, identity = self._shared.limits, asked.caller.identity
+        if identity and self._waits[identity] >= limits.poll_waits_per_identity:
+            return 0.0
+        return min(asked.wait_s, limits.poll_wait_s)
 
     async def _taken_in(self, asked: Asked, node: NodeFacts, request: SotwRequest) -> Polled:
         """Take the poll in and say what it means; the subscription that it is of, which may begin with it."""
@@ -410,12 +422,8 @@ class Polls:
         polled.release()
         del self._open[key]
         of_node = (key.identity or key.address, key.node_id, key.node_cluster)
-        self._of_node[of_node] -= 1
-        if not self._of_node[of_node]:
-            del self._of_node[of_node]
-        self._of_identity[key.identity] -= 1
-        if not self._of_identity[key.identity]:
-            del self._of_identity[key.identity]
+        _uncount(self._of_node, of_node)
+        _uncount(self._of_identity, key.identity)
         self._left[key] = polled.at, polled.pause_s
         if len(self._left) > _REMEMBERED:
             self._left.popitem(last=False)
@@ -424,3 +432,10 @@ class Polls:
         shared.hub.leave(info.environment, polled)
         shared.facts.closed(info, end.cause)
         polled.begun.left(shared.facts)
+
+
+def _uncount(counts: Counter[_Key], key: _Key, count: int = 1) -> None:
+    """Count less of a key, and forget it once there is nothing of it."""
+    counts[key] -= count
+    if not counts[key]:
+        del counts[key]

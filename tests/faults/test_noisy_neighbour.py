@@ -18,7 +18,8 @@ import pytest
 from controlplane.incidents.verdict import ANSWER_WAIT_S
 from tests.support.figures import measured
 from tests.support.manifests import Tree, cluster
-from tests.support.neighbours import ATTACKS, REFUSED, TICK, Fleet, Seen, bad_neighbour, good_fleet
+from tests.support.neighbours import ATTACKS, REFUSED, TICK, Fleet, Ports, Seen, bad_neighbour, good_fleet
+from tests.support.ports import free_ports
 from tests.support.postgres import postgresql_server
 from tests.support.stack import Parley, running_apart
 from tests.support.valkey import valkey
@@ -36,11 +37,14 @@ OUT_OF_SERVICE = ("quarantined", "withheld")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How long good clients waited for a change after its answer, and newcomers for their first one, in seconds."""
+    """How long good clients waited for a change after its answer, newcomers for their first one, and polls for theirs,
+    in seconds.
+    """
 
     p50_s: float
     p99_s: float
     newcomer_longest_s: float
+    poll_longest_s: float
     ends: Counter[str]
 
 
@@ -49,6 +53,7 @@ class Site:
     """A running Parley with its good clients."""
 
     parley: Parley
+    ports: Ports
     fleet: Fleet
     number: int = 0
     undisturbed: Figures | None = field(default=None)
@@ -82,9 +87,10 @@ class Site:
         read = [(number, at) for each in seen for number, times in each.ticks.items() for at in times]
         waits = [at - answered[number] for number, at in read if number in answered]
         newcomers = [wait_s for each in seen for wait_s in each.newcomers_s]
+        polls = [wait_s for each in seen for wait_s in each.polls_s]
         ends = sum((each.ends for each in seen), Counter[str]())
         cuts = quantiles(waits, n=100)
-        return Figures(cuts[49], cuts[98], max(newcomers, default=math.inf), ends)
+        return Figures(cuts[49], cuts[98], max(newcomers, default=math.inf), max(polls, default=math.inf), ends)
 
 
 def tick(number: int) -> Tree:
@@ -95,12 +101,19 @@ def tick(number: int) -> Tree:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("neighbours") / "home"
     with postgresql_server() as database, valkey() as redis:
-        where = {"DATABASE_URL": database.url, "REDIS_URL": redis.url, "PARLEY_ADS_AUTH": "token"}
+        (polls_port,) = free_ports(1)
+        where = {
+            "DATABASE_URL": database.url,
+            "REDIS_URL": redis.url,
+            "PARLEY_ADS_AUTH": "token",
+            "PARLEY_ADS_REST_ADDRESS": f"127.0.0.1:{polls_port}",
+        }
         with running_apart(home, where, ads=1, workers=1) as parley:
             parley.apply_and_publish(*(cluster(f"c{number}") for number in range(20)), tick(0))
             tokens = [token(parley, f"good-{number}") for number in range(GOOD)]
-            with good_fleet(parley.ads_port, tokens) as fleet:
-                site = Site(parley, fleet)
+            ports = Ports(parley.ads_port, polls_port)
+            with good_fleet(ports, tokens) as fleet:
+                site = Site(parley, ports, fleet)
                 eventually(fleet.seen, lambda seen: seen.connected == GOOD, within_s=30)
                 site.undisturbed = site.measure()
                 yield site
@@ -122,7 +135,7 @@ def test_attack__by_one_identity_at_full_speed__harms_nobody_else(site: Site, at
     site.calm()
     # An identity of its own for each: what one attack cost its identity must not keep the next from being one.
     bad_token = token(site.parley, f"bad-{word}")
-    with bad_neighbour(attack, site.parley.ads_port, bad_token) as done:
+    with bad_neighbour(attack, site.ports, bad_token) as done:
         time.sleep(2.0)
         during = site.measure()
         measured(
@@ -132,6 +145,8 @@ def test_attack__by_one_identity_at_full_speed__harms_nobody_else(site: Site, at
             p99_ms=during.p99_s * 1000,
             newcomer_undisturbed_ms=before.newcomer_longest_s * 1000,
             newcomer_ms=during.newcomer_longest_s * 1000,
+            poll_undisturbed_ms=before.poll_longest_s * 1000,
+            poll_ms=during.poll_longest_s * 1000,
             **{f"bad_{key.lower()}": float(count) for key, count in done().items()},
         )
         assert during.ends == Counter()

@@ -2,7 +2,7 @@
 
 Good clients follow all clusters, half in SotW and half in delta, each under a token of its own. A cluster named TICK
 carries a number, and the time at which each client reads a number is kept; clusters whose name begins with REFUSED they
-refuse, as a whole fleet does. Newcomers come all the time. The bad one has one token, and does one thing as fast as it
+refuse, as a whole fleet does. Newcomers come all the time, and one polls over REST. The bad one has one token, and does one thing as fast as it
 is let (`ATTACKS`). Its process is nicer than all others: what is measured is what Parley spends on it, not what it
 spends itself on a machine it shares.
 """
@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from string import ascii_lowercase
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import grpc
 from envoy.config.cluster.v3 import cluster_pb2
@@ -28,6 +28,7 @@ from envoy.service.discovery.v3 import discovery_pb2
 from envoy.service.status.v3 import csds_pb2
 from google.rpc import status_pb2
 
+from tests.support.poller import poller
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
 
 TICK: Final = "tick"
@@ -39,6 +40,7 @@ _SOTW, _DELTA = _ADS + "StreamAggregatedResources", _ADS + "DeltaAggregatedResou
 _CSDS = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"
 _PER_CHANNEL = 20
 _NEWCOMER_EVERY_S = 0.25
+_POLL_EVERY_S = 0.25
 _REPORT, _LEAVE = "report", "leave"
 _EXIT_S = 10
 # The bad one gives way to everything that is measured.
@@ -46,6 +48,14 @@ _NICE = 15
 _NAME_BYTES = 1_024
 _READ_S = 0.1
 _INVALID_ARGUMENT = 3
+_POLLED = (200, 304)
+
+
+class Ports(NamedTuple):
+    """Where one ADS process serves streams, and polls over REST."""
+
+    streams: int
+    polls: int
 
 
 class EndedError(Exception):
@@ -62,6 +72,7 @@ class Seen:
 
     ticks: dict[int, list[float]] = field(default_factory=dict)
     newcomers_s: list[float] = field(default_factory=list)
+    polls_s: list[float] = field(default_factory=list)
     ends: Counter[str] = field(default_factory=Counter)
     connected: int = 0
 
@@ -80,11 +91,11 @@ class Fleet:
 
 
 @contextmanager
-def good_fleet(port: int, tokens: Sequence[str]) -> Iterator[Fleet]:
-    """Run one client for each token, and newcomers, until the block ends."""
+def good_fleet(ports: Ports, tokens: Sequence[str]) -> Iterator[Fleet]:
+    """Run one client for each token, newcomers, and one that polls, until the block ends."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_fleet_main, args=(theirs, port, tuple(tokens)), daemon=True)
+    process = spawn.Process(target=_fleet_main, args=(theirs, ports, tuple(tokens)), daemon=True)
     process.start()
     try:
         yield Fleet(ours)
@@ -96,13 +107,13 @@ def good_fleet(port: int, tokens: Sequence[str]) -> Iterator[Fleet]:
 
 
 @contextmanager
-def bad_neighbour(attack: str, port: int, token: str) -> Iterator[Callable[[], Mapping[str, int]]]:
+def bad_neighbour(attack: str, ports: Ports, token: str) -> Iterator[Callable[[], Mapping[str, int]]]:
     """Run a caller that does this attack until the block ends. Yields a function that tells how often it did, and how
     it was answered.
     """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_bad_main, args=(theirs, attack, port, token), daemon=True)
+    process = spawn.Process(target=_bad_main, args=(theirs, attack, ports, token), daemon=True)
     process.start()
 
     def done() -> Mapping[str, int]:
@@ -131,14 +142,15 @@ def _channel(port: int) -> grpc.aio.Channel:
 # The good
 
 
-def _fleet_main(pipe: Connection, port: int, tokens: tuple[str, ...]) -> None:
+def _fleet_main(pipe: Connection, ports: Ports, tokens: tuple[str, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asyncio.run(_GoodFleet(port, tokens).run(pipe))
+    asyncio.run(_GoodFleet(ports, tokens).run(pipe))
 
 
 class _GoodFleet:
-    def __init__(self, port: int, tokens: tuple[str, ...]) -> None:
-        self._port = port
+    def __init__(self, ports: Ports, tokens: tuple[str, ...]) -> None:
+        self._port = ports.streams
+        self._polls_port = ports.polls
         self._tokens = tokens
         self._seen = Seen()
         self._connected: set[int] = set()
@@ -149,7 +161,7 @@ class _GoodFleet:
             asyncio.create_task(self._follow(number, channels[number // _PER_CHANNEL], token))
             for number, token in enumerate(self._tokens)
         ]
-        tasks.append(asyncio.create_task(self._newcomers()))
+        tasks += [asyncio.create_task(self._newcomers()), asyncio.create_task(self._poll())]
         loop = asyncio.get_running_loop()
         while await loop.run_in_executor(None, pipe.recv) != _LEAVE:
             self._seen.connected = len(self._connected)
@@ -221,6 +233,24 @@ class _GoodFleet:
                 call.cancel()
             await asyncio.sleep(_NEWCOMER_EVERY_S)
 
+    async def _poll(self) -> None:
+        """Poll as an Envoy does, again and again on one connection; the numbers are for the others to read."""
+        bearer = {"Authorization": f"Bearer {self._tokens[0]}"}
+        while True:
+            try:
+                async with poller(self._polls_port) as client:
+                    while True:
+                        began = time.monotonic()
+                        got = await client.ask("listeners", headers=bearer, node={"id": "polls"})
+                        if got.status in _POLLED:
+                            self._seen.polls_s.append(time.monotonic() - began)
+                        else:
+                            self._seen.ends[f"poll {got.status}"] += 1
+                        await asyncio.sleep(_POLL_EVERY_S)
+            except (OSError, EOFError) as error:
+                self._seen.ends[f"poll {type(error).__name__}"] += 1
+                await asyncio.sleep(_POLL_EVERY_S)
+
 
 def _first(node_id: str, *, delta: bool, kind: str = CLUSTER.url) -> bytes:
     request: Any
@@ -236,17 +266,18 @@ def _first(node_id: str, *, delta: bool, kind: str = CLUSTER.url) -> bytes:
 # The bad
 
 
-def _bad_main(pipe: Connection, attack: str, port: int, token: str) -> None:
+def _bad_main(pipe: Connection, attack: str, ports: Ports, token: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICE)
-    asyncio.run(_Bad(port, token).run(pipe, ATTACKS[attack]))
+    asyncio.run(_Bad(ports, token).run(pipe, ATTACKS[attack]))
 
 
 class _Bad:
     """A bad caller with one token, and as many connections as it likes."""
 
-    def __init__(self, port: int, token: str) -> None:
-        self._port = port
+    def __init__(self, ports: Ports, token: str) -> None:
+        self._port = ports.streams
+        self.polls_port = ports.polls
         self._channels: dict[int, grpc.aio.Channel] = {}
         self.token = token
         self.done: Counter[str] = Counter()
@@ -272,7 +303,7 @@ class _Bad:
                 self.done[str(error)] += 1
             except grpc.aio.AioRpcError as error:
                 self.done[error.code().name] += 1
-            except asyncio.InvalidStateError:
+            except (asyncio.InvalidStateError, OSError, EOFError):
                 self.done["ended"] += 1
             else:
                 self.done["done"] += 1
@@ -416,6 +447,17 @@ async def _status(bad: _Bad, channel: grpc.aio.Channel) -> None:
     await ask(_CSDS)(csds_pb2.ClientStatusRequest().SerializeToString(), metadata=metadata)
 
 
+async def _polling(bad: _Bad, _: grpc.aio.Channel) -> None:
+    """Poll as a new node each time, on a connection that then waits for news as long as it may."""
+    bearer, node = {"Authorization": f"Bearer {bad.token}"}, {"id": _node()}
+    async with poller(bad.polls_port) as client:
+        for headers in (bearer, {**bearer, "Prefer": "wait=60"}):
+            got = await client.ask("clusters", headers=headers, node=node)
+            bad.done[f"poll {got.status}"] += 1
+            if got.status not in _POLLED:
+                return
+
+
 ATTACKS: Final[Mapping[str, Attack]] = {
     "silent streams": Attack(("places",), _silent, at_once=3_000, per_channel=100),
     "flapping": Attack(("places", "facts"), _flapping, at_once=100, per_channel=10),
@@ -425,4 +467,5 @@ ATTACKS: Final[Mapping[str, Attack]] = {
     "refusals": Attack(("facts", "incidents", "messages"), _refusing, at_once=50, per_channel=10),
     "guesses": Attack(("guesses",), _guessing, at_once=30, per_channel=5),
     "status": Attack(("status",), _status, at_once=100, per_channel=50),
+    "polls": Attack(("polls", "connections of polls"), _polling, at_once=2_500, per_channel=2_500),
 }

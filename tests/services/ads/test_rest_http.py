@@ -292,6 +292,49 @@ async def test_identity__that_makes_up_nodes__takes_its_part_of_the_places_and_n
     assert (served.status, again.status) == (200, 200)
 
 
+async def test_identity__whose_polls_all_wait__leaves_connections_to_others() -> None:
+    limits = Limits(rest_connections=4, poll_waits_per_identity=2)
+    async with running(config(rest_address="127.0.0.1:0", auth=AuthMode.TOKEN, limits=limits)) as run:
+        greedy, other = (run.catalogue.issue(name) for name in ("pay", "shop"))
+        run.publish(cluster("a"))
+        clients = [Poller(*await asyncio.open_connection("127.0.0.1", run.rest_port)) for _ in range(4)]
+
+        async def wait(number: int) -> Got:
+            bearer, node = {"Authorization": f"Bearer {greedy}"}, {"id": f"made-up-{number}"}
+            await clients[number].ask("clusters", headers=bearer, node=node)
+            return await clients[number].ask("clusters", headers={**bearer, "Prefer": "wait=30"}, node=node)
+
+        waits = [asyncio.ensure_future(wait(number)) for number in range(4)]
+        await until(lambda: sum(each.done() for each in waits) == 2)
+        async with poller(run.rest_port) as client:
+            served = await client.ask("clusters", headers={"Authorization": f"Bearer {other}"})
+        run.publish(cluster("a"), cluster("b"))
+        answers = await asyncio.gather(*waits)
+        for each in clients:
+            each.writer.close()
+
+    assert sorted(got.status for got in answers) == [200, 200, 304, 304]
+    assert served.names == ["a"]
+
+
+async def test_identity__that_opens_connections__loses_its_own_and_not_those_of_others() -> None:
+    limits = Limits(rest_connections=4)
+    async with running(config(rest_address="127.0.0.1:0", auth=AuthMode.TOKEN, limits=limits)) as run:
+        greedy, other = ({"Authorization": f"Bearer {run.catalogue.issue(name)}"} for name in ("pay", "shop"))
+        run.publish(cluster("a"))
+        async with poller(run.rest_port) as client:
+            await client.ask("clusters", headers=other)
+            opened = []
+            for number in range(8):
+                opened.append(Poller(*await asyncio.open_connection("127.0.0.1", run.rest_port)))
+                await opened[-1].ask("clusters", headers=greedy, node={"id": f"made-up-{number}"})
+            again = await client.ask("clusters", headers=other)
+        for each in opened:
+            each.writer.close()
+
+    assert again.status == 304
+
+
 async def test_token__is_revoked__subscription_and_wait_end() -> None:
     async with running(config(rest_address="127.0.0.1:0", auth=AuthMode.TOKEN)) as run, poller(run.rest_port) as client:
         token = run.catalogue.issue("pay")
