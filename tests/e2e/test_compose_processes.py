@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from envoy.service.discovery.v3 import ads_pb2_grpc, discovery_pb2
 from prometheus_client.parser import text_string_to_metric_families
 
 from controlplane.ops.supervisor.valkey import valkey_binary
-from tests.support.compose import ROOT, compose_document, env_file, interpolated
+from tests.support.compose import REST, ROOT, compose_document, env_file, interpolated
 from tests.support.monitoring import QUERIES, Target, of_compose, of_kubernetes, selectors, targets
 from tests.support.ports import free_ports
 from tests.support.postgres import postgresql
@@ -32,7 +33,7 @@ from tests.support.waiting import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("production")]
 
 PORT_OF = {"web": "9101", "ads": "9102", "worker": "9103", "beat": "9104"}
-PORTS = ("8000", "18000", *PORT_OF.values())
+PORTS = ("8000", "18000", "18080", *PORT_OF.values())
 SUFFIX = re.compile(r"_(total|bucket|sum|count)$")
 # Labels whose values are closed sets, and those of Python's own metrics.
 CLOSED = {"surface", "answer", "class", "limit", "status", "state", "kind", "code", "type", "variant", "le", "role"}
@@ -55,7 +56,7 @@ class Rehearsal:
 
     folder: Path
     database: str
-    document: dict[str, Any] = field(default_factory=compose_document)
+    document: dict[str, Any] = field(default_factory=lambda: compose_document(REST))
     ports: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -178,6 +179,16 @@ def test_compose__every_process_with_its_own_command__becomes_healthy_and_serves
         assert _refusal(_over_tls(rehearsal, port), "") is grpc.StatusCode.UNAUTHENTICATED
         assert _refusal(_over_tls(rehearsal, port), token[:-1]) is grpc.StatusCode.UNAUTHENTICATED
         assert _refusal(grpc.insecure_channel(f"localhost:{port}"), token) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_compose__with_the_port_for_polls__serves_who_shows_a_token_over_tls(
+    rehearsal: Rehearsal, places: list[Place]
+) -> None:
+    token = (rehearsal.folder / "migrate" / "client.token").read_text(encoding="utf-8").strip()
+    for place in places:
+        if place.service == "ads":
+            assert _polled(rehearsal, place.ports["18080"], token) == 200
+            assert _polled(rehearsal, place.ports["18080"], "") == 401
 
 
 @pytest.mark.parametrize(("file", "names"), [("prometheus.yml", of_compose), ("kubernetes.yml", of_kubernetes)])
@@ -303,6 +314,18 @@ def _answer(channel: grpc.Channel, token: str) -> discovery_pb2.DiscoveryRespons
             iter([request]), timeout=20, metadata=[("authorization", f"Bearer {token}")] if token else []
         )
         return next(answers)
+
+
+def _polled(rehearsal: Rehearsal, port: int, token: str) -> int:
+    """The status of a poll with this token or, where it is empty, with none."""
+    tls = ssl.create_default_context(cafile=str(rehearsal.secrets / "client" / "server-ca.pem"))
+    connection = http.client.HTTPSConnection("localhost", port, timeout=20, context=tls)
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    try:
+        connection.request("POST", "/v3/discovery:clusters", json.dumps({"node": {"id": "rehearsal"}}), headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def _refusal(channel: grpc.Channel, token: str) -> grpc.StatusCode:

@@ -11,6 +11,7 @@ from jsonschema import Draft201909Validator
 
 ROOT: Final = Path(__file__).parents[2]
 FILE: Final = ROOT / "docker-compose.yml"
+REST: Final = ROOT / "deploy" / "compose" / "rest.yml"
 SCHEMA: Final = Path(__file__).with_name("compose-spec.json")
 
 Service = dict[str, Any]
@@ -29,9 +30,21 @@ class MissingVariableError(Exception):
     """A variable that compose insists on; the text is what compose would print."""
 
 
-def compose_document() -> dict[str, Any]:
-    """The compose file with its anchors resolved, before any variable is replaced."""
-    return dict(yaml.safe_load(FILE.read_text(encoding="utf-8")))
+def compose_document(*others: Path) -> dict[str, Any]:
+    """The compose file with its anchors resolved, and with others beside it (`--file`), before any variable is
+    replaced.
+    """
+    found: dict[str, Any] = {}
+    for file in (FILE, *others):
+        found = _merged(found, yaml.safe_load(file.read_text(encoding="utf-8")))
+    return found
+
+
+def _merged(value: Any, other: Any) -> Any:
+    """A value with another beside it, as compose merges files: maps by key, lists one behind the other."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return {**value, **{key: _merged(value[key], each) if key in value else each for key, each in other.items()}}
+    return [*value, *other] if isinstance(value, list) and isinstance(other, list) else other
 
 
 def interpolated(value: Any, variables: Mapping[str, str]) -> Any:

@@ -10,13 +10,25 @@ import pytest
 from controlplane.config.home import Home
 from controlplane.config.loading import load
 from controlplane.ops.supervisor.programs import WEB, WORKER, programs
-from tests.support.compose import MissingVariableError, compose_document, interpolated, one_shot, problems
+from tests.support.compose import REST, MissingVariableError, compose_document, interpolated, one_shot, problems
 
 Document = dict[str, Any]
 
 
 def test_compose__as_it_is__keeps_every_rule() -> None:
     assert problems(compose_document()) == []
+
+
+def test_compose__with_the_port_for_polls__keeps_every_rule_and_tells_who_reads_it() -> None:
+    without, document = compose_document()["services"], compose_document(REST)
+    told = {name: each.get("environment", {}) for name, each in document["services"].items()}
+    readers = {name for name, environment in told.items() if "PARLEY_ADS_REST_ADDRESS" in environment}
+
+    assert problems(document) == []
+    assert readers == {name for name, environment in told.items() if "PARLEY_ADS_ADDRESS" in environment}
+    assert {told[name].pop("PARLEY_ADS_REST_ADDRESS") for name in readers} == {"0.0.0.0:18080"}
+    assert document["services"]["ads"]["ports"].pop() == "${PARLEY_ADS_REST_PUBLISH:-127.0.0.1:18080-18081}:18080"
+    assert document["services"] == without  # off by default, and nothing else is changed
 
 
 def test_compose__services__are_those_of_the_architecture() -> None:

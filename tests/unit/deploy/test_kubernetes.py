@@ -1,5 +1,6 @@
 """The Kubernetes example says the same as docker-compose.yml, drains, and holds no secret."""
 
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from controlplane.config.variables import MEANINGS
 from tests.support.compose import compose_document
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "kubernetes"
+POLLING = FOLDER / "polling" / "kustomization.yaml"
 SERVICES = {"prepare": "migrate", "web": "web", "worker": "worker", "beat": "beat", "ads": "ads"}
 SECRETS = {"DATABASE_URL", "REDIS_URL", "PARLEY_ENCRYPTION_KEYS", "PARLEY_SECRET_KEY", "PARLEY_ADMIN_PASSWORD"}
 # Of these the files have another place, or the example leaves the default.
@@ -56,7 +58,7 @@ def variables_of(name: str) -> set[str]:
 def test_kustomization__files__are_all_that_are_there() -> None:
     named = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
 
-    assert {file.name for file in FOLDER.iterdir()} == {*named, "kustomization.yaml"}
+    assert {file.name for file in FOLDER.iterdir()} == {*named, "kustomization.yaml", POLLING.parent.name}
 
 
 @pytest.mark.parametrize(("name", "service"), SERVICES.items())
@@ -126,3 +128,41 @@ def test_configuration__of_the_example__is_accepted(tmp_path: Path) -> None:
 
     assert str(config.ads_address) == told["PARLEY_ADS_ADDRESS"]
     assert config.public_url == told["PARLEY_PUBLIC_URL"]
+
+
+def patched() -> dict[str, Object]:
+    """The objects that the component for polls changes, by their kinds, with its patches (RFC 6902) applied."""
+    found: dict[str, Object] = {}
+    for each in yaml.safe_load(POLLING.read_text())["patches"]:
+        kind, name = each["target"]["kind"], each["target"]["name"]
+        found[kind] = deepcopy(of(kind)[name])
+        for step in yaml.safe_load(each["patch"]):
+            assert step["op"] == "add"
+            *way, last = step["path"].removeprefix("/").split("/")
+            target: Any = found[kind]
+            for part in way:
+                target = target[int(part) if isinstance(target, list) else part]
+            if isinstance(target, list):
+                assert last == "-"
+                target.append(step["value"])
+            else:
+                target[last] = step["value"]
+    return found
+
+
+def test_polling__named_as_a_component__tells_every_process_and_opens_the_port(tmp_path: Path) -> None:
+    assert "PARLEY_ADS_REST_ADDRESS" not in of("ConfigMap")["parley"]["data"]
+    objects = patched()
+    told = objects["ConfigMap"]["data"]
+    (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+    (_, port) = objects["Service"]["spec"]["ports"]
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).touch()
+    files = {"PARLEY_ADS_TLS_CERT": str(tmp_path / "tls.crt"), "PARLEY_ADS_TLS_KEY": str(tmp_path / "tls.key")}
+
+    config = load(told | files, directory=tmp_path)
+
+    assert {each["name"]: each["containerPort"] for each in container["ports"]}[port["targetPort"]] == 18080
+    assert config.rest_address is not None
+    assert (config.rest_address.port, port["port"]) == (18080, 18080)
+    assert str(config.rest_public_address) == "parley.example.com:18080"
