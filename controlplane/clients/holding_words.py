@@ -22,7 +22,7 @@ WORST_FIRST: Final = (
 SENTENCES: Final = {
     HoldingState.ACKED: "",
     HoldingState.SENT: "It was sent this and has not answered yet.",
-    HoldingState.NACKED: "It refused this; what it said of it is not kept any more.",
+    HoldingState.NACKED: "It refused this, and no words of it are known: it gave none, or they are not kept any more.",
     HoldingState.REQUESTED: "It asks for this and was sent nothing yet.",
     HoldingState.UNKNOWN: "It refused a response that had this in it, and it is not told apart yet what it took of it.",
 }

@@ -275,9 +275,9 @@ def _counts(environment_key: str) -> dict[str, int]:
 
 
 def _others(detail: IncidentDetail) -> tuple[str, ...]:
-    """The texts of samples that differ from the text of the first sample, each once."""
+    """The texts of samples that differ from the text of the first sample, each once; of those that have one."""
     texts = dict.fromkeys(sample.text for sample in detail.samples)
-    return tuple(texts)[1:]
+    return tuple(filter(None, tuple(texts)[1:]))
 
 
 def _event(event: AuditEvent) -> Event:

@@ -50,7 +50,10 @@ def answered_rung(name: NameFacts, client: ClientSide) -> Rung:
 
 def _answered(name: NameFacts, client: ClientSide) -> _Said:
     held, refusal = client.held, client.refusal
-    words = f" at {clock(refusal.at)}: {refusal.text}" if refusal is not None else ""
+    words = ""
+    if refusal is not None:
+        # An Envoy that polls cannot say why.
+        words = f" at {clock(refusal.at)}" + (f": {refusal.text}" if refusal.text else ", without words.")
     match held:
         case Held(state=HoldingState.ACKED):
             return RungState.OK, f"It acknowledged what it runs{_at(held)}."

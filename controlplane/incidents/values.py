@@ -47,6 +47,9 @@ class Mute:
 # What an incident says of its words whose NACKs are not told apart: there were too many.
 CROWDED = "more unresolved incidents than are told apart; the samples have the texts"
 
+# What an incident says in place of a client's words, where the client that opened it gave none.
+WORDLESS = "(refused without words)"
+
 UNRESOLVED = (IncidentState.OPEN, IncidentState.ACKNOWLEDGED)
 
 # Which states an operator may choose from which. The digest moves OPEN and ACKNOWLEDGED to RESOLVED, and RESOLVED back

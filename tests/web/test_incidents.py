@@ -107,6 +107,24 @@ def test_incident__opened__says_what_who_and_why(admin: Client, fleet: Fleet) ->
     assert_harmless(shown)
 
 
+def test_incident__refused_without_words__says_so_and_shows_no_empty_box(admin: Client) -> None:
+    """As by an Envoy that polls over REST."""
+    fleet = Fleet(1)
+    publish(cluster("pay"))
+    fleet.accept(held("pay", 1))
+    publish(cluster("pay", connect_timeout="2s"))
+    fleet.refuse(fleet.send(held("pay", 2)), "", suspects=(held("pay", 2),))
+    digest()
+
+    shown = page(admin, f"/incidents/{the_id()}")
+
+    assert "refused without words, code" in shown
+    assert "Word for word" not in shown
+    assert 'aria-label="The text of the NACK"' not in shown
+    for path in ("/e/default/incidents", "/e/default/resource?type=cluster&name=pay"):
+        assert "(refused without words)" in page(admin, path)
+
+
 def test_incident__ten_acknowledged_what_two_refuse__says_why_a_person_decides(admin: Client) -> None:
     Environment.objects.filter(key="default").update(quarantine=QuarantinePolicy.AUTOMATIC.value)
     takers, refusers = Fleet(10), Fleet(2, first=50)

@@ -28,7 +28,7 @@ from controlplane.incidents.services.reading import Reader, Refusal, RefusalGrou
 from controlplane.incidents.services.refusal_lines import refusals_told
 from controlplane.incidents.services.resolution import Resolution, resolution_record
 from controlplane.incidents.services.telling import incident_told
-from controlplane.incidents.values import CROWDED, UNRESOLVED, IncidentState
+from controlplane.incidents.values import CROWDED, UNRESOLVED, WORDLESS, IncidentState
 
 log = structlog.get_logger(__name__)
 
@@ -139,7 +139,7 @@ def _write_crowd(crowd: Crowd) -> list[tuple[str, Incident]]:
             type=crowd.word,
             family=crowd.family.value,
             confidence=Confidence.UNKNOWN.value,
-            message=crowd.taken[0][0].text if crowd.taken else "",
+            message=(crowd.taken[0][0].text or WORDLESS) if crowd.taken else "",
             normalised=CROWDED,
             since=first_at - SETTLE,
             first_at=first_at,
@@ -181,7 +181,7 @@ def _open(environment: EnvironmentState, group: RefusalGroup, taken: Taken, open
         name=refusal.name,
         family=refusal.family.value,
         confidence=refusal.confidence.value,
-        message=taken[0][0].text,
+        message=taken[0][0].text or WORDLESS,
         normalised=refusal.normalised,
         wordings=joined("", group.wordings),
         suspects=[list(content) for content in refusal.suspects],
