@@ -12,7 +12,7 @@ from xdscore.schema import Manifest, Refused, parse
 from xdscore.schema.relations.order import HTTP_BEFORE, HTTP_LAST, NETWORK_BEFORE, NETWORK_LAST
 
 _SERVICE = {"envoy_grpc": {"cluster_name": "c"}}
-_LIMITS = {"domain": "d", "rate_limit_service": {"grpc_service": _SERVICE, "transport_api_version": "V3"}}
+_LIMITS: Tree = {"domain": "d", "rate_limit_service": {"grpc_service": _SERVICE, "transport_api_version": "V3"}}
 _GRADIENT = {
     "concurrency_limit_params": {"concurrency_update_interval": "1s"},
     "min_rtt_calc_params": {"interval": "60s"},
@@ -89,7 +89,7 @@ def _listener(network: list[Tree]) -> Mutation:
 
 
 def _of_http(*kinds: str) -> Mutation:
-    manager = _filter("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager")
+    manager: Any = _filter("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager")
     manager["typed_config"]["http_filters"] = list(map(_filter, kinds))
     return _listener([manager])
 

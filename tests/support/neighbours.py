@@ -2,9 +2,9 @@
 
 Good clients follow all clusters, half in SotW and half in delta, each under a token of its own. A cluster named TICK
 carries a number, and the time at which each client reads a number is kept; clusters whose name begins with REFUSED they
-refuse, as a whole fleet does. Newcomers come all the time, and one polls over REST. The bad one has one token, and does one thing as fast as it
-is let (`ATTACKS`). Its process is nicer than all others: what is measured is what Parley spends on it, not what it
-spends itself on a machine it shares.
+refuse, as a whole fleet does. Newcomers come all the time, and one polls over REST. The bad one has one token, and does
+one thing as fast as it is let (`ATTACKS`). Its process is nicer than all others: what is measured is what Parley spends
+on it, not what it spends itself on a machine it shares.
 """
 
 import asyncio

@@ -36,6 +36,11 @@ from xdscore.server_features import BootstrapFeature
 pytestmark = [pytest.mark.xdist_group("grpc-bootstraps")]
 
 SOON_S = 2.0
+# It puts this in place of its own reason: "must contain at least one entry with a type in [google_default,insecure]".
+NO_TLS = (
+    "xDS name resolution failed for target xds:///web: "
+    "Cannot read properties of null (reading 'clientDefaultListenerResourceNameTemplate')"
+)
 SIDE_CHANNEL = "dns:///127.0.0.1:1"  # nobody listens there, and nobody is asked
 
 
@@ -62,6 +67,26 @@ def test_default_file__grpc_for_node__is_served(tmp_path: Path) -> None:
         (opened, *_) = ads.streams("prod")
 
     assert (opened.node_id, opened.user_agent.partition(" Pure")[0]) == ("pay-1", "gRPC Node")
+
+
+@pytest.mark.shows("gRPC for Node", "no TLS to the control plane: it refuses such a bootstrap", "SotW")
+@pytest.mark.parametrize("auth", ["token", "mtls"])
+@pytest.mark.skipif(bool(why_no_node()), reason=why_no_node())
+def test_file_over_tls__grpc_for_node__refuses_it(tmp_path: Path, auth: str) -> None:
+    """It has no `tls` among its channel credentials: docs/reference/bootstraps.md says what to do instead."""
+    files = {}
+    for which in ("CERT", "KEY", "CLIENT_CA"):
+        (tmp_path / which).touch()
+        files[f"PARLEY_ADS_TLS_{which}"] = str(tmp_path / which)
+    told = {"PARLEY_ADS_AUTH": auth, "PARLEY_ADS_TRUST_DOMAINS": "td.example", **files}
+    made = grpc_bootstrap(load(told, directory=tmp_path), Node("pay-1", "prod"))
+
+    with steady_node(node_modules(), ["xds:///web"], rate_per_s=5, bootstrap=made) as load_:
+        eventually(lambda: load_.calls, within_s=20)
+
+    assert made["xds_servers"][0]["channel_creds"][0]["type"] == "tls"
+    assert {call.code for call in load_.calls} == {"UNAVAILABLE"}
+    assert {call.text for call in load_.calls} == {NO_TLS}
 
 
 @pytest.mark.shows("gRPC for Python (C-core)", "a server that takes its listener over xDS (A36)", "SotW")
