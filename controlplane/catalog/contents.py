@@ -164,6 +164,38 @@ def contents_of_change(
     )
 
 
+def plaintexts_at(*, addresses: Collection[str]) -> Iterator[tuple[str, bytes, bool]]:
+    """The serialised Any at each of these addresses, and whether it is encrypted where it is stored; addresses without
+    content are left out. Whoever asks is to know them from a decision, not from a caller.
+    """
+    wanted = sorted(addresses)
+    for start in range(0, len(wanted), _BATCH):
+        for blob in Blob.objects.filter(hash__in=wanted[start : start + _BATCH]):
+            yield blob.hash, blob_plaintext(blob), blob.kind == BlobKind.SECRET.value
+
+
+def addresses_of_versions(
+    *, environment_key: str, versions: Mapping[EntryKey, str]
+) -> Mapping[EntryKey, tuple[str, int]]:
+    """For each type and name with the version of its content on the wire: the address of that content, and its ttl in
+    milliseconds; what no revision of the name has is left out.
+    """
+    wanted, found = sorted(versions), {}
+    for start in range(0, len(wanted), _BATCH):
+        batch = wanted[start : start + _BATCH]
+        rows = Revision.objects.filter(
+            resource__environment__key=environment_key,
+            resource__name__in={name for _, name in batch},
+            version__in={versions[key] for key in batch},
+            blob__isnull=False,
+        )
+        columns = ("resource__type", "resource__name", "version", "blob_id", "ttl_ms")
+        for word, name, version, address, ttl_ms in rows.values_list(*columns):
+            if versions.get((word, name)) == version:
+                found[word, name] = (address, ttl_ms)
+    return found
+
+
 def _content(row: Revision, environment_key: str) -> ResourceContent:
     if row.blob is None:  # found by its blob
         raise RuntimeError(f"revision {row.pk} has lost its content")

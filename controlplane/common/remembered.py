@@ -16,12 +16,15 @@ _ABSENT: Final = object()
 
 
 class Remembered(Generic[Key, Value]):
-    """Keeps the values that were used last, up to a number of them. Threads may share it; two may make the same value
-    at the same time, which does no harm as equal keys have equal values.
+    """Keeps the values that were used last, up to a number of them, or of what `weigh` says of each. What alone weighs
+    more is not kept. Threads may share it; two may make the same value at the same time, which does no harm as equal
+    keys have equal values.
     """
 
-    def __init__(self, at_most: int) -> None:
+    def __init__(self, at_most: int, weigh: Callable[[Value], int] = lambda _: 1) -> None:
         self._at_most = at_most
+        self._weigh = weigh
+        self._weight = 0
         self._values: dict[Key, Value] = {}
         self._lock = threading.Lock()
 
@@ -50,6 +53,9 @@ class Remembered(Generic[Key, Value]):
 
     def _keep(self, made: Mapping[Key, Value]) -> None:
         with self._lock:
-            self._values |= made
-            for key in list(self._values)[: max(0, len(self._values) - self._at_most)]:
-                del self._values[key]
+            for key, value in made.items():
+                if key not in self._values and self._weigh(value) <= self._at_most:
+                    self._values[key] = value
+                    self._weight += self._weigh(value)
+            while self._weight > self._at_most:
+                self._weight -= self._weigh(self._values.pop(next(iter(self._values))))

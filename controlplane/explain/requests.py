@@ -4,16 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from google.protobuf.any_pb2 import Any as AnyProto
-
-from controlplane.catalog.contents import contents_at, contents_of_pairs
-from controlplane.catalog.selectors import environment_get, resource_names, revisions_of
-from controlplane.catalog.values import ResourceContent
+from controlplane.catalog.contents import addresses_of_versions
+from controlplane.catalog.selectors import environment_get, resource_names
 from controlplane.clients.clock import database_now
 from controlplane.clients.holdings import HeldNow, client_has
 from controlplane.clients.selectors import ClientSummary
 from controlplane.explain.answers import answer_of
 from controlplane.explain.client_side import client_named
+from controlplane.explain.readings import Stored, readings_of
 from controlplane.snapshots.history import snapshot_at, snapshot_of_names_at
 from controlplane.snapshots.selectors import snapshot_of_names
 from xdscore.access import AccessTable, Audience, Effect
@@ -22,9 +20,10 @@ from xdscore.decision import Serve, Undecided, decide
 from xdscore.holdings import Holding, HoldingState
 from xdscore.names import canonical
 from xdscore.resource_types import CLUSTER, ENDPOINT, LISTENER, ROUTE, VIRTUAL_HOST, by_word
+from xdscore.routing.placing import placed
 from xdscore.routing.tracing import MAX_LISTENERS, traced
 from xdscore.routing.values import Given, Key, Request, Rung, State, Traced
-from xdscore.schema.walk import unpack
+from xdscore.schema.yaml_lines import Lines
 
 _TYPES: Final = frozenset({LISTENER.word, ROUTE.word, VIRTUAL_HOST.word, CLUSTER.word, ENDPOINT.word})
 # Refuses nobody anything: what is published, whoever may read it.
@@ -32,6 +31,7 @@ _OPEN: Final = AccessTable(Effect.ALLOW, default_covers_secrets=True)
 # Clients that are told so go on with what they have (xRFC TP3, INTERNAL), and that may be anything.
 _MAY_KEEP: Final = frozenset({"XDS2105", "XDS2106"})
 _MAX_NAMED: Final = 10
+_OF_NO_REVISION: Final = Given(None, "What it has is of no revision known here.", known=False)
 
 
 class _View(Protocol):
@@ -61,12 +61,15 @@ def request_explained(
     view = _view(environment_key, client, at)
     walk = traced(request, listener=listener, listeners=() if listener else view.listeners())
     wanted: Collection[Key] = next(walk)
+    lines: dict[Key, Lines] = {}
     while True:
+        given = view.given(wanted)
+        lines |= {key: each.lines for key, each in given.items() if each.lines is not None}
         try:
-            wanted = walk.send(view.given(wanted))
+            wanted = walk.send(given)
         except StopIteration as end:
             found: Traced = end.value
-            return replace(found, rungs=(Rung("view", State.OK, view.said()), *found.rungs))
+            return placed(replace(found, rungs=(Rung("view", State.OK, view.said()), *found.rungs)), lines)
 
 
 def _view(environment_key: str, client: str, at: int | None) -> _View:
@@ -107,14 +110,21 @@ class _Published:
             else:
                 snapshot = replace(snapshot, access=_OPEN)
         decisions = {key: decide(audience, by_word[key[0]], key[1], snapshot) for key in set(named.values())}
-        addresses = {key: each.content.blob.hex() for key, each in decisions.items() if isinstance(each, Serve)}
-        contents = dict(contents_at(environment_key=self.environment_key, addresses=addresses))
+        contents = readings_of(
+            [
+                Stored(key, each.content.blob.hex(), each.content.ttl_ms)
+                for key, each in decisions.items()
+                if isinstance(each, Serve)
+            ]
+        )
         found: dict[Key, Given] = {}
         for asked, key in named.items():
             decision = decisions[key]
+            if key in contents:
+                found[asked] = contents[key]
+                continue
             said = answer_of(decision, kind=by_word[key[0]], name=shown(key[1]), environment=self.environment_key)
-            known = not isinstance(decision, Serve | Undecided)
-            found[asked] = _given(contents.get(key), said.sentence, known=known)
+            found[asked] = Given(None, said.sentence, known=not isinstance(decision, Serve | Undecided))
         return found
 
     def said(self) -> str:
@@ -141,17 +151,13 @@ class _Held:
         named = {key: (key[0], canonical(key[1])) for key in keys}
         held = {key: each for key in named.values() if (each := self.has.names.get(key)) is not None}
         versions = {key: version for key, each in held.items() if (version := _version(each))}
-        environment = self.client.environment
-        numbers = revisions_of(
-            environment_key=environment, contents={(*key, version) for key, version in versions.items()}
-        )
-        revisions = {key: (numbers.get((*key, version)), None) for key, version in versions.items()}
-        contents = contents_of_pairs(environment_key=environment, revisions=revisions) if revisions else {}
+        stored = addresses_of_versions(environment_key=self.client.environment, versions=versions)
+        contents = readings_of([Stored(key, *each) for key, each in stored.items()])
         found: dict[Key, Given] = {}
         for asked, key in named.items():
             if key in versions:
                 self._note(key, held[key])
-                found[asked] = _given(contents[key][0], "What it has is of no revision known here.", known=False)
+                found[asked] = contents.get(key, _OF_NO_REVISION)
             else:
                 found[asked] = self._lacking(key, held.get(key))
         return found
@@ -190,8 +196,3 @@ class _Held:
 def _version(holding: Holding) -> str:
     """The version of the content that a client goes on with; empty where that is nothing, or not known."""
     return holding.version if holding.state is HoldingState.ACKED else holding.acked
-
-
-def _given(content: ResourceContent | None, said: str, *, known: bool) -> Given:
-    message = unpack(AnyProto.FromString(content.any_bytes)) if content is not None else None
-    return Given(None, said, known=known) if message is None else Given(message)

@@ -11,7 +11,9 @@ from controlplane.access.services import rule_create
 from controlplane.access.values import RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Role, Scope
 from controlplane.catalog.guarding import Consent
+from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.models import Revision
+from controlplane.catalog.selectors import resource_get
 from controlplane.catalog.services import environment_create, environment_default_ensure
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.database.aliases import READER
@@ -23,6 +25,7 @@ from tests.support.manifests import Tree, api_listener, cluster, endpoints, list
 from xdscore.access import Effect
 from xdscore.holdings import Holding, HoldingState
 from xdscore.resource_types import LISTENER, by_word
+from xdscore.schema.yaml_out import yaml_of
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 WAY = "environments/default/requests/explain"
@@ -62,6 +65,13 @@ def api() -> Caller:
     return caller(*ADMIN_SCOPES)
 
 
+def lines_of(word: str, name: str) -> dict[str, int]:
+    """The number of each line of a resource's YAML; of equal ones the last."""
+    content = resource_get(environment_key="default", kind=by_word[word], name=name)
+    lines = yaml_of(manifest_of(content)).splitlines()
+    return {line.strip(): number for number, line in enumerate(lines, 1)}
+
+
 def asked(api: Caller, **body: object) -> Any:
     answer = api.post(WAY, PAY | body)
     assert answer.status == 200, answer.content
@@ -85,7 +95,16 @@ def test_way__of_what_is_published__is_told_to_the_letter_with_who_lost_and_wher
         "route_index": 1,
         "cluster": "pay",
         "endpoints": [
-            {"address": f"127.0.0.1:{port}", "health": "UNKNOWN", "locality": "local"} for port in (9000, 9001)
+            {
+                "address": f"127.0.0.1:{9000 + index}",
+                "health": "UNKNOWN",
+                "locality": "local",
+                "type": "endpoint",
+                "resource": "pay",
+                "pointer": f"/endpoints/0/lb_endpoints/{index}",
+                "line": lines_of("endpoint", "pay")[f"port_value: {9000 + index}"] - 4,
+            }
+            for index in range(2)
         ],
         "unsupported": [],
     }
@@ -96,7 +115,34 @@ def test_way__of_what_is_published__is_told_to_the_letter_with_who_lost_and_wher
         "type": "route",
         "resource": "shop",
         "pointer": "/virtual_hosts/1/routes/0/match/headers/0/string_match",
+        "line": lines_of("route", "shop")["string_match:"],
     }
+
+
+def test_way__each_choice__has_the_line_of_its_place_in_the_yaml_that_is_shown(api: Caller) -> None:
+    rungs = {rung["title"]: rung for rung in asked(api)["rungs"]}
+
+    route = lines_of("route", "shop")
+    assert rungs["view"]["line"] is None
+    assert rungs["listener"]["line"] == 1
+    assert rungs["filter chain"]["line"] == lines_of("listener", "edge")["- filters:"]
+    assert rungs["virtual host"]["line"] == route["- shop.example"]
+    assert rungs["route"]["line"] == route["path: /pay"] + 7
+    assert rungs["cluster"]["line"] == route["cluster: pay"]
+
+
+def test_way__of_a_resource_in_a_wrapper__leads_from_the_root_of_its_manifest(api: Caller) -> None:
+    wrapper = {"@type": "type.googleapis.com/envoy.service.discovery.v3.Resource", "name": "shop"}
+    wrapped = wrapper | {"resource": shop(CANARY) | {"name": "of its own"}}
+    assert api.put("environments/default/resources/route/shop", wrapped).status == 202
+    rebuild()
+
+    last = asked(api)["rungs"][-1]
+
+    pointer = "/resource/virtual_hosts/1/routes/0/match/headers/0/string_match"
+    assert [(each["pointer"], each["line"]) for each in last["lost"]] == [
+        (pointer, lines_of("route", "shop")["string_match:"])
+    ]
 
 
 def test_way__with_the_header_that_a_route_wants__goes_there(api: Caller) -> None:
@@ -125,7 +171,11 @@ def test_way__of_a_weighted_route__has_the_share_of_each_cluster(api: Caller) ->
 
     found = asked(api)
 
-    assert found["weighted"] == [{"cluster": "pay", "percent": 75.0}, {"cluster": "canary", "percent": 25.0}]
+    there = "/virtual_hosts/1/routes/0/route/weighted_clusters/clusters"
+    assert [(each["cluster"], each["percent"], each["pointer"], each["line"]) for each in found["weighted"]] == [
+        (name, percent, f"{there}/{index}/name", lines_of("route", "shop")[f"- name: {name}"])
+        for index, (name, percent) in enumerate((("pay", 75.0), ("canary", 25.0)))
+    ]
     assert "cluster" not in found
     assert len(found["endpoints"]) == 3
 

@@ -37,7 +37,7 @@ def test_explain_request__of_a_url__prints_each_choice_and_who_lost(xdsctl: Xdsc
         in lines
     )
     lost = "      - 0 wants the header 'x-canary', which the request does not have"
-    assert f"{lost}  [/virtual_hosts/1/routes/0/match/headers/0/string_match]" in lines
+    assert f"{lost}  [/virtual_hosts/1/routes/0/match/headers/0/string_match line 20]" in lines
     assert lines[-1] == " endpoint  127.0.0.1:9001 UNKNOWN local"
 
 

@@ -9,6 +9,7 @@ from xdscore.resource_types import by_url
 from xdscore.routing.tracing import traced
 from xdscore.routing.values import Given, Key, Request, Traced
 from xdscore.schema.types_registry import new_message, schema
+from xdscore.schema.walk import AnyMessage
 
 Manifest = Mapping[str, Any]
 NONE = Given(None, "no such resource was published.")
@@ -23,6 +24,12 @@ def held(*manifests: Manifest) -> dict[Key, Given]:
         message = json_format.ParseDict(fields, new_message(kind.message), descriptor_pool=schema().pool)
         found[kind.word, getattr(message, kind.name_field)] = Given(message)
     return found
+
+
+def message_of(manifest: Manifest) -> AnyMessage:
+    """The message that a manifest says."""
+    (found,) = held(manifest).values()
+    return found.message
 
 
 def answer(request: Request, has: Mapping[Key, Given], listener: str = "") -> Traced:

@@ -10,8 +10,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
 from xdscore.routing.seen import Seen, split_port
-from xdscore.routing.texts import lowered, quoted
+from xdscore.routing.texts import quoted
 from xdscore.routing.values import Lost, Place
+from xdscore.schema.fixed_texts import lowered
 from xdscore.schema.types_registry import message_name
 from xdscore.schema.walk import AnyMessage
 

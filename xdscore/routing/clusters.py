@@ -44,9 +44,11 @@ def asked(trail: Trail, title: str, key: Key, what: str) -> Asking[AnyMessage]:
 def clusters_reached(trail: Trail, taken: Taken) -> Asking[None]:
     """Note the clusters that a request goes to, and their endpoints. Ends the trail where it reaches none of them."""
     shares: dict[str, float] = {}
-    for one, _, _ in taken.towards:
+    named: dict[str, Place] = {}
+    for one, place, _ in taken.towards:
         shares[one.cluster] = shares.get(one.cluster, 0.0) + one.percent
-    trail.shares = tuple(ClusterShare(name, round(value, 4)) for name, value in shares.items())
+        named.setdefault(one.cluster, place)
+    trail.shares = tuple(ClusterShare(name, round(value, 4), named[name]) for name, value in shares.items())
     names = list(shares)[:_MAX_CLUSTERS]
     keys = [(CLUSTER.word, name) for name in names]
     given = yield keys
@@ -99,4 +101,4 @@ def _noted(trail: Trail, title: str, assignment: AnyMessage, place: Place, befor
     if assignment.policy.drop_overloads:
         before = f"{before}Some requests are dropped by 'drop_overloads'. "
     trail.chose(title, before + endpoints_said(assignment), place)
-    return endpoints_of(assignment)
+    return endpoints_of(assignment, place)

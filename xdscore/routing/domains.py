@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from xdscore.routing.seen import split_port
-from xdscore.routing.texts import lowered, quoted
+from xdscore.routing.texts import quoted
 from xdscore.routing.trail import MAX_LOST
 from xdscore.routing.values import Lost, Place
+from xdscore.schema.fixed_texts import lowered
 from xdscore.schema.walk import AnyMessage
 
 _KINDS: Final = ("an exact domain", "a suffix", "a prefix", "every domain")

@@ -2,23 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
-from xdscore.routing.values import Endpoint
+from xdscore.routing.values import Endpoint, Place
 from xdscore.schema.walk import AnyMessage
 
 MAX_ENDPOINTS: Final = 1_000
 _USABLE: Final = frozenset({"UNKNOWN", "HEALTHY", "DEGRADED"})
 
 
-def endpoints_of(assignment: AnyMessage) -> tuple[Endpoint, ...]:
-    """The first endpoints of a `ClusterLoadAssignment`, those of lower priority numbers first."""
-    found = [
-        Endpoint(_address(each), _health(each), _locality(group.locality))
-        for group in sorted(assignment.endpoints, key=lambda group: group.priority)
-        for each in group.lb_endpoints
-    ]
-    return tuple(found[:MAX_ENDPOINTS])
+def endpoints_of(assignment: AnyMessage, at: Place) -> tuple[Endpoint, ...]:
+    """The first endpoints of a `ClusterLoadAssignment`, which stands at `at`, those of lower priority numbers first."""
+    found = (
+        Endpoint(
+            _address(each), _health(each), _locality(group.locality), at.at("endpoints", number, "lb_endpoints", index)
+        )
+        for number, group in sorted(enumerate(assignment.endpoints), key=lambda each: each[1].priority)
+        for index, each in enumerate(group.lb_endpoints)
+    )
+    return tuple(islice(found, MAX_ENDPOINTS))
 
 
 def endpoints_said(assignment: AnyMessage) -> str:

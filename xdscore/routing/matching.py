@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from xdscore.routing.seen import Seen, set_by_proxy
-from xdscore.routing.texts import lowered, quoted, regex_fits, string_fits, string_said, whole_number
+from xdscore.routing.texts import quoted, regex_fits, string_fits, string_said, whole_number
 from xdscore.routing.values import Miss
+from xdscore.schema.fixed_texts import lowered
 from xdscore.schema.positions import Path
 from xdscore.schema.walk import AnyMessage
 
@@ -120,6 +121,11 @@ def header_miss(header: AnyMessage, seen: Seen, at: Path) -> Miss | None:
         wrong = f"wants {other}{words} in the header '{name}', which has {quoted(value or '')}"
         said = "" if fits != header.invert_match else wrong
     return Miss(said, (*at, kind)) if said else None
+
+
+def judged_everywhere(name: str) -> bool:
+    """Whether what a header of this name has is judged for every request: the request alone says it, also to gRPC."""
+    return not set_by_proxy(name) and not name.startswith(":") and lowered(name) != "host"
 
 
 def _header_doubt(header: AnyMessage, name: str, kind: str, seen: Seen) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Never
+from typing import Final, Never
 
 from xdscore.resource_types import VIRTUAL_HOST
 from xdscore.routing.actions import Towards, also_said, https_location, not_found_status, redirected, towards
@@ -11,12 +11,15 @@ from xdscore.routing.domains import best_domain, host_for_domains, hosts_lost
 from xdscore.routing.matching import matched_path, route_miss
 from xdscore.routing.seen import Seen, set_by_proxy
 from xdscore.routing.shares import EVERYTHING, fraction, percent
+from xdscore.routing.sieve import Sieve
 from xdscore.routing.texts import quoted
 from xdscore.routing.trail import MAX_LOST, Ended, Trail
 from xdscore.routing.values import Answer, Lost, Miss, Place
+from xdscore.schema.fixed_texts import lowered
 from xdscore.schema.walk import AnyMessage
 
 _EXACT = 0  # the first of the kinds of domains
+_UNTOLD: Final = Miss("does not fit", ("path",))
 
 
 def host_chosen(trail: Trail, configuration: AnyMessage, at: Place, seen: Seen) -> Asking[tuple[AnyMessage, Place]]:
@@ -125,8 +128,12 @@ def _takers(
     lost: list[Lost] = []
     count, left = 0, EVERYTHING
     path = matched_path(seen, configuration)
+    folded = lowered(path)
+    # Nobody is told why so many lost: of what comes after them it is enough that they did.
+    sieve = trail.made(host_at, lambda: Sieve(host.routes if len(host.routes) > MAX_LOST else ()))
     for index, route in enumerate(host.routes):
-        missed = route_miss(route.match, seen, path)
+        untold = count >= MAX_LOST and sieve.drops(index, seen, path, folded)
+        missed = _UNTOLD if untold else route_miss(route.match, seen, path)
         if missed is None:
             share = left
             if route.match.HasField("runtime_fraction"):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from xdscore.routing.texts import lowered
 from xdscore.routing.values import Request
+from xdscore.schema.fixed_texts import lowered
 from xdscore.schema.walk import AnyMessage
 
 _SET_BY_PROXY: Final = frozenset(

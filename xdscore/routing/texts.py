@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import re2
 
+from xdscore.schema.fixed_texts import lowered
 from xdscore.schema.walk import AnyMessage
 
 _KEPT_REGEXES: Final = 4_096
@@ -76,11 +77,6 @@ def string_fits(matcher: AnyMessage, text: str) -> bool | None:
             return text.endswith(wanted)
         case _:
             return wanted in text
-
-
-def lowered(text: str) -> str:
-    """The text with the letters of ASCII in lower case, and no others, as proxies compare."""
-    return text.lower() if text.isascii() else "".join(each.lower() if each.isascii() else each for each in text)
 
 
 def string_said(matcher: AnyMessage) -> str:

@@ -44,11 +44,17 @@ def traced(
     all that there are, whose name is the authority or whose port it is.
     """
     trail = Trail()
+    way = _way(trail, request, listener, listeners)
     try:
-        yield from _way(trail, request, listener, listeners)
+        wanted = next(way)
+        while True:
+            given = yield wanted
+            trail.given(given)
+            wanted = way.send(given)
+    except StopIteration:
+        return trail.traced(Answer.ROUTED)
     except Ended as end:
         return trail.traced(end.answer)
-    return trail.traced(Answer.ROUTED)
 
 
 def _way(trail: Trail, request: Request, listener: str, listeners: Sequence[str]) -> Asking[None]:
@@ -123,7 +129,7 @@ def _ports_said(listener: AnyMessage) -> str:
 
 def _api_manager(trail: Trail, listener: AnyMessage, place: Place) -> tuple[AnyMessage, Place]:
     at = place.at("api_listener", "api_listener")
-    manager = unpack(listener.api_listener.api_listener)
+    manager = trail.made(at, lambda: unpack(listener.api_listener.api_listener))
     if manager is None or manager.DESCRIPTOR.full_name != _MANAGER:
         trail.refuse("filter chain", "The API listener has no HTTP connection manager, so that gRPC refuses it.", at)
     trail.chose("filter chain", "It is an API listener, which has no filter chains: gRPC chooses by itself.", at)
@@ -142,7 +148,7 @@ def _manager(trail: Trail, listener: AnyMessage, place: Place, seen: Seen, port:
         trail.refuse("filter chain", "It has no filters, so that the connection is closed.", at)
     last = len(chain.filters) - 1
     at = at.at("filters", last, "typed_config")
-    found = unpack(chain.filters[last].typed_config)
+    found = trail.made(at, lambda: unpack(chain.filters[last].typed_config))
     if found is None or found.DESCRIPTOR.full_name != _MANAGER:
         trail.unjudged(at)
         passes = found is not None and found.DESCRIPTOR.full_name == _TCP_PROXY

@@ -1,9 +1,12 @@
 """The trail of one request: the rungs so far, what was chosen, and what was not judged."""
 
-from collections.abc import Iterable
-from typing import Final, Never
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Never, TypeVar, cast
 
-from xdscore.routing.values import Answer, ClusterShare, Endpoint, Lost, Place, Rung, State, Traced
+from xdscore.routing.values import Answer, ClusterShare, Endpoint, Given, Key, Lost, Place, Rung, State, Traced
+from xdscore.schema.positions import Path
+
+T = TypeVar("T")
 
 MAX_LOST: Final = 200
 """So many candidates of one choice are told; of others only how many there were."""
@@ -28,6 +31,22 @@ class Trail:
         self.shares: tuple[ClusterShare, ...] = ()
         self.endpoints: tuple[Endpoint, ...] = ()
         self._unsupported: dict[str, None] = {}
+        self._made: dict[Key, dict[Path, object]] = {}
+
+    def given(self, given: Mapping[Key, Given]) -> None:
+        """Take note of what is kept of resources for the next request."""
+        self._made |= {key: each.made for key, each in given.items() if each.made is not None}
+
+    def made(self, place: Place, make: Callable[[], T]) -> T:
+        """What follows from the part of a resource at `place`, by `make`; made once where the resource is kept. Of one
+        place, one thing is made.
+        """
+        kept = self._made.get(place.key)
+        if kept is None:
+            return make()
+        if place.path not in kept:
+            kept[place.path] = make()
+        return cast("T", kept[place.path])
 
     def chose(
         self, title: str, text: str, place: Place | None = None, lost: Iterable[Lost] = (), more: int = 0

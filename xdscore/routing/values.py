@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from xdscore.schema.positions import Path, PathPart, pointer_of
 from xdscore.schema.walk import AnyMessage
+from xdscore.schema.yaml_lines import Lines
 
 Key = tuple[str, str]
 """The word of a resource's type, and its name."""
@@ -47,12 +48,16 @@ class Request:
 class Given:
     """What the client has of a resource: its message; None where it has none, and `said` says why, as a sentence.
 
-    `known`: False where nobody can say whether it has it.
+    `known`: False where nobody can say whether it has it. `lines`: where its parts stand in its manifest; None: that is
+    not told. `made`: what follows from parts of the message, by their paths: filled while requests are answered, for
+    whoever keeps this for the next one; None: for this request alone.
     """
 
     message: AnyMessage | None
     said: str = ""
     known: bool = True
+    lines: Lines | None = None
+    made: dict[Path, object] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +94,21 @@ class Miss(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A candidate that was not chosen: what it is called, why, and the field that decided."""
+    """A candidate that was not chosen: what it is called, why, and the field that decided. `line`: of that field in the
+    YAML of the manifest; 0: not known.
+    """
 
     name: str
     said: str
     place: Place
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
     """One choice on the way: how it came out, in a sentence, where that stands, and who lost.
 
-    `more`: how many lost besides those in `lost`.
+    `more`: how many lost besides those in `lost`. `line`: of `place` in the YAML of the manifest; 0: not known.
     """
 
     title: str
@@ -109,23 +117,32 @@ class Rung:
     place: Place | None = None
     lost: tuple[Lost, ...] = ()
     more: int = 0
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address that requests of a cluster go to; `locality` is region, zone and sub-zone, with slashes between."""
+    """An address that requests of a cluster go to; `locality` is region, zone and sub-zone, with slashes between.
+    `line`: of `place`, where it is named, in the YAML of the manifest; 0: not known.
+    """
 
     address: str
     health: str
     locality: str
+    place: Place
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterShare:
-    """A cluster that requests go to, and what share of them, in percent."""
+    """A cluster that requests go to, and what share of them, in percent. `line`: of `place`, where the route names it,
+    in the YAML of the manifest; 0: not known.
+    """
 
     cluster: str
     percent: float
+    place: Place
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,16 @@
 
 import yaml
 
-_WIDTH = 120
+WIDTH = 120
+"""A text with spaces is folded where its line would be longer."""
+
+# Line breaks of YAML 1.1, which are written as escapes: a reader takes them for spaces.
+_BREAKS = frozenset("\x85\u2028\u2029")
 
 
 def yaml_of(content: object) -> str:
     """`content` as YAML, keys in their given order, without aliases (which Parley refuses to read)."""
-    text: str = yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    text: str = yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=WIDTH)
     return text
 
 
@@ -24,7 +28,8 @@ class _Plain(yaml.SafeDumper):
 
 def _string(dumper: _Plain, text: str) -> yaml.ScalarNode:
     quoted = text[:1] in "0123456789+-." and "\n" not in text
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if quoted else None)
+    style = '"' if not _BREAKS.isdisjoint(text) else "'" if quoted else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Plain.add_representer(str, _string)

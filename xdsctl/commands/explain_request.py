@@ -92,7 +92,7 @@ def _way(asked: str, found: JsonObject) -> str:
     for rung in found["rungs"]:
         place = f"  [{' '.join(filter(None, _place(rung)))}]" if rung["type"] else ""
         lines.append(f" {_STATES[rung['state']]:<4} {rung['title']:<{_TITLE_WIDTH}} {rung['text']}{place}")
-        lines += [f"      - {each['name']} {each['text']}  [{each['pointer']}]" for each in rung["lost"][:_MOST_LOST]]
+        lines += [f"      - {each['name']} {each['text']}  [{_where(each)}]" for each in rung["lost"][:_MOST_LOST]]
         more = len(rung["lost"][_MOST_LOST:]) + rung["more"]
         if more:
             lines.append(f"      - and {more} more lost")
@@ -111,4 +111,10 @@ def _target(found: JsonObject) -> str:
 
 def _place(rung: JsonObject) -> tuple[str, str]:
     """The resource in which a choice was decided, and the pointer to the field; that is empty for all of it."""
-    return f"{rung['type']}/{rung['resource']}", rung["pointer"]
+    return f"{rung['type']}/{rung['resource']}", _where(rung)
+
+
+def _where(found: JsonObject) -> str:
+    """The pointer, and the line of the manifest that `xdsctl get` prints, where the server says it."""
+    line = found.get("line")
+    return f"{found['pointer']} line {line}" if line and found["pointer"] else str(found["pointer"])

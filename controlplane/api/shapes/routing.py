@@ -96,17 +96,25 @@ class RequestIn(StrictSerializer):
         return authority
 
 
-class LostOut(serializers.Serializer[Any]):
+class _PlaceOut(serializers.Serializer[Any]):
+    """Where something stands: in which resource, and there where."""
+
+    type = serializers.CharField(help_text="Of the resource in which it stands.")
+    resource = serializers.CharField()
+    pointer = serializers.CharField(allow_blank=True, help_text="The JSON Pointer, in the manifest, of what decided.")
+    line = serializers.IntegerField(
+        allow_null=True, help_text="Its line in the YAML of that revision's manifest, from 1; null: not known."
+    )
+
+
+class LostOut(_PlaceOut):
     """A candidate that was not chosen, and why."""
 
     name = serializers.CharField(allow_blank=True)
     text = serializers.CharField(help_text="What it wants and the request does not have, as the end of a sentence.")
-    type = serializers.CharField(help_text="Of the resource in which it stands.")
-    resource = serializers.CharField()
-    pointer = serializers.CharField(allow_blank=True, help_text="The JSON Pointer, in the manifest, of what decided.")
 
 
-class RequestRungOut(serializers.Serializer[Any]):
+class RequestRungOut(_PlaceOut):
     """One choice on the way of the request."""
 
     title = serializers.CharField()
@@ -119,14 +127,14 @@ class RequestRungOut(serializers.Serializer[Any]):
     more = serializers.IntegerField(help_text="How many others lost, besides those in `lost`.")
 
 
-class WeightedOut(serializers.Serializer[Any]):
-    """A cluster, and what share of requests like this it gets."""
+class WeightedOut(_PlaceOut):
+    """A cluster, and what share of requests like this it gets; and where the route names it."""
 
     cluster = serializers.CharField()
     percent = serializers.FloatField()
 
 
-class RequestEndpointOut(serializers.Serializer[Any]):
+class RequestEndpointOut(_PlaceOut):
     """An endpoint of a cluster that the request goes to."""
 
     address = serializers.CharField()

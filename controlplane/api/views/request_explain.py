@@ -16,7 +16,7 @@ from controlplane.api.schema import body_of_shape, described
 from controlplane.api.shapes.routing import RequestExplainedOut, RequestIn
 from controlplane.api.views.base import ApiView
 from controlplane.explain.requests import request_explained
-from xdscore.routing.values import Lost, Rung, Traced
+from xdscore.routing.values import Lost, Place, Rung, Traced
 from xdscore.routing.values import Request as Asked
 
 
@@ -64,7 +64,8 @@ def _json(found: Traced) -> dict[str, object]:
         "route_index": found.route_index,
         **_clusters(found),
         "endpoints": [
-            {"address": each.address, "health": each.health, "locality": each.locality} for each in found.endpoints
+            {"address": each.address, "health": each.health, "locality": each.locality, **_place(each.place, each.line)}
+            for each in found.endpoints
         ],
         "rungs": [_rung(each) for each in found.rungs],
         "unsupported": list(found.unsupported),
@@ -73,27 +74,33 @@ def _json(found: Traced) -> dict[str, object]:
 
 def _clusters(found: Traced) -> dict[str, Any]:
     if len(found.shares) > 1:
-        return {"weighted": [{"cluster": each.cluster, "percent": each.percent} for each in found.shares]}
+        weighted = [
+            {"cluster": each.cluster, "percent": each.percent, **_place(each.place, each.line)} for each in found.shares
+        ]
+        return {"weighted": weighted}
     return {"cluster": found.shares[0].cluster} if found.shares else {}
 
 
 def _rung(rung: Rung) -> dict[str, object]:
-    word, name = rung.place.key if rung.place is not None else (None, None)
     return {
         "title": rung.title,
         "state": rung.state.value,
         "text": rung.text,
-        "type": word,
-        "resource": name,
-        "pointer": rung.place.pointer if rung.place is not None else None,
+        **_place(rung.place, rung.line),
         "lost": [_lost(each) for each in rung.lost],
         "more": rung.more,
     }
 
 
 def _lost(lost: Lost) -> dict[str, object]:
-    word, name = lost.place.key
-    return {"name": lost.name, "text": lost.said, "type": word, "resource": name, "pointer": lost.place.pointer}
+    return {"name": lost.name, "text": lost.said, **_place(lost.place, lost.line)}
+
+
+def _place(place: Place | None, line: int) -> dict[str, object]:
+    if place is None:
+        return dict.fromkeys(("type", "resource", "pointer", "line"))
+    word, name = place.key
+    return {"type": word, "resource": name, "pointer": place.pointer, "line": line or None}
 
 
 urlpatterns = [

@@ -51,3 +51,17 @@ def test_those_of__maker_leaves_one_out__it_is_left_out_and_asked_for_again() ->
     assert kept.those_of(["-", "a"], maker) == {"a": 1}
     assert kept.those_of(["-", "a"], maker) == {"a": 1}
     assert maker.asked == [["-", "a"], ["-"]]
+
+
+def test_those_of__values_that_are_weighed__are_kept_up_to_a_weight_and_none_that_weighs_more_alone() -> None:
+    maker = Maker()
+    kept = Remembered[str, int](6, lambda length: length)
+    kept.those_of(["aaa", "bb", "a", "ccccccc"], maker)
+
+    kept.those_of(["aaa", "bb", "a"], maker)
+    kept.those_of(["ccccccc"], maker)
+    kept.those_of(["dddd"], maker)
+    kept.those_of(["a", "dddd"], maker)
+    kept.those_of(["aaa"], maker)
+
+    assert maker.asked == [["aaa", "bb", "a", "ccccccc"], ["ccccccc"], ["dddd"], ["aaa"]]
