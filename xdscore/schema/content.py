@@ -1,6 +1,6 @@
 """What is worth saying of a resource's content beyond its shape and rules, in one walk through everything in it:
-what cannot be read (`traversal`), fields that do not go together (`relations`), notices of the API (`notices`), dangers
-(`dangers`), certificates and keys (`certificates`). Called by `parse`; pure.
+what cannot be read (`traversal`), fields that do not go together (`relations`), what can never be used (`never_used`),
+notices of the API (`notices`), dangers (`dangers`), certificates and keys (`certificates`). Called by `parse`; pure.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from xdscore.schema.certificates import Expiry, certificates_in
 from xdscore.schema.codes import COMMAND_UNKNOWN, EXTENSION_UNKNOWN
 from xdscore.schema.content_policy import ContentPolicy, Stance
 from xdscore.schema.dangers import DangerSearch
+from xdscore.schema.never_used import never_used_in
 from xdscore.schema.notices import notices_of
 from xdscore.schema.positions import Path
 from xdscore.schema.relations import Said, relations_in
@@ -38,5 +39,7 @@ def content_of(
             for said in relations_in(each, path, message):
                 is_note = said.code in _UNKNOWN and not refuses_unknown
                 yield said.place, replace(said, severity=Severity.NOTE) if is_note else said
+            for said in never_used_in(each, path):
+                yield said.place, said
         yield from dangers.look(each, path)
         yield from certificates_in(each, path)

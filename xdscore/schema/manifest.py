@@ -47,6 +47,13 @@ class Manifest:
         line, column = self.positions.at(whole[self.skip :])
         return replace(finding, pointer=pointer_of(whole), line=line, column=column)
 
+    def place_of(self, path: Path) -> tuple[str, int]:
+        """The JSON pointer in the body, and the line, of what stands at `path` inside this manifest; line 0: not
+        known.
+        """
+        whole = self.path + path
+        return pointer_of(whole), self.positions.at(whole[self.skip :])[0]
+
 
 def read_text(body: bytes, media: Media, limits: ManifestLimits = DEFAULT_LIMITS) -> TextRead:
     """The documents of a body as plain trees with positions; no document when the findings have an error."""

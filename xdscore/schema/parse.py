@@ -6,6 +6,7 @@ Every step goes on where it can, so that one answer holds all findings. Pure; ca
 editor, the builder and `xdsctl validate --offline`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -19,6 +20,7 @@ from xdscore.schema.certificates import Expiry
 from xdscore.schema.claims import claims_of
 from xdscore.schema.codes import (
     CONVERSION_FAILED,
+    MORE_UNUSED,
     NAME_DIFFERS,
     NAME_MISSING,
     NAME_REFUSED,
@@ -37,6 +39,7 @@ from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy
 from xdscore.schema.convert import MAX_FINDINGS, Conversion, Depth, ResourceLimits
 from xdscore.schema.json_kinds import kind_of
 from xdscore.schema.manifest import Manifest
+from xdscore.schema.never_used import NEVER_USED
 from xdscore.schema.positions import Path, pointer_of
 from xdscore.schema.references import Reference, eds_name_of, named_by
 from xdscore.schema.relations import Said
@@ -48,6 +51,8 @@ from xdscore.schema.wrapper import Envelope, open_wrapper, ttl_finding
 from xdscore.snapshot import content_hash
 
 DEFAULT_RESOURCE_LIMITS = ResourceLimits()
+# Of what can never be used; nobody corrects more of them at once.
+_MAX_UNUSED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,7 @@ class _Attempt:
     name: str = ""
     unshown: int = 0
     spellings: list[tuple[Path, Finding]] = field(default_factory=list)
+    unused: list[Said] = field(default_factory=list)
 
     def say(self, path: Path, finding: Finding) -> None:
         self.found.append((path, finding))
@@ -119,10 +125,19 @@ class _Attempt:
         unshown = self.unshown + max(len(self.found) - MAX_FINDINGS, 0)
         # What is wrong or dangerous is never left out for the sake of what is merely written in another way.
         shown = [*self.found[:MAX_FINDINGS], *(((), each) for each in self.manifest.notes), *self.spellings]
+        shown += self._never_used()
         placed = [self.manifest.located(finding, path).about(word, name) for path, finding in shown]
         if unshown:
             placed.append(self.manifest.located(TOO_MANY_FINDINGS.finding("", count=unshown), ()).about(word, name))
         return tuple(placed)
+
+    def _never_used(self) -> Iterator[tuple[Path, Finding]]:
+        tree = self.manifest.tree
+        for said in self.unused[:_MAX_UNUSED]:
+            pointer, line = self.manifest.place_of(spelled(tree, said.first))
+            yield spelled(tree, said.place), said.finding(f"line {line}" if line else pointer)
+        if len(self.unused) > _MAX_UNUSED:
+            yield (), MORE_UNUSED.finding("", count=len(self.unused) - _MAX_UNUSED)
 
     def refused(self) -> Refused:
         """The manifest as Refused, with all that is known of it so far."""
@@ -179,6 +194,9 @@ def _parse(
         if isinstance(each, Expiry):
             expiries.append((pointer_of(manifest.path + found_at), each))
             said = each.finding(now) if now is not None else None
+        elif isinstance(each, Said) and each.code in NEVER_USED:
+            attempt.unused.append(each.below(path))
+            continue
         elif isinstance(each, Said):
             if found_at in ruled:
                 continue  # the field's own rule speaks already
