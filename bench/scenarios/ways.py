@@ -31,8 +31,8 @@ def way(parameters: Parameters) -> Iterator[Measurement]:
         from controlplane.builder.services import build  # noqa: PLC0415  the product is imported where it is installed
         from controlplane.catalog.selectors import environment_get  # noqa: PLC0415
 
-        for what, routes in kinds.items():
-            put([_listener(what), _configuration(what, routes)])
+        for number, (what, routes) in enumerate(kinds.items()):
+            put([_listener(what, 8000 + number), _configuration(what, routes)])
         build(environment_id=environment_get(key="default").id)
         _asker(token, "nobody")()  # what is loaded and compiled once
         for what in kinds:
@@ -72,12 +72,12 @@ def _configuration(name: str, routes: Sequence[_Json]) -> _Json:
     return {"@type": _TYPE + "envoy.config.route.v3.RouteConfiguration", "name": name, "virtual_hosts": [host]}
 
 
-def _listener(name: str) -> _Json:
+def _listener(name: str, port: int) -> _Json:
     rds = {"route_config_name": name, "config_source": {"ads": {}, "resource_api_version": "V3"}}
     manager = {"@type": _MANAGER, "stat_prefix": name, "rds": rds, "http_filters": [_ROUTER]}
     return {
         "@type": _TYPE + "envoy.config.listener.v3.Listener",
         "name": name,
-        "address": {"socket_address": {"address": "127.0.0.1", "port_value": 8000 + len(name)}},
+        "address": {"socket_address": {"address": "127.0.0.1", "port_value": port}},
         "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}],
     }

@@ -1,8 +1,8 @@
 """Virtual host and route: who takes the request in a route configuration, and why the others do not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Never
+from typing import Never
 
 from xdscore.resource_types import VIRTUAL_HOST
 from xdscore.routing.actions import Towards, also_said, https_location, not_found_status, redirected, towards
@@ -15,11 +15,9 @@ from xdscore.routing.sieve import Sieve
 from xdscore.routing.texts import quoted
 from xdscore.routing.trail import MAX_LOST, Ended, Trail
 from xdscore.routing.values import Answer, Lost, Miss, Place
-from xdscore.schema.fixed_texts import lowered
 from xdscore.schema.walk import AnyMessage
 
 _EXACT = 0  # the first of the kinds of domains
-_UNTOLD: Final = Miss("does not fit", ("path",))
 
 
 def host_chosen(trail: Trail, configuration: AnyMessage, at: Place, seen: Seen) -> Asking[tuple[AnyMessage, Place]]:
@@ -126,14 +124,11 @@ def _takers(
         trail.give_up("route", "The route is chosen by a matcher tree, which is not judged.", host_at.at("matcher"))
     taking: list[_Taking] = []
     lost: list[Lost] = []
-    count, left = 0, EVERYTHING
+    left, end = EVERYTHING, len(host.routes)
     path = matched_path(seen, configuration)
-    folded = lowered(path)
-    # Nobody is told why so many lost: of what comes after them it is enough that they did.
-    sieve = trail.made(host_at, lambda: Sieve(host.routes if len(host.routes) > MAX_LOST else ()))
-    for index, route in enumerate(host.routes):
-        untold = count >= MAX_LOST and sieve.drops(index, seen, path, folded)
-        missed = _UNTOLD if untold else route_miss(route.match, seen, path)
+    for index in _judged(trail, host, host_at, seen, path, lost):
+        route = host.routes[index]
+        missed = route_miss(route.match, seen, path)
         if missed is None:
             share = left
             if route.match.HasField("runtime_fraction"):
@@ -143,18 +138,34 @@ def _takers(
                 taking.append(_Taking(index, route, share))
                 left &= ~share
                 if not left:
+                    end = index + 1
                     break
                 continue
             missed = Miss("takes only requests that routes before it take", ("runtime_fraction",))
         if missed.path[0] == "runtime_fraction":
             _note_runtime(trail, route, host_at.at("routes", index))
         if not missed.judged:
-            _in_doubt(trail, missed, _route_name(index, route), host_at.at("routes", index), lost, count)
-        count += 1
-        if count <= MAX_LOST:
+            _in_doubt(trail, missed, _route_name(index, route), host_at.at("routes", index), lost, index - len(taking))
+        if len(lost) < MAX_LOST:
             place = host_at.at("routes", index, "match", *missed.path)
             lost.append(Lost(_route_name(index, route), missed.said, place))
-    return taking, left, lost, max(count - MAX_LOST, 0)
+    return taking, left, lost, max(end - len(taking) - MAX_LOST, 0)
+
+
+def _judged(
+    trail: Trail, host: AnyMessage, host_at: Place, seen: Seen, path: str, lost: Sequence[Lost]
+) -> Iterator[int]:
+    """The numbers of the routes that have to be judged. Once as many are in `lost` as are told, those that certainly do
+    not take the request are left out.
+    """
+    index, end = 0, len(host.routes)
+    while index < end and len(lost) < MAX_LOST:
+        yield index
+        index += 1
+    if index == end:
+        return
+    sieve = trail.made(host_at, lambda: Sieve(host.routes))
+    yield from sieve.left(index, seen, path)
 
 
 def _in_doubt(trail: Trail, missed: Miss, name: str, at: Place, lost: Sequence[Lost], count: int) -> Never:

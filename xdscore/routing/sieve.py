@@ -2,7 +2,7 @@
 routes that stay, `matching` judges each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from xdscore.routing.matching import judged_everywhere
@@ -31,15 +31,16 @@ class Sieve:
     def __init__(self, routes: Sequence[AnyMessage]) -> None:
         self._needs = [_needs(each.match) for each in routes]
 
-    def drops(self, index: int, seen: Seen, path: str, folded: str) -> bool:
-        """Whether the route certainly does not take the request. `path`: as routes match it; `folded`: in lower
-        case.
-        """
-        start, folds, whole, header, value = self._needs[index]
-        given = folded if folds else path
-        if not given.startswith(start) or (whole and given != start):
-            return True
-        return bool(header) and seen.headers.get(header) != value
+    def left(self, first: int, seen: Seen, path: str) -> Iterator[int]:
+        """The numbers of the routes, from `first` on, that may take the request. `path`: as routes match it."""
+        folded, headers = lowered(path), seen.headers
+        for index in range(first, len(self._needs)):
+            start, folds, whole, header, value = self._needs[index]
+            given = folded if folds else path
+            if not given.startswith(start) or (whole and given != start):
+                continue
+            if not header or headers.get(header) == value:
+                yield index
 
 
 def _needs(match: AnyMessage) -> _Needs:
