@@ -7,7 +7,6 @@ none. Each route is looked up among those before it, not compared with each of t
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -16,7 +15,8 @@ from xdscore.schema.walk import AnyMessage
 
 # A route with more conditions is compared with earlier ones that have at most one, or all of these.
 _MAX_CONDITIONS: Final = 5
-_TEXTS: Final = frozenset({"prefix", "path", "path_separated_prefix"})
+_SEPARATED: Final = "path_separated_prefix"
+_TEXTS: Final = frozenset({"prefix", "path", _SEPARATED})
 _NO_CONDITIONS: Final = _TEXTS | {"safe_regex", "connect_matcher", "path_match_policy", "case_sensitive"}
 _ANYTHING: Final = ".*"
 
@@ -89,47 +89,46 @@ def _weaker(conditions: _Conditions, takers: Mapping[_Conditions, "_Takers"]) ->
                 yield found
 
 
-@dataclass(slots=True)
-class _Spelled:
-    """The paths that routes take, by kind, each with the number of the first such route."""
+class _Texts:
+    """The paths that routes take, by kind and text, each with the number of the first such route."""
 
-    exact: dict[str, int] = field(default_factory=dict)
-    prefixes: dict[str, int] = field(default_factory=dict)
-    separated: dict[str, int] = field(default_factory=dict)
-    lengths: list[int] = field(default_factory=list)  # of prefixes, ascending
+    __slots__ = ("first", "lengths")
+
+    def __init__(self) -> None:
+        self.first: dict[tuple[str, str], int] = {}
+        self.lengths: list[int] = []  # of prefixes, ascending
 
     def add(self, index: int, kind: str, text: str) -> None:
-        if kind == "path":
-            self.exact.setdefault(text, index)
-            return
-        (self.prefixes if kind == "prefix" else self.separated).setdefault(text, index)
+        self.first.setdefault((kind, text), index)
         at = bisect_left(self.lengths, len(text))
-        if self.lengths[at : at + 1] != [len(text)]:
+        if kind != "path" and self.lengths[at : at + 1] != [len(text)]:
             self.lengths.insert(at, len(text))
 
     def takers(self, kind: str, text: str) -> Iterator[int]:
         """The routes that take every path of this kind and text."""
-        if kind == "path" and text in self.exact:
-            yield self.exact[text]
+        first = self.first
+        if kind == "path" and (kind, text) in first:
+            yield first[kind, text]
         for length in self.lengths:
             if length > len(text):
                 return
             head = text[:length]
-            if head in self.prefixes:
-                yield self.prefixes[head]
+            if ("prefix", head) in first:
+                yield first["prefix", head]
             ends = text[length : length + 1]
-            if head in self.separated and (ends == "/" or (not ends and kind != "prefix")):
-                yield self.separated[head]
+            if (ends == "/" or (not ends and kind != "prefix")) and (_SEPARATED, head) in first:
+                yield first[_SEPARATED, head]
 
 
-@dataclass(slots=True)
 class _Takers:
     """Routes with the same conditions beside their paths."""
 
-    spelled: _Spelled = field(default_factory=_Spelled)
-    folded: _Spelled = field(default_factory=_Spelled)
-    patterns: dict[str, int] = field(default_factory=dict)
-    connect: int | None = None
+    __slots__ = ("connect", "folded", "patterns", "spelled")
+
+    def __init__(self) -> None:
+        self.spelled, self.folded = _Texts(), _Texts()  # as they are written, and in any case
+        self.patterns: dict[str, int] = {}
+        self.connect: int | None = None
 
     def add(self, index: int, wants: _Wants) -> None:
         if wants.kind == "connect_matcher":
@@ -137,12 +136,9 @@ class _Takers:
             return
         if wants.pattern:
             self.patterns.setdefault(wants.pattern, index)
-        if not wants.whole:
-            return
-        if not wants.folds:
-            self.spelled.add(index, wants.kind, wants.text)
-        if wants.folds or not any(each.isascii() and each.isalpha() for each in wants.text):
-            self.folded.add(index, wants.kind, wants.text)
+        if wants.whole:
+            any_case = wants.folds or not any(each.isascii() and each.isalpha() for each in wants.text)
+            (self.folded if any_case else self.spelled).add(index, wants.kind, wants.text)
 
     def taker(self, wants: _Wants) -> int | None:
         """The first of these routes that takes all that is wanted; None: none is seen to do so."""

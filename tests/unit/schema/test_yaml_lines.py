@@ -95,6 +95,19 @@ def test_lines__around_texts_of_any_length__are_those_of_its_yaml(
         assert_same(found)
 
 
+def test_lines__around_texts_about_as_long_as_a_line__are_those_of_its_yaml() -> None:
+    routes = [
+        {
+            "match": {"prefix": "/" + ("ab " * 60)[:length]},
+            "direct_response": {"status": 200, "body": {"inline_string": ("a " * 90)[:length]}},
+        }
+        for length in range(80, 130)
+    ]
+    assert_same(
+        parsed({"@type": ROUTE, "name": "r", "virtual_hosts": [{"name": "v", "domains": ["*"], "routes": routes}]})
+    )
+
+
 @given(st.dictionaries(TEXTS, TEXTS, max_size=3))
 def test_lines__behind_keys_of_any_length__are_those_of_its_yaml(entries: dict[str, str]) -> None:
     config = {key: {"@type": STRING, "value": text} for key, text in entries.items()}
