@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from django.db.models import Max
 
 from bench.filled import edits_of, put
-from bench.resources import cluster, cluster_name, fleet, route_name
+from bench.resources import cluster, cluster_name, fleet, listener, route_name
 from controlplane.access.cases import case_create
 from controlplane.access.choices import EditSubject
 from controlplane.access.services import group_create, rule_create
@@ -68,6 +68,7 @@ from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
 Item = TypeVar("Item")
 
 ENVIRONMENT: Final = "default"
+LISTENER_NAME: Final = "edge"
 _REPLICA: Final = "0" * 32
 _PEOPLE: Final = 10  # at most: a password is hashed slowly, on purpose
 _PER_SET: Final = 10  # so many clients run the same workload, and ask for the same names
@@ -79,8 +80,10 @@ _REFUSERS_OF_FIRST: Final = 500  # one incident is that of a whole fleet
 
 
 def resources_write(*, resources: int, changes: int) -> None:
-    """Write `resources` resources in one change, then make `changes` changes of one resource each, and build each."""
-    put(list(fleet(resources)))
+    """Write `resources` resources in one change, a listener for one of the routes among them, then make `changes`
+    changes of one resource each, and build each.
+    """
+    put([*fleet(resources - 1), listener(LISTENER_NAME, route_name(0, 0))])
     _build()
     for number in range(changes):
         put([cluster(number, timeout_s=2 + number % 50)])

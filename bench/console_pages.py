@@ -95,6 +95,11 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "/e/{env}/graph?client={client}",
         "/e/{env}/graph?q=service",
     ),
+    "request": (
+        "/e/{env}/request?authority=0.0.example.com&path=/v1/pay",
+        "/e/{env}/request?authority=no.example.com&path=/v1/pay&client={client}",
+        "/e/{env}/request?authority=0.0.example.com&path=/v1/pay&client={client}&at={epoch}",
+    ),
     "resource-edit": (f"/e/{{env}}/resource/edit?{_OF_NAME}",),
     "export": ("/e/{env}/export?type=cluster&name={name}",),
     "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),

@@ -64,6 +64,29 @@ def endpoints(number: int, *, extra: bool = False) -> dict[str, object]:
     }
 
 
+def listener(name: str, routes: str) -> dict[str, object]:
+    """The manifest of an HTTP listener with these routes."""
+    manager = {
+        "@type": _TYPE + "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": name,
+        "rds": {"route_config_name": routes, "config_source": dict(_ADS)},
+        "http_filters": [
+            {
+                "name": "envoy.filters.http.router",
+                "typed_config": {"@type": _TYPE + "envoy.extensions.filters.http.router.v3.Router"},
+            }
+        ],
+    }
+    return {
+        "@type": _TYPE + "envoy.config.listener.v3.Listener",
+        "name": name,
+        "address": {"socket_address": {"address": "10.0.0.1", "port_value": 8080}},
+        "filter_chains": [
+            {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+        ],
+    }
+
+
 def route_name(number: int, part: int) -> str:
     """The name of a route configuration: the cluster with this number has several, of which `part` is one."""
     return f"routes-{number:06}-{part}"

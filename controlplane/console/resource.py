@@ -8,7 +8,8 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.urls import path
+from django.urls import path, reverse
+from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.contents import contents_of_revisions
@@ -32,6 +33,7 @@ from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import DAY, kept_nacks_chart, recent
 from controlplane.console.comments import comments_shown
 from controlplane.console.holders import holders_shown
+from controlplane.console.marking import marked
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.proposing import INTO, PROPOSE, PROPOSED, propose
@@ -41,7 +43,7 @@ from controlplane.explain.reach import reach_of
 from controlplane.incidents.selectors import incidents_of_name
 from controlplane.incidents.values import IncidentState
 from xdscore.findings import Finding
-from xdscore.resource_types import ResourceType
+from xdscore.resource_types import LISTENER, ROUTE, VIRTUAL_HOST, ResourceType
 from xdscore.schema import Tree
 from xdscore.schema.differences import unified_text
 from xdscore.schema.yaml_out import yaml_of
@@ -59,6 +61,9 @@ TABS: Final = (
 _OF_DELETED: Final = ("history", "comments")
 _TELLS_PROPOSALS: Final = ("current", "history")
 _HISTORY_SIZE: Final = 10
+_MAX_POINTER: Final = 2_000
+# What decides where requests go.
+_ROUTING: Final = (LISTENER, ROUTE, VIRTUAL_HOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,7 @@ class ResourcePage(Page):
             "edit_url": resource_url(environment_key, kind.word, name, "resource-edit"),
             "error": error,
             "may_edit": may_write(self.principal, environment_key, (kind.word, name)),
+            "request_url": _request_url(environment_key, kind, name),
         }
         show: Callable[[ResourceType, str], dict[str, object]] = getattr(self, f"_{tab}")
         return self.page({**context, **show(kind, name)}, status=error.status if error else 200)
@@ -220,7 +226,8 @@ class ResourcePage(Page):
 
     def _current(self, kind: ResourceType, name: str) -> dict[str, object]:
         content = resource_get(environment_key=self.here.key, kind=kind, name=name)
-        shown: dict[str, object] = {"text": yaml_of(manifest_of(content)), "findings": content.findings}
+        text, pointer = yaml_of(manifest_of(content)), self.request.GET.get("at", "")[:_MAX_POINTER]
+        shown: dict[str, object] = {"text": text, "findings": content.findings, "marked": marked(text, pointer)}
         if not kind.secret:
             return shown
         secrets_read_record(
@@ -282,6 +289,16 @@ def _row(environment_key: str, kind: ResourceType, name: str) -> Resource | None
     except NotFound:
         revision_list(environment_key=environment_key, kind=kind, name=name)
         return None
+
+
+def _request_url(environment_key: str, kind: ResourceType, name: str) -> str:
+    """The page that says where a request goes, if resources of this type have a part in that; a listener is filled
+    in.
+    """
+    if kind not in _ROUTING:
+        return ""
+    asked = f"?{urlencode({'listener': name})}" if kind is LISTENER else ""
+    return reverse("request", args=[environment_key]) + asked
 
 
 def _ttl_ms(row: Resource | None) -> int:

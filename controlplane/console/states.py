@@ -166,6 +166,11 @@ LOOKS: Final[dict[str, Look]] = {
     "unknown": Look("warn", "question-mark", "cannot know"),
     "skipped": Look("quiet", "minus", "not asked"),
     "depends": Look("warn", "users", "It depends on who asks"),
+    # A station of a request's way, and what a log says beside it
+    "unreached": Look("quiet", "minus", "not reached"),
+    "log_same": Look("good", "circle-check", "the same"),
+    "log_differs": Look("warn", "arrows-diff", "differs"),
+    "log_open": Look("quiet", "question-mark", "not comparable"),
     "served_it": Look("good", "circle-check", "served"),
     "yes": Look("good", "circle-check", "Yes"),
     "no": Look("bad", "circle-x", "No"),

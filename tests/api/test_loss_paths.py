@@ -303,6 +303,7 @@ CONSOLE_NOTHING_LOST: Final = {
     **dict.fromkeys(("comment", "comments", "ticket-links"), _NOT_SERVED),
     "resource-edit": _STAYS,
     "resource-new": _STAYS,
+    "request": "it asks, and writes nothing",
     "second-factor": _NOT_SERVED,
     "tokens": _NOT_SERVED,
     **dict.fromkeys(("invitation", "invitations", "own-access", "people-group", "people-groups"), _NOT_SERVED),

@@ -72,6 +72,7 @@ NEEDS: dict[str, Role | None] = {
     "environment": Role.VIEWER,
     "resources": Role.VIEWER,
     "graph": Role.VIEWER,
+    "request": Role.VIEWER,
     "resource-new": Role.EDITOR,
     "resource": Role.VIEWER,
     "resource-edit": Role.EDITOR,

@@ -4,6 +4,9 @@ Each walk is told once and gone by several hands: with a pointer, with keys alon
 """
 
 import json
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +17,13 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.test_nack import UNKNOWN_CHECKER, timeouts
-from tests.support.backends import grpc_backend
+from tests.support.backends import grpc_backend, http_backend
 from tests.support.browser import CHROMIUM, MISSING, chromium
 from tests.support.envoy import Envoy, envoy_with
 from tests.support.grpc_client import GrpcClient, grpc_client
 from tests.support.hands import PATIENCE_MS, Keyboard, Plain, Pointer
-from tests.support.manifests import api_listener, cluster, endpoints, route
+from tests.support.manifests import api_listener, cluster, endpoints, listener, route
+from tests.support.ports import free_ports
 from tests.support.stack import Parley, running_up
 from tests.support.waiting import eventually
 
@@ -31,6 +35,7 @@ pytestmark = [
 ]
 expect.set_options(timeout=PATIENCE_MS)
 PATIENCE_S = PATIENCE_MS / 1000
+MOST_S = 30  # from a line of a log to the line of the manifest (issue 2.10)
 HANDS = {"pointer": Pointer, "keys": Keyboard, "plain": Plain}
 
 
@@ -192,6 +197,44 @@ def test_denied_client__its_error_text_is_pasted__leads_to_a_rule_that_allows_it
         expect(page.get_by_role("link", name="Propose a rule that allows it")).to_have_count(0)
 
 
+def test_request__the_line_of_a_404_is_pasted__leads_to_the_line_of_the_manifest(
+    hand: Pointer, parley: Parley, tmp_path: Path
+) -> None:
+    page, main = hand.page, hand.page.locator("main")
+    name = f"shop-{type(hand).__name__}".lower()
+    [port] = free_ports(1)
+    with http_backend("here you are") as backend, envoy_from_setup_guide(hand, f"edge-{name}", tmp_path) as proxy:
+        routes = route(name, name)
+        routes["virtual_hosts"] = [
+            {"name": "shop", "domains": ["*"], "routes": [to(name, "/cart"), to(name, "/search")]}
+        ]
+        parley.apply_and_publish(cluster(name, eds=True), endpoints(name, backend), routes, logging(name, port))
+        eventually(lambda: answered(port, "/cart"), lambda status: status == 200, within_s=PATIENCE_S)
+        assert answered(port, "/pay") == 404
+        line = eventually(lambda: logged(proxy, "/pay"), bool, within_s=PATIENCE_S)
+        asked = {"authority": f"127.0.0.1:{port}", "path": "/pay", "client": f"edge-{name}"}
+        way = "/environments/default/requests/explain"
+        eventually(
+            lambda: parley.call("POST", way, asked).body.get("answer"),
+            lambda found: found == "refused",
+            within_s=PATIENCE_S,
+        )
+
+        began = time.monotonic()
+        place(hand, "Requests")
+        hand.write(main.get_by_label("The line", exact=True), line)
+        hand.write(main.get_by_label("Client that wrote it"), f"edge-{name}")
+        hand.send(main.get_by_role("button", name="Read the line"))
+        expect(main.locator("#answer")).to_have_text("404: nothing takes it")
+        expect(main.get_by_text("The proxy logged NR: no route, or no filter chain. So do we say.")).to_be_visible()
+        expect(main.get_by_text("wants a path that begins with '/cart'")).to_be_visible()
+        hand.send(main.get_by_role("link", name="See it in the manifest"))
+        expect(main.locator("mark")).to_have_text("  routes:")
+        expect(main.locator("mark")).to_be_in_viewport()
+        assert time.monotonic() - began < MOST_S
+        assert f"name={name}" in page.url
+
+
 def test_rollback__with_hold__makes_the_old_ones_run_and_refuses_changes_until_released(
     hand: Pointer, parley: Parley, tmp_path: Path
 ) -> None:
@@ -219,6 +262,35 @@ def test_rollback__with_hold__makes_the_old_ones_run_and_refuses_changes_until_r
         hand.press(main.get_by_role("link", name="Release it"))
         hand.press(main.get_by_role("button", name="Release the hold"))
         expect(main.get_by_text("default is on hold:")).to_have_count(0)
+
+
+def to(name: str, prefix: str) -> dict[str, Any]:
+    return {"match": {"prefix": prefix}, "route": {"cluster": name}}
+
+
+def logging(name: str, port: int) -> dict[str, Any]:
+    """A listener that writes a line for each request in Envoy's default format."""
+    found: dict[str, Any] = listener(name, name, port)
+    log = "type.googleapis.com/envoy.extensions.access_loggers.stream.v3.StdoutAccessLog"
+    manager = found["filter_chains"][0]["filters"][0]["typed_config"]
+    manager["access_log"] = [{"name": "envoy.access_loggers.stdout", "typed_config": {"@type": log}}]
+    return found
+
+
+def answered(port: int, path: str) -> int:
+    """The status of the answer to a request; 0 where nobody answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+def logged(proxy: Envoy, path: str) -> str:
+    """The line about a request in what Envoy wrote, which it does every 10 s; empty before that."""
+    return next((line for line in proxy.log.read_text().splitlines() if f" {path} HTTP" in line), "")
 
 
 @contextmanager

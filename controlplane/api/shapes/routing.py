@@ -1,6 +1,5 @@
 """Explain for requests: where one goes, and why (interfaces.md section 8)."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,18 +9,23 @@ from rest_framework.exceptions import ValidationError
 
 from controlplane.api.fields import StrictSerializer, Text, Whole
 from xdscore.routing.values import Answer, State
+from xdscore.routing.well_formed import (
+    MAX_EPOCH,
+    MAX_HEADERS,
+    MAX_ID_CHARS,
+    MAX_METHOD_CHARS,
+    MAX_VALUE_CHARS,
+    SCHEMES,
+    authority_problem,
+    header_problem,
+    method_problem,
+    path_problem,
+)
 
-MAX_EPOCH: Final = 10**18
-_MAX_HEADERS: Final = 100
-_MAX_NAME_CHARS: Final = 256
-# Proxies take 60 KiB of headers by default; a path is one of them.
-_MAX_VALUE_CHARS: Final = 8_192
-_MAX_ID_CHARS: Final = 1_024
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)  # RFC 9110 section 5.6.2
 _HEADERS: Final = {
     "type": "object",
-    "maxProperties": _MAX_HEADERS,
-    "additionalProperties": {"type": "string", "maxLength": _MAX_VALUE_CHARS},
+    "maxProperties": MAX_HEADERS,
+    "additionalProperties": {"type": "string", "maxLength": MAX_VALUE_CHARS},
 }
 
 
@@ -33,18 +37,16 @@ class HeadersField(serializers.Field[Any, Any, Any, Any]):
         """The headers, with names in lower case. Raises ValidationError for what no request has."""
         if not isinstance(data, Mapping):
             raise ValidationError('This must be an object such as {"x-user": "1"}.', code="wrong_type")
-        if len(data) > _MAX_HEADERS:
-            raise ValidationError(f"A request has at most {_MAX_HEADERS} headers here.")
+        if len(data) > MAX_HEADERS:
+            raise ValidationError(f"A request has at most {MAX_HEADERS} headers here.")
         found: dict[str, str] = {}
         for name, value in data.items():
-            if len(name) > _MAX_NAME_CHARS or not _TOKEN.fullmatch(name):
-                raise ValidationError("A header's name has letters, digits and hyphens, and no colon before it.")
-            if name.lower() in found:
-                raise ValidationError("A header is given twice. Join its values by a comma.")
             if not isinstance(value, str):
                 raise ValidationError("A header's value must be a string.", code="wrong_type")
-            if len(value) > _MAX_VALUE_CHARS or not value.isprintable():
-                raise ValidationError(f"A header's value has at most {_MAX_VALUE_CHARS} characters, on one line.")
+            if problem := header_problem(name, value):
+                raise ValidationError(problem)
+            if name.lower() in found:
+                raise ValidationError("A header is given twice. Join its values by a comma.")
             found[name.lower()] = value
         return found
 
@@ -56,43 +58,43 @@ class HeadersField(serializers.Field[Any, Any, Any, Any]):
 class RequestIn(StrictSerializer):
     """A request as a client makes it, and by whose view it is explained."""
 
-    scheme = serializers.ChoiceField(choices=["http", "https"], required=False, default="http")
-    method = Text(required=False, default="GET", max_length=32)
-    authority = Text(max_length=_MAX_ID_CHARS, help_text="Host and port; of gRPC the target behind `xds:///`.")
-    path = Text(required=False, default="/", max_length=_MAX_VALUE_CHARS, help_text="With its query.")
+    scheme = serializers.ChoiceField(choices=list(SCHEMES), required=False, default="http")
+    method = Text(required=False, default="GET", max_length=MAX_METHOD_CHARS)
+    authority = Text(max_length=MAX_ID_CHARS, help_text="Host and port; of gRPC the target behind `xds:///`.")
+    path = Text(required=False, default="/", max_length=MAX_VALUE_CHARS, help_text="With its query.")
     headers = HeadersField(required=False, default=dict, help_text="By name, without pseudo-headers.")
     listener = Text(
         required=False,
         default="",
         allow_blank=True,
-        max_length=_MAX_ID_CHARS,
+        max_length=MAX_ID_CHARS,
         help_text="The listener that it comes to. Without: the one that has its port, or is its gRPC target.",
     )
     client = Text(
         required=False,
         default="",
         allow_blank=True,
-        max_length=_MAX_ID_CHARS,
+        max_length=MAX_ID_CHARS,
         help_text="By what this client has: its id or node id. Without: by what is published.",
     )
     at = Whole(required=False, default=None, allow_null=True, min_value=1, max_value=MAX_EPOCH, help_text="An epoch.")
 
     def validate_path(self, path: str) -> str:
         """Check that the path is one that a request can have."""
-        if not path.startswith("/"):
-            raise ValidationError("This must begin with '/'.")
+        if problem := path_problem(path):
+            raise ValidationError(problem)
         return path
 
     def validate_method(self, method: str) -> str:
         """Check that the method is a word that a request can have."""
-        if not _TOKEN.fullmatch(method):
-            raise ValidationError("This must be a method such as GET.")
+        if problem := method_problem(method):
+            raise ValidationError(problem)
         return method
 
     def validate_authority(self, authority: str) -> str:
         """Check that the authority is host and port alone."""
-        if not authority or any(each in authority for each in "/?#@ "):
-            raise ValidationError("This must be a host, with ':' and a port where there is one.")
+        if problem := authority_problem(authority):
+            raise ValidationError(problem)
         return authority
 
 
