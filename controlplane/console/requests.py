@@ -80,11 +80,14 @@ _LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LostLine:
-    """A candidate that was not chosen, why, and the page of its manifest at what decided."""
+    """A candidate that was not chosen, why, and the page of its manifest at what decided. `line`: of that; 0 where it
+    is not known.
+    """
 
     name: str
     said: str
     url: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,7 @@ def _answer(environment_key: str, found: Traced) -> dict[str, object]:
 def _rung(environment_key: str, number: int, rung: Rung) -> RungLine:
     called = "route " if rung.title == "route" else ""  # which have no names, only numbers
     lost = tuple(
-        LostLine(f"{called}{each.name}", each.said, _manifest_url(environment_key, each.place))
+        LostLine(f"{called}{each.name}", each.said, _manifest_url(environment_key, each.place), each.line)
         for each in rung.lost[:_MAX_LOST]
     )
     # Of a resource that is not there, no field decided, and it has no page.
@@ -245,7 +248,7 @@ def _rung(environment_key: str, number: int, rung: Rung) -> RungLine:
         _TITLES.get(rung.title, capfirst(rung.title)),
         _LOOKS[rung.state],
         rung.text,
-        _place_said(there, getattr(rung, "line", 0)),
+        _place_said(there, rung.line),
         _manifest_url(environment_key, there) if there is not None else "",
         lost,
         len(rung.lost) - len(lost) + rung.more,

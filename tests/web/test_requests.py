@@ -95,7 +95,9 @@ def test_form__nothing_takes_it__says_404_and_leads_to_the_line_of_the_manifest(
     assert "404: nothing takes it" in shown
     assert shown.count('class="station station-unreached"') == 2
     [link] = re.findall(r'<p><a class="foreign" href="([^"]*)">See it in the manifest</a>', shown)
+    assert "route shop /virtual_hosts/0/routes, line 7<" in shown
     manifest = page(admin, html.unescape(link))
+    assert "<span>line 7 " in manifest
     [marked] = re.findall(r'<mark id="at"[^>]*>(.*?)</mark>', manifest)
     assert marked == "  routes:"
     assert '<code class="pointer">/virtual_hosts/0/routes</code>' in manifest
@@ -103,6 +105,7 @@ def test_form__nothing_takes_it__says_404_and_leads_to_the_line_of_the_manifest(
     lost = re.findall(r'<li class="foreign"><a href="([^"]*)">', shown)
     prefix = page(admin, html.unescape(lost[1]))
     assert re.findall(r'<mark id="at"[^>]*>(.*?)</mark>', prefix) == ["      prefix: /pay"]
+    assert 'wants a path that begins with &#x27;/pay&#x27; <span class="quiet">line 17</span>' in shown
 
 
 @pytest.mark.parametrize("pointer", ["", "x", "/", "/virtual_hosts/99/x", "/" + "a/" * 5_000, "/%00", "/~9"])
