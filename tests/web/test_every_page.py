@@ -159,7 +159,7 @@ def addresses(parts: dict[str, str]) -> list[str]:
         f"/clients/{parts['client_id']}/resources?state=ACKED",
         f"{here}/graph?{asked}",
         f"{here}/graph?client={parts['client_id']}",
-        f"{here}/request?authority=shop.example&headers={quote(f'x: {NAME}', safe='')}",
+        f"{here}/request?authority=shop.example&without={quote(NAME, safe='')}",
         f"{here}/setup?family=grpc",
         *(f"/channels/new?kind={kind}" for kind in ("webhook", "pagerduty", "digest")),
         f"/channels/{parts['channel_id']}?state=failed",
