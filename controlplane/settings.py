@@ -19,6 +19,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     *ROOMS_OF_ADS,
     "controlplane.builder",
+    "controlplane.routecases",
     "controlplane.loss",
     "controlplane.factors",
     "controlplane.incidents",

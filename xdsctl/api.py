@@ -25,6 +25,7 @@ _TRIES: Final = 4
 _LONGEST_PAUSE_S: Final = 10.0
 _PREFIX: Final = "/api/v1"
 _LOSS: Final = "XDS3013"
+_CASES: Final = "XDS3090"
 # Refused until it is done for a reason nevertheless: frozen, and without review.
 _BREAKABLE: Final = frozenset({"XDS3030", "XDS3031"})
 
@@ -211,6 +212,8 @@ def _refusal(response: httpx.Response, server: str) -> CommandError:
             exit_status = Exit.CONFLICT
             if document.get("code") in _BREAKABLE:
                 detail = f"{detail} Here that is --break-glass REASON."
+            if document.get("code") == _CASES:
+                detail = f"{detail} Here that is --accept-cases {document.get('broken', 'N')}."
         case 401:
             exit_status = Exit.NO_ANSWER
             detail = f"{detail} --token, XDSCTL_TOKEN or the context names the token."

@@ -22,6 +22,16 @@ AcceptLoss = Annotated[
         help="Do it even if up to N connected clients lose something; without it that is refused (status 6).",
     ),
 ]
+AcceptCases = Annotated[
+    int,
+    typer.Option(
+        "--accept-cases",
+        metavar="N",
+        min=0,
+        show_default=False,
+        help="Do it even if up to N blocking route cases break; without it that is refused (status 4).",
+    ),
+]
 
 _SHOWN: Final = 5  # names and clients; -o json has more
 _OPTION: Final = "--accept-loss"

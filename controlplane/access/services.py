@@ -34,8 +34,10 @@ from controlplane.catalog.choices import ChangeKind
 from controlplane.catalog.guarding import NO_CONSENT, OF_ITSELF, Consent, Prospect
 from controlplane.catalog.models import Change, Environment
 from controlplane.catalog.services import (
+    Rewriting,
     barrier_findings,
     barriers_pass,
+    cases_judged,
     change_start,
     environment_lock,
     loss_accept,
@@ -309,7 +311,7 @@ class _Writing:
 
     def record(self, steps: Sequence[Step], undoes: Undoes | None = None) -> AccessWritten:
         """Try the saved cases, check what clients would lose, and record the change; roll all of it back in a dry run.
-        Raises WriteFrozen, WriteUnreviewed, Conflict when a blocking case breaks, and LossRefused.
+        Raises WriteFrozen, WriteUnreviewed, Conflict when a blocking case breaks, LossRefused and CasesBroken.
 
         `steps`: what was done to rules and groups, first what the write is about. `undoes`: the change that this write
         takes back.
@@ -319,7 +321,10 @@ class _Writing:
         passes = barriers_pass if undoes is None else review_pass  # a freeze stops nobody on the way back
         broken = passes(self.environment, self._actor, self._consent, request_id=self._request_id)
         warnings = broken_refuse(self._before, table, self.environment.key)
-        loss = loss_accept(Prospect(self.environment.key, tables=(self._before, table)), self._consent)
+        tables = (self._before, table)
+        loss = loss_accept(Prospect(self.environment.key, tables=tables), self._consent)
+        rewriting = Rewriting(self.environment, tables=tables)
+        cases = cases_judged(rewriting, self._consent, self._actor, request_id=self._request_id, dry_run=self._dry_run)
         row = main.after if main.after is not None else main.before or {}
         change = change_start(
             environment=self.environment,
@@ -332,7 +337,8 @@ class _Writing:
             loss=loss,
         )
         edits_record(change, steps, actor=self._actor, request_id=self._request_id, message=self._reason)
-        findings = (*warnings, *(said for _, said in rules_shadowed(table)))
+        cases.store(change)
+        findings = (*warnings, *cases.findings, *(said for _, said in rules_shadowed(table)))
         if self._dry_run:
             findings = (*findings, *barrier_findings(self.environment))
             transaction.set_rollback(True)

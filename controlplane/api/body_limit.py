@@ -61,7 +61,9 @@ def body_limit(path: str, limits: Limits) -> int:
     """The most bytes that the body of a request to this path may have. An apply may have more than others: it can
     describe a whole environment.
     """
-    bulk = path.startswith(PREFIX) and (path.endswith("/apply") or path == f"{PREFIX}validate")
+    bulk = path.startswith(PREFIX) and (
+        path.endswith(("/apply", "/requests/cases/import")) or path == f"{PREFIX}validate"
+    )
     return limits.apply_bytes if bulk else limits.body_bytes
 
 

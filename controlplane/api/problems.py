@@ -21,7 +21,7 @@ from rest_framework import exceptions as drf
 from controlplane.api.errors import AnswerLost, InternalError, MethodRefused, ToldOnce, Unauthenticated
 from controlplane.api.requests import request_id
 from controlplane.catalog.freezes import WriteFrozen
-from controlplane.catalog.guarding import LossRefused
+from controlplane.catalog.guarding import CasesBroken, LossRefused
 from controlplane.common.errors import (
     Busy,
     Conflict,
@@ -64,6 +64,8 @@ def _more(error: ControlPlaneError) -> Mapping[str, object]:
     match error:
         case LossRefused():
             return {"loss": error.loss.as_json()}
+        case CasesBroken():
+            return {"broken": error.broken}
         case WriteFrozen():
             return {"freeze": error.frozen.as_json()}
         case _:

@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 MAX_MESSAGE_CHARS: Final = 1_000  # the change's column
 _MAX_CLIENTS: Final = 1_000_000_000
+_MAX_CASES: Final = 1_000_000
 _SECONDS: Final = re.compile(r"(\d{1,4})(ms|s)?")
 
 
@@ -74,11 +75,15 @@ class Query:
         return text
 
     def consent(self) -> Consent:
-        """What the writer takes upon themselves: the parameters `accept_loss`, 0 where it is not given, and
-        `break_glass`, empty where it is not.
+        """What the writer takes upon themselves: the parameters `accept_loss` and `accept_cases`, 0 where they are not
+        given, and `break_glass`, empty where it is not.
         """
         accepted = self.whole("accept_loss", 0, minimum=0, maximum=_MAX_CLIENTS)
-        return Consent(accepted, break_glass=self.text("break_glass", at_most=MAX_BREAK_REASON_CHARS).strip())
+        return Consent(
+            accepted,
+            break_glass=self.text("break_glass", at_most=MAX_BREAK_REASON_CHARS).strip(),
+            accept_cases=self.whole("accept_cases", 0, minimum=0, maximum=_MAX_CASES),
+        )
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """The value of a parameter that is `true` or `false`; `default` where it is not given."""

@@ -74,6 +74,12 @@ ACCEPT_LOSS: Final = _query(
     {"type": "integer", "minimum": 0, "default": 0},
     "Of how many connected clients it is accepted that they lose something: at least `loss.clients` of the refusal.",
 )
+ACCEPT_CASES: Final = _query(
+    "accept_cases",
+    {"type": "integer", "minimum": 0, "default": 0},
+    "How many blocking route cases it is accepted to break: at least `broken` of the refusal. Needs the role editor in "
+    "the whole environment; the audit log has it.",
+)
 BREAK_GLASS: Final = _query(
     "break_glass",
     OpenApiTypes.STR,
@@ -90,9 +96,10 @@ ROLLOUT_NOW: Final = (
     _query("reason", OpenApiTypes.STR, "Why, with `rollout=now`; kept in the audit log."),
 )
 DRY_RUN: Final = _query("dry_run", OpenApiTypes.BOOL, "Say what clients would lose, and leave nothing behind.")
-GUARDED: Final = [DRY_RUN, ACCEPT_LOSS, MESSAGE]
+GUARDED: Final = [DRY_RUN, ACCEPT_CASES, ACCEPT_LOSS, MESSAGE]
+IF_MATCH: Final = _header("If-Match", 'Only if it is at this revision: `"r17"`, several of them, or `*`.')
 PRECONDITIONS: Final = [
-    _header("If-Match", 'Only if it is at this revision: `"r17"`, several of them, or `*`.'),
+    IF_MATCH,
     _header("If-None-Match", "`*`: only if it does not exist."),
 ]
 OWNER: Final = _query("owner", OpenApiTypes.STR, "Whose it is from now on; without it the owner stays.")
@@ -315,6 +322,19 @@ WAIT: Final = [
     ),
 ]
 STRICT: Final = _query("strict", OpenApiTypes.BOOL, "Refuse what is not in its canonical form.")
+CASE_FILTERS: Final = [
+    _query("state", {"type": "string", "enum": ["holds", "fails"]}, "Only those that hold, or that fail."),
+]
+CASES_DRY_RUN: Final = _query("dry_run", OpenApiTypes.BOOL, "Say what would become of each case, and keep none.")
+CASES_IMPORT: Final = [
+    CASES_DRY_RUN,
+    _query("listener", OpenApiTypes.STR, "The listener that the requests come to; without it the one with their port."),
+    _query("blocking", {"type": "boolean", "default": True}, "Whether a change that breaks one of them is refused."),
+]
+ROUTER_CHECK: Final[dict[str, Any]] = {
+    "description": "A file of Envoy's router_check_tool: its tests as a list, or under `tests`.",
+    "oneOf": [{"type": "array", "items": {"type": "object"}}, {"type": "object"}],
+}
 APPLY_PARAMETERS: Final = [
     _query("dry_run", OpenApiTypes.BOOL, "Say what would be done, by the same code, and leave nothing behind."),
     _query("text", OpenApiTypes.BOOL, "With `dry_run`: each edit as a unified difference, too."),
@@ -322,6 +342,7 @@ APPLY_PARAMETERS: Final = [
     _query("owner", OpenApiTypes.STR, "For plain manifests: whose they are."),
     _query("prune", OpenApiTypes.BOOL, "For plain manifests: delete what else this owner has."),
     _query("strict", OpenApiTypes.BOOL, "Refuse what is not in its canonical form, and references to nothing."),
+    ACCEPT_CASES,
     ACCEPT_LOSS,
     BREAK_GLASS,
     *ROLLOUT_NOW,

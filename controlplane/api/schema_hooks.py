@@ -69,6 +69,7 @@ _BETA: Final = frozenset(
         *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
         *("graph", "request_explain", "whoami"),
         *("series_get", "change_convergence"),
+        *(f"route_case_{act}" for act in ("list", "create", "get", "update", "delete", "run", "apply", "import")),
     }
 )
 

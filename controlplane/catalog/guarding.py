@@ -14,6 +14,7 @@ from controlplane.accounts.principal import Principal, Role
 from controlplane.common.errors import Conflict
 from xdscore.access import AccessTable, Effect
 from xdscore.environment_choice import EnvironmentChoice
+from xdscore.findings import Finding
 from xdscore.snapshot import EntryKey
 
 DEFAULT_ACCESS_CLIENTS = 1
@@ -189,16 +190,17 @@ MAX_BREAK_REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What whoever writes takes upon themselves: a loss for up to `accept_loss` clients, and to break a freeze, and go
-    past the review, for the reason in `break_glass` (empty: not). `asked`: the writer can be asked; False where Parley
-    itself writes, which nobody refuses and which reports afterwards what was lost. `reviewed`: others approved the
-    write as the environment asks; only a change set says so.
+    """What whoever writes takes upon themselves: a loss for up to `accept_loss` clients, to break up to `accept_cases`
+    route cases, and to break a freeze, and go past the review, for the reason in `break_glass` (empty: not). `asked`:
+    the writer can be asked; False where Parley itself writes, which nobody refuses and which reports afterwards what
+    was lost. `reviewed`: others approved the write as the environment asks; only a change set says so.
     """
 
     accept_loss: int = 0
     asked: bool = True
     break_glass: str = ""
     reviewed: bool = False
+    accept_cases: int = 0
 
 
 NO_CONSENT = Consent()
@@ -214,6 +216,23 @@ class LossRefused(Conflict):
         told = loss_foretold(loss.own or loss, environment)
         super().__init__(f"{told} {_ASKS.format(n=loss.clients)} Nothing was changed.")
         self.loss = loss
+
+
+class CasesBroken(Conflict):
+    """A write was refused because blocking route cases would not hold any more, and the writer did not accept that.
+    `broken`: how many would not.
+    """
+
+    code: ClassVar[str] = "XDS3090"
+
+    def __init__(self, broken: int, findings: tuple[Finding, ...]) -> None:
+        what = "A blocking route case" if broken == 1 else f"{broken} blocking route cases"
+        super().__init__(
+            f"{what} would not hold any more. If it is meant, change first what the case expects, or accept it by the "
+            f"number of cases: accept_cases={broken}. Nothing was changed.",
+            findings=findings,
+        )
+        self.broken = broken
 
 
 _ASKS = "To do it nevertheless, accept the loss by its number of clients: accept_loss={n}."

@@ -110,13 +110,16 @@ class ChangeMade:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlanned:
-    """The result of a dry run: what a write would do. `table`: the access rules after it; None where they stay."""
+    """The result of a dry run: what a write would do. `table`: the access rules after it; None where they stay.
+    `broken`: how many blocking route cases would not hold any more.
+    """
 
     environment: str
     edits: tuple[EditedResource, ...] = ()
     findings: tuple[Finding, ...] = ()
     loss: Loss = NOTHING_LOST
     table: AccessTable | None = None
+    broken: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,14 @@ from django.http import QueryDict
 
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.freezes import Frozen
-from controlplane.catalog.guarding import MAX_BREAK_REASON_CHARS, Consent, Loser, Loss, LostName
+from controlplane.catalog.guarding import MAX_BREAK_REASON_CHARS, CasesBroken, Consent, Loser, Loss, LostName
+from xdscore.findings import Finding
 
 ACCEPTS: Final = "accept_loss"
 ASKED: Final = "asked_loss"
 BREAKS: Final = "break_glass"
+ACCEPTS_CASES: Final = "accept_cases"
+ASKED_CASES: Final = "asked_cases"
 _SHOWN: Final = 5  # names and clients; the rest is behind a click
 _MAX_DIGITS: Final = 9
 
@@ -71,16 +74,17 @@ def loss_shown(loss: Loss, principal: Principal) -> LossShown:
 
 
 def consent_of(given: QueryDict, why: str) -> Consent:
-    """What somebody takes upon themselves with a form: a loss, and to break a freeze. For a loss they have to have
-    typed the number of clients that they were asked about and, where the form has a field for a reason (`why`: its
-    name), a reason; otherwise none is accepted.
+    """What somebody takes upon themselves with a form: a loss, to break a freeze, and to break route cases. For a loss
+    they have to have typed the number of clients that they were asked about and, where the form has a field for a
+    reason (`why`: its name), a reason; for cases, the number of cases; otherwise none is accepted.
     """
+    cases = _number(given, ACCEPTS_CASES) if _number(given, ACCEPTS_CASES) == _number(given, ASKED_CASES) else 0
     broken = given.get(BREAKS, "").strip()
     if len(broken) > MAX_BREAK_REASON_CHARS or not broken.isprintable():
         broken = ""  # the form takes no such reason: it is asked for again
     if not _is_answered(given) or (why and not given.get(why, "").strip()):
-        return Consent(break_glass=broken)
-    return Consent(accept_loss=_number(given, ACCEPTS), break_glass=broken)
+        return Consent(break_glass=broken, accept_cases=cases)
+    return Consent(accept_loss=_number(given, ACCEPTS), break_glass=broken, accept_cases=cases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,27 @@ class FreezeQuestion:
 def freeze_question_of(frozen: Frozen, given: QueryDict) -> FreezeQuestion:
     """The question whether the writer breaks this freeze. `given`: the form that they sent."""
     return FreezeQuestion(frozen, repeated(given, without=(BREAKS,)))
+
+
+@dataclass(frozen=True, slots=True)
+class CasesQuestion:
+    """The question whether the writer breaks `broken` route cases, which `findings` name. `fields`: the fields of the
+    form that led here, to be sent again with the answer. `problem`: why an earlier answer did not count; empty where
+    there was none.
+    """
+
+    broken: int
+    findings: tuple[Finding, ...]
+    fields: tuple[tuple[str, str], ...]
+    problem: str
+
+
+def cases_question_of(error: CasesBroken, given: QueryDict) -> CasesQuestion:
+    """The question whether the writer breaks these cases. `given`: the form that they sent."""
+    typed = given.get(ACCEPTS_CASES, "").strip()
+    problem = f"'{typed[:20]}' is not the number of cases. Nothing was changed." if ASKED_CASES in given else ""
+    fields = repeated(given, without=(ACCEPTS_CASES, ASKED_CASES))
+    return CasesQuestion(error.broken, error.findings, fields, problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from structlog.contextvars import get_contextvars
 from controlplane.accounts.principal import Principal, Role
 from controlplane.accounts.selectors import user_principal
 from controlplane.catalog.freezes import Frozen, WriteFrozen, frozen_at
-from controlplane.catalog.guarding import Consent, Loss, LossRefused
+from controlplane.catalog.guarding import CasesBroken, Consent, Loss, LossRefused
 from controlplane.catalog.review import WriteUnreviewed
 from controlplane.catalog.rights import OnSome, environment_among, require, require_some
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.common.errors import ControlPlaneError
-from controlplane.console.guarding import consent_of, freeze_question_of, loss_shown, question_of
+from controlplane.console.guarding import cases_question_of, consent_of, freeze_question_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
 from controlplane.console.proposing import proposal_question
 from controlplane.discussion.linking import Ticket
@@ -53,8 +53,8 @@ class Page(View):
     None: everybody who is signed in may use the method, and is shown what they may see.
 
     Where a write would take something from clients, the page that would tell the error LossRefused asks whether the
-    loss is accepted, instead; where it is frozen, whether the freeze is to be broken. The answer is the same form with
-    what somebody typed (`consent`).
+    loss is accepted, instead; where it is frozen or route cases would break, whether that is meant. The answer is the
+    same form with what somebody typed (`consent`).
     `why`: the name of the form's field for a reason. `proposes`: what the form would write can be proposed as a change
     set instead.
     """
@@ -162,8 +162,8 @@ class Page(View):
         self, context: Mapping[str, object] | None = None, *, template: str = "", status: int = 200
     ) -> HttpResponse:
         """The page with these template values or, where their `error` is a LossRefused, the question whether the loss
-        is accepted; where it is a WriteFrozen and the user may, whether the freeze is to be broken; where it is a
-        WriteUnreviewed, into which change set it goes.
+        is accepted; where it is a WriteFrozen or a CasesBroken and the user may, whether the freeze, or the cases, are
+        to be broken; where it is a WriteUnreviewed, into which change set it goes.
         """
         error = (context or {}).get("error")
         if isinstance(error, LossRefused):
@@ -174,6 +174,10 @@ class Page(View):
             asked = freeze_question_of(error.frozen, self.repeated)
             context = {"question": asked, "leave": self.leave, "asks_again": self.asks_again}
             template = "console/frozen.html"
+        elif isinstance(error, CasesBroken) and self.may(Role.EDITOR):
+            broken = cases_question_of(error, self.repeated)
+            context = {"question": broken, "leave": self.leave, "asks_again": self.asks_again}
+            template = "console/cases_broken.html"
         elif isinstance(error, WriteUnreviewed):
             context, template = self._proposal(error), "console/propose.html"
         around = surroundings(self.request, self.principal, self.environments, self.environment)

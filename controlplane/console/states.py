@@ -38,6 +38,9 @@ LOOKS: Final[dict[str, Look]] = {
     "failed": Look("bad", "circle-x", "failed"),
     "candidate": Look("busy", "route", "on its way"),
     "stopped": Look("bad", "arrow-back-up", "stopped by its rollout"),
+    # A route case
+    "holds": Look("good", "circle-check", "holds"),
+    "fails": Look("bad", "circle-x", "fails"),
     # A rollout, its verdicts, and what becomes of its resources
     "rollout_running": Look("busy", "rocket", "running"),
     "rollout_waiting": Look("warn", "user", "waits for somebody"),

@@ -135,7 +135,7 @@ class Facts:
     cohort_streams, control_streams: for the comparison of lost streams.
     errors: what the cohort was told. webhooks: what those said that are asked about this step.
     warming: what clients of the cohort took and do not use yet.
-    approved: whether a person agreed.
+    approved: whether a person agreed. cases: what is said of the route cases that would break on the candidate side.
     """
 
     served_s: float | None
@@ -150,6 +150,7 @@ class Facts:
     warming: tuple[NotInUse, ...] = ()
     approved: bool = False
     begun: bool = True
+    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ def facts_json(facts: Facts) -> dict[str, object]:
         "warming": [[*each.key, each.sentence] for each in facts.warming],
         "approved": facts.approved,
         "begun": facts.begun,
+        "cases": list(facts.cases),
     }
 
 
@@ -251,4 +253,5 @@ def facts_from_json(read: Mapping[str, Any]) -> Facts:
         warming=tuple(NotInUse((word, name), sentence) for word, name, sentence in read["warming"]),
         approved=bool(read["approved"]),
         begun=bool(read["begun"]),
+        cases=tuple(read.get("cases", ())),
     )

@@ -25,6 +25,7 @@ from controlplane.rollouts.models import Rollout, RolloutApproval, RolloutPick
 from controlplane.rollouts.questions import webhooks_said
 from controlplane.rollouts.stored import groups_of
 from controlplane.rollouts.values import ClientState, Counts, Key
+from controlplane.routecases.sides import cases_broken_by_rollout
 from controlplane.snapshots.selectors import candidate_diff, rollout_table, snapshot_of_names
 from xdscore.client_kinds import kind_of
 from xdscore.environment_choice import ClientFacts
@@ -93,6 +94,7 @@ def facts_read(
             webhooks=webhooks_said(row, now),
             warming=_warming(environment.key, candidates, cohort),
             begun=row.begun,
+            cases=cases_broken_by_rollout(environment_id=environment.id, names=own),
             approved=RolloutApproval.objects.filter(rollout=row, step=row.step, void=False).exists(),
         ),
         fleet=fleet,

@@ -25,11 +25,14 @@ from controlplane.catalog.rights import OnSome
 from controlplane.catalog.services import change_apply
 from controlplane.catalog.values import Put
 from controlplane.common.limits import Limit
+from controlplane.routecases.services import case_create as route_case_create
+from controlplane.routecases.values import Expected, RouteCaseDraft
 from tests.api.conftest import PREFIX, Caller, assert_problem, caller
 from tests.support.manifests import cluster, parsed
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.environment_choice import ClientFacts, Selector
+from xdscore.routing.values import Answer, Request
 
 VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ROLES = tuple(role.value for role in Role)
@@ -106,6 +109,23 @@ def rows() -> Iterator[Row]:
     yield row("schema/ui/", "GET", "schema/ui/", EVERYBODY, scoped=False)
 
 
+def route_case_rows(row: Callable[..., Row]) -> Iterator[Row]:
+    here, there = "environments/<part:environment_key>/requests/cases", "environments/prod/requests/cases"
+    case: object = {"name": "new", "authority": "shop.example", "expect": {"answer": "refused"}}
+    test = {
+        "test_name": "t",
+        "input": {"authority": "a", "path": "/", "method": "GET"},
+        "validate": {"cluster_name": "c"},
+    }
+    yield row(here, "GET", there, EVERYBODY)
+    yield row(here, "POST", there, EDITORS, case)
+    for verb, who, body in (("GET", EVERYBODY, None), ("PATCH", EDITORS, {"note": "n"}), ("DELETE", EDITORS, None)):
+        yield row(f"{here}/<int:route_case_id>", verb, f"{there}/{{route_case}}", who, body)
+    yield row(f"{here}/apply", "POST", f"{there}/apply", EDITORS, {"cases": [case]})
+    yield row(f"{here}/import", "POST", f"{there}/import", EDITORS, [test])
+    yield row(f"{here}/run", "POST", f"{there}/run", EVERYBODY, {})
+
+
 def access_rows(row: Callable[..., Row]) -> Iterator[Row]:
     here, prod = "environments/<part:environment_key>", "environments/prod"
     group: object = {"key": "edge", "matchers": [{"node_id": "e-*"}], "trust": "declared"}
@@ -125,6 +145,7 @@ def access_rows(row: Callable[..., Row]) -> Iterator[Row]:
     yield row(f"{here}/access/test", "POST", f"{prod}/access/test", EVERYBODY, {"cases": [case]})
     way = {"authority": "shop.example"}
     yield row(f"{here}/requests/explain", "POST", f"{prod}/requests/explain", EVERYBODY, way)
+    yield from route_case_rows(row)
     yield row(f"{here}/access/cases", "GET", f"{prod}/access/cases", EVERYBODY)
     yield row(f"{here}/access/cases", "POST", f"{prod}/access/cases", ACCESS_EDITORS, case)
     yield row(f"{here}/access/cases/<int:case_id>", "DELETE", f"{prod}/access/cases/{{case}}", ACCESS_EDITORS)
@@ -276,7 +297,9 @@ def made(change: str) -> dict[str, str]:
     rule = rule_create(environment_key="prod", draft=RuleDraft(Effect.DENY, "pay"), actor=SYSTEM)
     case = Case(ClientFacts(node_id="n"), "cluster", "pay", Effect.DENY)
     saved = case_create(environment_key="prod", case=case, blocking=False, actor=SYSTEM)
-    return {"change": change, "rule": str(rule.id), "case": str(saved.id)}
+    draft = RouteCaseDraft("kept", Request("shop.example"), Expected(Answer.REFUSED))
+    kept = route_case_create(environment_key="prod", draft=draft, actor=SYSTEM)
+    return {"change": change, "rule": str(rule.id), "case": str(saved.id), "route_case": str(kept.id)}
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -64,11 +64,13 @@ def things() -> dict[str, str | int]:
     api = caller(*ADMIN_SCOPES)
     here = "environments/default"
     case = {"node_id": "n", "type": "cluster", "name": "pay", "expect": "allow"}
+    route_case = {"name": "pays", "authority": "shop.example", "expect": {"answer": "refused"}}
     group = {"key": "all", "matchers": [{"node_id": "*"}], "trust": "declared"}
     assert api.post(f"{here}/client-groups", group).status == 201
     made = {
         "rule_id": api.post(f"{here}/rules", {"pattern": "x*", "effect": "hide"}),
         "case_id": api.post(f"{here}/access/cases", case),
+        "route_case_id": api.post(f"{here}/requests/cases", route_case),
         "channel_id": api.post("channels", {"name": "ops", "kind": "webhook", "target": "https://hooks.example/in"}),
         "change_id": api.post(f"{here}/apply", {"resources": [cluster("cart")]}),
     }

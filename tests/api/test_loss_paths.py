@@ -244,6 +244,8 @@ NOTHING_LOST: Final = {
     "access_case_delete": _NOT_SERVED,
     "access_test": "it writes nothing",
     "request_explain": "it writes nothing",
+    "route_case_run": "it writes nothing",
+    **{f"route_case_{act}": _NOT_SERVED for act in ("create", "update", "delete", "apply", "import")},
     **{
         f"change_set_{act}": _NOT_SERVED
         for act in ("create", "edit", "delete", "submit", "approve", "reject", "cancel", "comment")
@@ -304,6 +306,7 @@ CONSOLE_NOTHING_LOST: Final = {
     "resource-edit": _STAYS,
     "resource-new": _STAYS,
     "request": "it asks, and writes nothing",
+    **dict.fromkeys(("route-case", "route-case-new", "route-cases"), _NOT_SERVED),
     "second-factor": _NOT_SERVED,
     "tokens": _NOT_SERVED,
     **dict.fromkeys(("invitation", "invitations", "own-access", "people-group", "people-groups"), _NOT_SERVED),

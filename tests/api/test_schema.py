@@ -76,6 +76,10 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
         "access_test": api.post(f"{here}/access/test", examples()["access_test"]),
         "request_explain": api.post(f"{here}/requests/explain", examples()["request_explain"]),
         "access_case_create": api.post(f"{here}/access/cases", examples()["access_case_create"]),
+        **{
+            f"route_case_{act}": api.post(f"{here}/requests/cases/{act}", examples()[f"route_case_{act}"])
+            for act in ("run", "import")
+        },
         "channel_create": api.post("channels", examples()["channel_create"]),
         "comment_create": api.post("comments", examples()["comment_create"]),
         "ticket_link_create": api.post("ticket-links", examples()["ticket_link_create"]),
@@ -89,6 +93,13 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
     sent["change_set_edit"] = api.patch(change_set, examples()["change_set_edit"])
     for act in ("comment", "submit", "cancel", "schedule", "publish"):
         sent[f"change_set_{act}"] = api.post(f"{change_set}/{act}", examples()[f"change_set_{act}"])
+    [case] = api.get(f"{here}/requests/cases").json["results"]
+    kept = f"{here}/requests/cases/{case['id']}"
+    sent["route_case_delete"] = api.delete(kept)
+    sent["route_case_create"] = api.post(f"{here}/requests/cases", examples()["route_case_create"])
+    kept = f"{here}/requests/cases/{sent['route_case_create'].json['id']}"
+    sent["route_case_update"] = api.patch(kept, examples()["route_case_update"])
+    sent["route_case_apply"] = api.post(f"{here}/requests/cases/apply", examples()["route_case_apply"])
     channel = f"channels/{sent['channel_create'].json['id']}"
     sent["channel_update"] = api.patch(channel, examples()["channel_update"])
     sent["channel_pause"] = api.post(f"{channel}/pause", examples()["channel_pause"])

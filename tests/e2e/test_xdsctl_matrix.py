@@ -20,7 +20,7 @@ import typer
 import yaml
 
 from controlplane.api.views.schema import schema
-from tests.e2e import proposals
+from tests.e2e import proposals, route_case_files
 from tests.support.manifests import api_listener, cluster, endpoints, route
 from tests.support.ports import free_ports
 from tests.support.stack import ROOT, START_S, Parley
@@ -58,6 +58,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     },
     "bootstrap": {DONE: "grpc --client me", NO: "grpc --client me -e nowhere"},
     **proposals.ROWS,
+    **route_case_files.ROWS,
     "clients describe": {DONE: "m-reader", NO: "nobody"},
     "clients diff": {DONE: "m-reader m-reader", NO: "m-reader m-refuser"},
     "clients list": {DONE: "", NO: "-e nowhere"},
@@ -260,6 +261,7 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             within_s=START_S,
         )
         undoable = parley.apply(cluster("m-undone"))
+        assert xdsctl("route-cases", "apply", "-f", files["route_cases"]).status == DONE
         owned = xdsctl("apply", "-f", files["good"], "--owner", "m-team", "-o", "name")
         last = parley.published(owned.out.strip())
         members = {
@@ -363,6 +365,7 @@ def _files(folder: Path) -> dict[str, str]:
         "bad": yaml.safe_dump({**cluster("m"), "conect_timeout": "1s"}),
         "alone": yaml.safe_dump(cluster("m-alone")),
         "cases": yaml.safe_dump({"cases": [case]}),
+        **route_case_files.TEXTS,
         "colour": "colour: blue",
         "policy": "quarantine: suggest",
         "shutting": "default_effect: deny",

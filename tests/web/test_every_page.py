@@ -149,6 +149,8 @@ def addresses(parts: dict[str, str]) -> list[str]:
         f"{here}/resources?name=nothing-is-called-so",
         f"{here}/access?type=cluster&name=pay",
         f"{here}/access/rule?id=1",
+        f"{here}/route-cases?state=fails",
+        f"{here}/route-cases/new?authority=shop.example&path=/pay",
         f"{here}/compare?from=1&to=live",
         f"{here}/rollback?to=1",
         f"{here}/incidents?state=all",

@@ -50,6 +50,8 @@ from controlplane.notify.channel_rules import NewChannel
 from controlplane.notify.models import Channel, Notification
 from controlplane.notify.services import channel_create
 from controlplane.notify.services.expanding import notifications_expand
+from controlplane.routecases.services import case_create as route_case_create
+from controlplane.routecases.values import Expected, RouteCaseDraft
 from tests.services.incidents.fleet import held
 from tests.support.facts import NothingSecret, rejected, respond, stream, subscribed
 from tests.support.manifests import cluster, parsed
@@ -61,6 +63,8 @@ from xdscore.client_groups import Trust
 from xdscore.environment_choice import Selector
 from xdscore.holdings import Holding, HoldingState
 from xdscore.resource_types import CLUSTER
+from xdscore.routing.values import Answer as RouteAnswer
+from xdscore.routing.values import Request
 from xdscore.said import Said, SaidSource, SaidState, Word
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
@@ -131,6 +135,9 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     )
     change_set_comment(public_id=proposed, reason=NAME, place=Place("cluster", NAME, 1), actor=MALLORY)
     change_set_submit(public_id=proposed, reason=NAME, actor=MALLORY)
+    hostile_end = Expected(RouteAnswer.ROUTED, cluster=NAME, virtual_host=NAME, route_name=NAME, location="")
+    hostile_case = RouteCaseDraft(NAME[:200], Request(NAME, f"/{NAME}"), hostile_end, note=NAME[:200])
+    route_case = route_case_create(environment_key="default", draft=hostile_case, actor=MALLORY)
     row = Incident.objects.get()
     comment = Comment.objects.create(environment=row.environment, incident=row, author=NAME[:150], text=NAME)
     link = ticket_link_add(
@@ -164,6 +171,7 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
         "group_key": quote(HOSTILE, safe=""),
         "rule_id": "1",
         "case_id": "1",
+        "route_case_id": str(route_case.id),
     }
 
 

@@ -78,6 +78,9 @@ NEEDS: dict[str, Role | None] = {
     "resource-edit": Role.EDITOR,
     "import": Role.EDITOR,
     "export": Role.VIEWER,
+    "route-cases": Role.VIEWER,
+    "route-case-new": Role.EDITOR,
+    "route-case": Role.VIEWER,
     "rollouts": Role.VIEWER,
     "rollout": None,
     "rollout-settings": Role.VIEWER,
@@ -116,6 +119,7 @@ def _path(route: str, *, environment: str = "default", change: str = "") -> str:
         ("<str:incident_id>", "00000000-0000-4000-8000-000000000000"),
         ("<str:client_id>", "absent"),
         ("<str:code>", "XDS2002"),
+        ("<int:route_case_id>", "1"),
         ("<int:user_id>", "1"),
         ("<int:group_id>", "1"),
     ):

@@ -95,7 +95,7 @@ def route_taken(trail: Trail, configuration: AnyMessage, host: AnyMessage, host_
         said = f"None of the {len(host.routes)} routes of virtual host {quoted(host.name)} takes it, so that {what}."
         trail.refuse("route", said, host_at.at("routes"), lost, more)
     main = max(taking, key=lambda each: each.share.bit_count())
-    trail.route_index = main.index
+    trail.route_index, trail.route_name = main.index, main.route.name
     place = host_at.at("routes", main.index)
     trail.chose("route", _taking_said(taking, main, left), place.at("match"), lost, more)
     found: list[tuple[Towards, Place, int]] = []

@@ -25,7 +25,8 @@ class Trail:
 
     def __init__(self) -> None:
         self.rungs: list[Rung] = []
-        self.listener = self.filter_chain = self.route = self.virtual_host = self.location = ""
+        self.listener = self.filter_chain = self.route = self.virtual_host = self.route_name = ""
+        self.location = ""
         self.route_index: int | None = None
         self.status = 0
         self.shares: tuple[ClusterShare, ...] = ()
@@ -83,6 +84,7 @@ class Trail:
             route=self.route,
             virtual_host=self.virtual_host,
             route_index=self.route_index,
+            route_name=self.route_name,
             shares=self.shares,
             endpoints=self.endpoints,
             status=self.status,

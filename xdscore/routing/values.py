@@ -149,9 +149,9 @@ class ClusterShare:
 class Traced:
     """Where a request goes. Names are empty, `route_index` is None, where the way ended before.
 
-    `route_index`: of the route in its virtual host, counted from 0. `shares`: the clusters that it goes to.
-    `status`, `location`: of the answer that the proxy gives itself; 0 and empty where it gives none or that is not
-    known.
+    `route_index`: of the route in its virtual host, counted from 0; `route_name`: its name there. `shares`: the
+    clusters that it goes to. `status`, `location`: of the answer that the proxy gives itself; 0 and empty where it
+    gives none or that is not known.
     """
 
     answer: Answer
@@ -162,6 +162,7 @@ class Traced:
     route: str = ""
     virtual_host: str = ""
     route_index: int | None = None
+    route_name: str = ""
     shares: tuple[ClusterShare, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     status: int = 0

@@ -18,7 +18,7 @@ from xdsctl.files import Draft, Manifests, StrictForm, draft_read, manifests_rea
 from xdsctl.follow import Tolerance, follow
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import GROUP, RULE, resource_named
-from xdsctl.losses import AcceptLoss, accepting, dry_run_lines
+from xdsctl.losses import AcceptCases, AcceptLoss, accepting, dry_run_lines
 from xdsctl.output import Format
 from xdsctl.session import Session, command, session_of
 from xdsctl.times import time_to_come
@@ -278,6 +278,7 @@ def publish(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     timeout: Timeout = "5m",
     fail_on: FailOn = "nack",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
     break_glass: BreakGlass = "",
 ) -> Outcome:
     """Write what a change set holds, as one change, and print that change's id, as apply does.
@@ -291,7 +292,11 @@ def publish(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         session,
         accept_loss,
         lambda accepted: session.api.post(
-            _path(change_set, "/publish"), body, accept_loss=accepted, break_glass=break_glass or None
+            _path(change_set, "/publish"),
+            body,
+            accept_loss=accepted,
+            accept_cases=accept_cases or None,
+            break_glass=break_glass or None,
         ),
     )
     if not done["changes"]:

@@ -14,7 +14,7 @@ from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome,
 from xdsctl.files import Manifests, manifests_read, remark_in
 from xdsctl.follow import Tolerance, follow
 from xdsctl.freezes import BreakGlass
-from xdsctl.losses import AcceptLoss, accepting, dry_run_lines
+from xdsctl.losses import AcceptCases, AcceptLoss, accepting, dry_run_lines
 from xdsctl.output import Column, Format, remark_json
 from xdsctl.session import Session, command, session_of
 from xdsctl.unjudged import BY_ENVOY, unjudged, unjudged_lines
@@ -161,6 +161,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     timeout: Timeout = "5m",
     fail_on: FailOn = "nack",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
     break_glass: BreakGlass = "",
 ) -> Outcome:
     """Make the environment what the files say, as one change.
@@ -182,10 +183,16 @@ def apply(  # noqa: PLR0913, PLR0917 - each is an option of the command line
             f"{_resources(len(planned['diff']))} would change; nothing was done. {impact_text(planned.get('impact'))}"
         )
         more = (*dry_run_lines(planned.get("loss")), *unjudged_lines(planned))
-        return Outcome(text=text.rstrip(), remarks=remarks, more=more)
+        refused = any(each.severity == "error" for each in remarks)
+        return Outcome(Exit.NO if refused else Exit.DONE, text.rstrip(), remarks, more)
 
     def sent(accepted: int | None) -> JsonObject:
-        parameters = {"strict": strict or None, "accept_loss": accepted, "break_glass": break_glass or None}
+        parameters = {
+            "strict": strict or None,
+            "accept_loss": accepted,
+            "accept_cases": accept_cases or None,
+            "break_glass": break_glass or None,
+        }
         return _sent(session, manifests, body, **parameters)
 
     try:

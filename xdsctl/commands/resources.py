@@ -12,7 +12,7 @@ from xdsctl.files import StrictForm, manifests_read
 from xdsctl.follow import is_loss
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import words_beginning
-from xdsctl.losses import AcceptLoss, accepting
+from xdsctl.losses import AcceptCases, AcceptLoss, accepting
 from xdsctl.output import Column, Format, ago
 from xdsctl.session import command, session_of
 
@@ -190,6 +190,7 @@ def delete(
     name: Name,
     message: Message = "",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
     break_glass: BreakGlass = "",
 ) -> Outcome:
     """Take a resource out of the environment."""
@@ -199,7 +200,12 @@ def delete(
     headers = {"If-Match": seen}
 
     def deleted(accepted: int | None) -> JsonObject:
-        parameters = {"message": message, "accept_loss": accepted, "break_glass": break_glass or None}
+        parameters = {
+            "message": message,
+            "accept_loss": accepted,
+            "accept_cases": accept_cases or None,
+            "break_glass": break_glass or None,
+        }
         answer: JsonObject = session.api.request("DELETE", path, parameters=parameters, headers=headers).json()
         return answer
 

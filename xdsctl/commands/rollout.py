@@ -6,7 +6,7 @@ import typer
 
 from xdsctl.exits import Outcome
 from xdsctl.follow import Tolerance, follow, summary
-from xdsctl.losses import AcceptLoss, accepting
+from xdsctl.losses import AcceptCases, AcceptLoss, accepting
 from xdsctl.output import Column, ago
 from xdsctl.session import command, session_of
 from xdsctl.spread import with_spread
@@ -74,6 +74,7 @@ def undo(
     wait: Annotated[bool, typer.Option("--wait", help="Until the fleet has taken it.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
 ) -> Outcome:
     """Go back to an epoch, and hold there.
 
@@ -84,7 +85,11 @@ def undo(
     tolerance = Tolerance.of("nack", timeout)
     body = {"to_epoch": to, "reason": reason, "hold": not no_hold}
     path = session.api.environment("/rollback")
-    made = accepting(session, accept_loss, lambda accepted: session.api.post(path, body, accept_loss=accepted))
+    made = accepting(
+        session,
+        accept_loss,
+        lambda accepted: session.api.post(path, body, accept_loss=accepted, accept_cases=accept_cases or None),
+    )
     if not made.get("id"):
         session.printer.document(made, lambda: "unchanged")
         return Outcome(text=f"The resources already are as at epoch {to}.")

@@ -8,7 +8,7 @@ from xdsctl.commands.rollout import ChangeId
 from xdsctl.exits import Outcome
 from xdsctl.follow import Tolerance, follow
 from xdsctl.freezes import BreakGlass
-from xdsctl.losses import AcceptLoss, accepting
+from xdsctl.losses import AcceptCases, AcceptLoss, accepting
 from xdsctl.session import command, session_of
 
 HELP_POSITION: Final = 40
@@ -27,6 +27,7 @@ def undo(
     wait: Annotated[bool, typer.Option("--wait", help="Until the fleet has taken it.")] = False,
     timeout: Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.")] = "5m",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
     break_glass: BreakGlass = "",
 ) -> Outcome:
     """Take one change back: resources, access rules, groups, settings or a quarantine become what it found.
@@ -41,7 +42,11 @@ def undo(
         session,
         accept_loss,
         lambda accepted: session.api.post(
-            f"/changes/{change}/undo", {"reason": reason}, accept_loss=accepted, break_glass=break_glass or None
+            f"/changes/{change}/undo",
+            {"reason": reason},
+            accept_loss=accepted,
+            accept_cases=accept_cases or None,
+            break_glass=break_glass or None,
         ),
     )
     text = "Taken back." if made["changed"] else f"{made['author']} had taken it back before; nothing was changed."

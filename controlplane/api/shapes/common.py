@@ -89,6 +89,9 @@ class ProblemOut(serializers.Serializer[Any]):
     errors = FindingOut(many=True, help_text="Every problem found, at most 200.")  # type: ignore[assignment]  # see above
     errors_omitted = serializers.IntegerField(required=False, help_text="How many more there are.")
     loss = LossOut(required=False, help_text="Of XDS3013: what connected clients would lose.")
+    broken = serializers.IntegerField(
+        required=False, help_text="Of XDS3090: how many blocking route cases would break."
+    )
     freeze = FrozenOut(required=False, help_text="Of XDS3030: the freeze that holds.")
 
 

@@ -55,8 +55,8 @@ class HeadersField(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
-class RequestIn(StrictSerializer):
-    """A request as a client makes it, and by whose view it is explained."""
+class AskedIn(StrictSerializer):
+    """A request as a client makes it, and the listener that it comes to."""
 
     scheme = serializers.ChoiceField(choices=list(SCHEMES), required=False, default="http")
     method = Text(required=False, default="GET", max_length=MAX_METHOD_CHARS)
@@ -70,14 +70,6 @@ class RequestIn(StrictSerializer):
         max_length=MAX_ID_CHARS,
         help_text="The listener that it comes to. Without: the one that has its port, or is its gRPC target.",
     )
-    client = Text(
-        required=False,
-        default="",
-        allow_blank=True,
-        max_length=MAX_ID_CHARS,
-        help_text="By what this client has: its id or node id. Without: by what is published.",
-    )
-    at = Whole(required=False, default=None, allow_null=True, min_value=1, max_value=MAX_EPOCH, help_text="An epoch.")
 
     def validate_path(self, path: str) -> str:
         """Check that the path is one that a request can have."""
@@ -96,6 +88,19 @@ class RequestIn(StrictSerializer):
         if problem := authority_problem(authority):
             raise ValidationError(problem)
         return authority
+
+
+class RequestIn(AskedIn):
+    """A request as a client makes it, and by whose view it is explained."""
+
+    client = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=MAX_ID_CHARS,
+        help_text="By what this client has: its id or node id. Without: by what is published.",
+    )
+    at = Whole(required=False, default=None, allow_null=True, min_value=1, max_value=MAX_EPOCH, help_text="An epoch.")
 
 
 class _PlaceOut(serializers.Serializer[Any]):

@@ -47,7 +47,7 @@ from xdscore.schema.positions import Path
 from xdscore.schema.text import Document
 
 PARAMETERS = (
-    *("accept_loss", "break_glass", "dry_run", "message", "owner"),
+    *("accept_cases", "accept_loss", "break_glass", "dry_run", "message", "owner"),
     *("prune", "reason", "rollout", "strict", "text"),
 )
 

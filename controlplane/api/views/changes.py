@@ -18,7 +18,7 @@ from controlplane.api.paths import path_to
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import ACCEPT_LOSS, BREAK_GLASS, WAIT, body_of_shape, described
+from controlplane.api.schema import ACCEPT_CASES, ACCEPT_LOSS, BREAK_GLASS, WAIT, body_of_shape, described
 from controlplane.api.shapes.changes import ChangeMadeBeforeOut, ChangeMadeOut, ChangeOut
 from controlplane.api.shapes.facts import ReasonIn
 from controlplane.api.shapes.history import ConvergenceOut
@@ -130,7 +130,7 @@ class ChangeUndoView(ApiView):
             "change. A change that was taken back before answers 200 with the undo that did it. Where the environment "
             "asks for review, an undo that writes rules or groups needs `break_glass`."
         ),
-        parameters=[ACCEPT_LOSS, BREAK_GLASS],
+        parameters=[ACCEPT_CASES, ACCEPT_LOSS, BREAK_GLASS],
         request=body_of_shape(ReasonIn),
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 413, 415, 422, 503, unchanged=ChangeMadeBeforeOut
@@ -138,7 +138,7 @@ class ChangeUndoView(ApiView):
     )
     def post(self, request: Request, change_id: UUID) -> HttpResponse:
         """Undo everything that the change wrote, by one new change."""
-        query = Query(request, ("accept_loss", "break_glass"))
+        query = Query(request, ("accept_cases", "accept_loss", "break_glass"))
         consent = query.consent()
         query.done()
         reason = values_of(document_of(request), ReasonIn)["reason"]

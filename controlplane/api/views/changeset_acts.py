@@ -15,7 +15,7 @@ from controlplane.api.bodies import document_of, values_of
 from controlplane.api.paths import path_to
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
-from controlplane.api.schema import ACCEPT_LOSS, BREAK_GLASS, body_of_shape, described
+from controlplane.api.schema import ACCEPT_CASES, ACCEPT_LOSS, BREAK_GLASS, body_of_shape, described
 from controlplane.api.shapes.changesets import ActIn, ChangeSetActedOut, CommentIn, ScheduleIn
 from controlplane.api.views.base import ApiView, Needs, principal_of
 from controlplane.api.views.changesets import CHANGE_SET_PATH, change_set_visible, key_read, view_json
@@ -167,13 +167,13 @@ class ChangeSetPublishView(ChangeSetPost):
     @extend_schema(
         operation_id="change_set_publish",
         summary="Write what a change set holds, as one change",
-        parameters=[ACCEPT_LOSS, BREAK_GLASS],
+        parameters=[ACCEPT_CASES, ACCEPT_LOSS, BREAK_GLASS],
         request=body_of_shape(ActIn),
         responses=described(202, ChangeSetActedOut, *_ACTED, unchanged=ChangeSetActedOut),
     )
     def post(self, request: Request, change_set_id: UUID) -> HttpResponse:
         """Publish it: 202 with the change in `changes`; 200 where it was published before, or nothing had to change."""
-        query = Query(request, ("accept_loss", "break_glass"))
+        query = Query(request, ("accept_cases", "accept_loss", "break_glass"))
         consent = query.consent()
         query.done()
         said = values_of(document_of(request), ActIn)

@@ -30,10 +30,10 @@ class Guarded:
 
 
 def guarded(request: Request, *more: str) -> Guarded:
-    """The parameters `dry_run`, `accept_loss`, `message` and those in `more` of a request. Raises InputInvalid for any
-    other parameter, and for values that cannot be read.
+    """The parameters `dry_run`, `accept_loss`, `accept_cases`, `message` and those in `more` of a request. Raises
+    InputInvalid for any other parameter, and for values that cannot be read.
     """
-    query = Query(request, ("accept_loss", "dry_run", "message", *more))
+    query = Query(request, ("accept_cases", "accept_loss", "dry_run", "message", *more))
     found = Guarded(query.flag("dry_run"), query.consent(), query.message())
     query.done()
     return found

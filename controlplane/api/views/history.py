@@ -18,6 +18,7 @@ from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import (
+    ACCEPT_CASES,
     ACCEPT_LOSS,
     DIFF_PARAMETERS,
     PAGE,
@@ -110,7 +111,7 @@ class RollbackView(ApiView):
     @extend_schema(
         operation_id="environment_rollback",
         summary="Make the resources what an earlier snapshot served, as a new change; access rules stay",
-        parameters=[ACCEPT_LOSS],
+        parameters=[ACCEPT_CASES, ACCEPT_LOSS],
         request=body_of_shape(RollbackIn),
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 410, 413, 415, 422, 503, unchanged=UnchangedOut
@@ -120,7 +121,7 @@ class RollbackView(ApiView):
         """Make the resources what the earlier snapshot served and, with `hold`, refuse later changes until the hold is
         released.
         """
-        query = Query(request, ("accept_loss",))
+        query = Query(request, ("accept_cases", "accept_loss"))
         consent = query.consent()
         query.done()
         values = values_of(document_of(request), RollbackIn)

@@ -21,6 +21,7 @@ from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.requests import request_id
 from controlplane.api.schema import (
+    ACCEPT_CASES,
     ACCEPT_LOSS,
     BOTH,
     BREAK_GLASS,
@@ -64,6 +65,8 @@ from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import ResourceStatus, Status
 from xdscore.resource_types import SECRET, ResourceType
 from xdscore.schema import Expected, Tree
+
+_CONSENTS: Final = ("accept_cases", "accept_loss", "break_glass")
 
 
 class ResourceListView(ApiView):
@@ -153,7 +156,7 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_put",
         summary="Create or replace a resource",
-        parameters=[MESSAGE, OWNER, STRICT, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
+        parameters=[MESSAGE, OWNER, STRICT, ACCEPT_CASES, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
         request={"application/json": MANIFEST, "application/yaml": MANIFEST},
         responses=described(
             202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
@@ -161,7 +164,7 @@ class ResourceView(ApiView):
     )
     def put(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Store the manifest as the resource's next revision."""
-        query = Query(request, ("accept_loss", "break_glass", "message", "owner", "reason", "rollout", "strict"))
+        query = Query(request, (*_CONSENTS, "message", "owner", "reason", "rollout", "strict"))
         message = query.message()
         strict = query.flag("strict")
         owner = query.text("owner", at_most=150) or None
@@ -188,12 +191,12 @@ class ResourceView(ApiView):
     @extend_schema(
         operation_id="resource_delete",
         summary="Delete a resource",
-        parameters=[MESSAGE, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_CASES, ACCEPT_LOSS, BREAK_GLASS, *ROLLOUT_NOW, *PRECONDITIONS],
         responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503),
     )
     def delete(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
         """Delete the resource from the environment."""
-        query = Query(request, ("accept_loss", "break_glass", "message", "reason", "rollout"))
+        query = Query(request, (*_CONSENTS, "message", "reason", "rollout"))
         message = query.message()
         consent = query.consent()
         now = rollout_asked(query)
@@ -239,13 +242,13 @@ class RevisionRestoreView(ApiView):
     @extend_schema(
         operation_id="revision_restore",
         summary="Restore a revision as a new one",
-        parameters=[MESSAGE, ACCEPT_LOSS, BREAK_GLASS, *PRECONDITIONS],
+        parameters=[MESSAGE, ACCEPT_CASES, ACCEPT_LOSS, BREAK_GLASS, *PRECONDITIONS],
         request=None,
         responses=described(202, ChangeMadeOut, 401, 403, 404, 409, 412, 422, 428, 503, unchanged=UnchangedOut),
     )
     def post(self, request: Request, environment_key: str, type: str, name: str, revision: int) -> HttpResponse:  # noqa: A002
         """Store the revision's content as the resource's next revision, secrets included."""
-        query = Query(request, ("accept_loss", "break_glass", "message"))
+        query = Query(request, (*_CONSENTS, "message"))
         message = query.message()
         consent = query.consent()
         query.done()

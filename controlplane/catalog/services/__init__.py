@@ -3,6 +3,7 @@
 """
 
 from controlplane.catalog.services.blobs import blobs_delete, blobs_prune, blobs_write
+from controlplane.catalog.services.cases import Rewriting, cases_judged
 from controlplane.catalog.services.changes import ALONE, Aside, Beside, Tables, change_apply, change_plan, change_write
 from controlplane.catalog.services.environments import (
     environment_create,
@@ -52,6 +53,7 @@ __all__ = [
     "Beside",
     "Prepared",
     "Resealed",
+    "Rewriting",
     "Tables",
     "Terms",
     "barrier_findings",
@@ -59,6 +61,7 @@ __all__ = [
     "blobs_delete",
     "blobs_prune",
     "blobs_write",
+    "cases_judged",
     "certificates_watch",
     "change_apply",
     "change_plan",

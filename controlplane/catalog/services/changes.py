@@ -18,10 +18,21 @@ from controlplane.catalog.models import Change, Environment, Reference, Resource
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.advising import advice
 from controlplane.catalog.services.blobs import blobs_write
+from controlplane.catalog.services.cases import Rewriting, cases_accept, cases_foresee
 from controlplane.catalog.services.freezing import barrier_findings, barriers_pass, review_pass
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
-from controlplane.catalog.services.planning import BATCH, NO_TERMS, Key, Plan, Prepared, Terms, plan, prepare
+from controlplane.catalog.services.planning import (
+    BATCH,
+    NO_TERMS,
+    Key,
+    Plan,
+    Prepared,
+    Terms,
+    is_present,
+    plan,
+    prepare,
+)
 from controlplane.catalog.services.staged_writes import Staging, staging_of, staging_store
 from controlplane.catalog.services.writing import change_start, environment_lock
 from controlplane.catalog.undoing import GOES_ON, WROTE_BOTH, Columns, GoesBack, owners_as_json
@@ -81,8 +92,9 @@ def change_apply(  # noqa: PLR0913 - what a change says of itself, as `change_st
 
     Raises Forbidden (the actor may not write each of them), NotFound (environment, or a resource to delete), Conflict
     (the environment is on hold, or moved on from its base), WriteFrozen, WriteUnreviewed, LossRefused (connected
-    clients would lose something that `consent` does not accept), PreconditionFailed and InputInvalid (one name edited
-    twice, prune without owner, too many resources; with `strict`, a reference to nothing).
+    clients would lose something that `consent` does not accept), CasesBroken (route cases would not hold any more),
+    PreconditionFailed and InputInvalid (one name edited twice, prune without owner, too many resources; with `strict`,
+    a reference to nothing).
     """
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
@@ -125,8 +137,10 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         return ChangeMade(environment.key, None, environment.generation)
     broken = _barriers_pass(environment, actor, consent, back, aside, request_id)
     prospect = planned.prospect(environment.key)
-    prospect = prospect if aside is None else replace(prospect, tables=aside.tables)
-    loss = loss_accept(prospect, consent, told=planned.told)
+    tables = aside.tables if aside is not None else None
+    loss = loss_accept(replace(prospect, tables=tables), consent, told=planned.told)
+    rewriting = _rewriting(environment, planned, tables)
+    cases = cases_accept(rewriting, consent, actor, told=planned.told, request_id=request_id)
     undo = owners_as_json(planned.owners_moved(terms.owner))
     if held != held_after:
         hold_told(environment=environment.key, before=held, after=held_after, actor=actor)
@@ -135,7 +149,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
     if of_resources and aside is not None:
         undo |= WROTE_BOTH
-    said = (*_advice(environment, planned), *(aside.findings if aside is not None else ()))
+    said = (*_advice(environment, planned), *(aside.findings if aside is not None else ()), *cases.findings)
     change = change_start(
         environment=environment,
         kind=ChangeKind.RESOURCES if of_resources else ChangeKind.ACCESS,
@@ -154,6 +168,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     _write(environment, change, planned, staging, terms.owner)
     if aside is not None:
         aside.store(change)
+    cases.store(change)
     audit_record(
         actor=actor,
         verb="change.saved",
@@ -206,10 +221,18 @@ def change_plan(
         raise NotFound(f"There is no environment '{environment_key}'.")
     planned = plan(environment, prepared, terms, asker)
     loss = loss_foresee(replace(planned.prospect(environment_key), tables=tables))
-    findings = (*planned.findings, *_advice(environment, planned), *barrier_findings(environment))
+    cases = cases_foresee(_rewriting(environment, planned, tables), told=planned.told)
+    findings = (*planned.findings, *_advice(environment, planned), *cases.findings, *barrier_findings(environment))
     table = tables[1] if tables is not None else None
     told = loss if planned.told else loss.in_numbers
-    return ChangePlanned(environment_key, planned.outcomes, findings, told, table)
+    return ChangePlanned(environment_key, planned.outcomes, findings, told, table, len(cases.broken))
+
+
+def _rewriting(environment: Environment, planned: Plan, tables: Tables | None) -> Rewriting:
+    """What the write makes of what route cases are judged by."""
+    puts = {edit.key: edit.parsed.any_bytes if edit.parsed is not None else None for edit in planned.effective}
+    existed = frozenset(key for key in puts if is_present(planned.current.get(key)))
+    return Rewriting(environment, puts, existed, tables)
 
 
 def _advice(environment: Environment, planned: Plan) -> tuple[Finding, ...]:

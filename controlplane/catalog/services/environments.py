@@ -14,6 +14,7 @@ from controlplane.catalog.models import Environment
 from controlplane.catalog.review import DEFAULT_REVIEW
 from controlplane.catalog.rollout_settings import settings_stored, settings_to_store
 from controlplane.catalog.selectors import EnvironmentState, environment_list, environment_state
+from controlplane.catalog.services.cases import CasesJudged, Rewriting, cases_judged
 from controlplane.catalog.services.freezing import freeze_pass, frozen_findings
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.holding import hold_told, thaw_told
@@ -84,7 +85,7 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
 
     `before`: the policy that the caller read and derived `policy` from; Conflict where another is in force by now.
     `undoes`: the change that this write takes back. `dry_run`: return what would come of it and store nothing. Raises
-    NotFound, WriteFrozen and LossRefused.
+    NotFound, WriteFrozen, LossRefused and CasesBroken.
     """
     environment = environment_lock(key=key)
     current = environment_state(environment).policy
@@ -103,6 +104,8 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
     broken = "" if leads_back or dry_run else freeze_pass(environment, actor, consent, request_id=request_id)
     warnings = frozen_findings(environment) if dry_run and not leads_back else ()
     loss = _loss(_prospect(key, current, policy), consent, dry_run=dry_run)
+    rewriting = Rewriting(environment, default=_prospect(key, current, policy).default)
+    cases = cases_judged(rewriting, consent, actor, request_id=request_id, dry_run=dry_run)
     hold_told(environment=key, before=environment.hold_reason, after=policy.hold, actor=actor)
     thaw_told(environment=key, before=current.freezes, after=policy.freezes, actor=actor)
     was = {column: held[column] for column in changed}
@@ -124,7 +127,8 @@ def environment_update(  # noqa: PLR0913 - what a change says of itself
         undo=Columns(was, changed).as_json(),
         undoes=undoes,
     )
-    return replace(made, findings=warnings)
+    _cases_store(cases, made, dry_run=dry_run)
+    return replace(made, findings=(*warnings, *cases.findings))
 
 
 @transaction.atomic(durable=True)
@@ -308,6 +312,12 @@ def _loss(prospect: Prospect, consent: Consent, *, dry_run: bool) -> Loss:
     LossRefused.
     """
     return loss_accept(prospect, OF_ITSELF if dry_run else consent)
+
+
+def _cases_store(cases: CasesJudged, made: ChangeMade, *, dry_run: bool) -> None:
+    """Keep how route cases stand after the change; a dry run, which was rolled back by now, keeps nothing."""
+    if made.change is not None and not dry_run:
+        cases.store(made.change)
 
 
 def _columns(policy: EnvironmentPolicy) -> dict[str, object]:

@@ -17,7 +17,7 @@ from controlplane.access.values import Wish
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.accounts.selectors import principal_by_id
 from controlplane.catalog.freezes import WriteFrozen
-from controlplane.catalog.guarding import NO_CONSENT, Consent, LossRefused
+from controlplane.catalog.guarding import NO_CONSENT, CasesBroken, Consent, LossRefused
 from controlplane.catalog.services import ALONE, Prepared, Terms, change_plan, change_write, prepare
 from controlplane.catalog.services.freezing import frozen_now
 from controlplane.catalog.values import ChangeMade
@@ -105,7 +105,7 @@ def change_set_schedule(
     rights that `actor` has then. Returns False where it is scheduled so already.
 
     Raises NotFound, InputInvalid (no time, contents that are not allowed), LossRefused (`consent` does not accept what
-    clients would lose now) and Conflict.
+    clients would lose now), CasesBroken (route cases would not hold any more) and Conflict.
     """
     row = row_of(public_id)
     read = _valid(row)
@@ -128,6 +128,8 @@ def change_set_schedule(
     )
     if planned.loss.asks and planned.loss.clients > consent.accept_loss:
         raise LossRefused(planned.loss, row.environment.key)
+    if planned.broken:
+        raise CasesBroken(planned.broken, planned.findings)
 
     def schedule(locked: Locked) -> bool:
         row = locked.row

@@ -28,6 +28,7 @@ from controlplane.rollouts.services.consulting import webhooks_forget, webhooks_
 from controlplane.rollouts.services.telling import rollout_told
 from controlplane.rollouts.stored import StoredStep, settings_of, sizes_of, steps_of, table_groups
 from controlplane.rollouts.values import Key, Outcome, ResourceOutcome, RolloutState
+from controlplane.routecases.sides import cases_broken_by_rollout
 from xdscore.client_groups import ClientGroup
 from xdscore.sides import RolloutTable
 
@@ -79,8 +80,9 @@ def rollout_begin(environment: Environment, opening: Opening, now: datetime) -> 
         ).as_json()
         for place, (size, number, step) in enumerate(zip(sizes, numbers, by_step, strict=False))
     ]
-    # Where webhooks have to agree first, the candidate side is there, and nobody is on it.
-    row.begun = not webhooks_now(row)
+    names = frozenset(view.key for view in opening.names)
+    # Where webhooks have to agree first, or route cases would break, the candidate side is there, and nobody is on it.
+    row.begun = not webhooks_now(row) and not cases_broken_by_rollout(environment_id=environment.pk, names=names)
     picks = _cohort(row, 0, opening.members, inside=frozenset()) if row.begun else ()
     row.save()
     _picks_add(row, picks, step=0)
