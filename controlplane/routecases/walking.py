@@ -73,7 +73,10 @@ class _Walk:
         self._written = written
         self._listing = _Listing(written)
         self._way: Generator[Sequence[Key], Mapping[Key, Given], Traced] = traced(
-            draft.request, listener=draft.listener, listeners=() if draft.listener else self._listing
+            draft.request,
+            listener=draft.listener,
+            listeners=() if draft.listener else self._listing,
+            tells_lost=False,
         )
         self._used: set[Key] = set()
         self._found: Traced | None = None

@@ -28,7 +28,8 @@ def host_chosen(trail: Trail, configuration: AnyMessage, at: Place, seen: Seen) 
     if configuration.HasField("vhds") and (best is None or best.rank[0] != _EXACT):
         found = yield from _on_demand(trail, configuration, at, authority)
         return found
-    lost = list(hosts_lost(hosts, authority, best, at.at("virtual_hosts")))[:MAX_LOST]
+    losers = hosts_lost(hosts, authority, best, at.at("virtual_hosts")) if trail.tells_lost else ()
+    lost = list(losers)[:MAX_LOST]
     more = max(len(hosts) - (best is not None) - MAX_LOST, 0)
     if best is None:
         trail.status = 404
@@ -146,7 +147,7 @@ def _takers(
             _note_runtime(trail, route, host_at.at("routes", index))
         if not missed.judged:
             _in_doubt(trail, missed, _route_name(index, route), host_at.at("routes", index), lost, index - len(taking))
-        if len(lost) < MAX_LOST:
+        if trail.tells_lost and len(lost) < MAX_LOST:
             place = host_at.at("routes", index, "match", *missed.path)
             lost.append(Lost(_route_name(index, route), missed.said, place))
     return taking, left, lost, max(end - len(taking) - MAX_LOST, 0)
@@ -155,11 +156,11 @@ def _takers(
 def _judged(
     trail: Trail, host: AnyMessage, host_at: Place, seen: Seen, path: str, lost: Sequence[Lost]
 ) -> Iterator[int]:
-    """The numbers of the routes that have to be judged. Once as many are in `lost` as are told, those that certainly do
-    not take the request are left out.
+    """The numbers of the routes that have to be judged. Once as many are in `lost` as are told, or where none is told,
+    those that certainly do not take the request are left out.
     """
     index, end = 0, len(host.routes)
-    while index < end and len(lost) < MAX_LOST:
+    while index < end and trail.tells_lost and len(lost) < MAX_LOST:
         yield index
         index += 1
     if index == end:

@@ -37,13 +37,13 @@ _LOOK_ON: Final = frozenset(
 
 
 def traced(
-    request: Request, *, listener: str = "", listeners: Sequence[str] = ()
+    request: Request, *, listener: str = "", listeners: Sequence[str] = (), tells_lost: bool = True
 ) -> Generator[Sequence[Key], Mapping[Key, Given], Traced]:
     """Where a request goes: a generator that yields the resources which it needs, is sent what the client has of each,
     and returns the answer. `listener`: the listener that the request comes to; empty: the one of `listeners`, which are
-    all that there are, whose name is the authority or whose port it is.
+    all that there are, whose name is the authority or whose port it is. `tells_lost`: also say why others lost.
     """
-    trail = Trail()
+    trail = Trail(tells_lost=tells_lost)
     way = _way(trail, request, listener, listeners)
     try:
         wanted = next(way)

@@ -21,9 +21,12 @@ class Ended(Exception):
 
 
 class Trail:
-    """What is known so far of the way of a request."""
+    """What is known so far of the way of a request. `tells_lost`: why others lost is asked, too; where it is not, their
+    sentences need not be made.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, tells_lost: bool = True) -> None:
+        self.tells_lost = tells_lost
         self.rungs: list[Rung] = []
         self.listener = self.filter_chain = self.route = self.virtual_host = self.route_name = ""
         self.location = ""
