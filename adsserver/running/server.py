@@ -312,7 +312,7 @@ def channel_options(limits: Limits, *, shared_port: bool) -> list[tuple[str, int
         # Without this one a dead peer is noticed after 63 s (reliability finding 10).
         ("grpc.http2.ping_timeout_ms", limits.ping_timeout_ms),
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.ping_interval_ms),
+        ("grpc.http2.min_ping_interval_without_data_ms", limits.ping_interval_ms),
         ("grpc.http2.max_ping_strikes", limits.ping_strikes),
         # A connection without a call serves nobody; one that never finishes its handshake least of all.
         ("grpc.max_connection_idle_ms", limits.connection_idle_s * 1000),

@@ -25,7 +25,9 @@ class End:
 CLIENT_ENDED = End(grpc.StatusCode.OK, "")
 DRAINING = End(grpc.StatusCode.UNAVAILABLE, "This server is shutting down; reconnect.")
 MOVED = End(grpc.StatusCode.UNAVAILABLE, MOVED_CAUSE)
-TOO_OLD = End(grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
+TOO_OLD = End(
+    grpc.StatusCode.UNAVAILABLE, "Ended on purpose: this stream reached its greatest age (connection_age_s); reconnect."
+)
 NOTHING_LOADED = End(grpc.StatusCode.UNAVAILABLE, "This server has nothing to serve yet; reconnect.")
 TOO_SLOW = End(grpc.StatusCode.UNAVAILABLE, "The client took too long to read a response.")
 NOT_POLLED = End(grpc.StatusCode.UNAVAILABLE, "The client has not polled for too long.")

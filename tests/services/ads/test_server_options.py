@@ -1,10 +1,19 @@
 """The channel arguments that the limits turn into, and the ages that have to fit together."""
 
+import asyncio
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc._cython import cygrpc
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adsserver.running.server import channel_options
+from tests.support.ads import config, running
+from tests.support.ads_client import ADS, NODE, Client, cluster, raw_call
 from xdscore.limits import Limits
+from xdscore.resource_types import CLUSTER
 
 
 def options(limits: Limits | None = None, *, shared_port: bool = False) -> dict[str, int]:
@@ -22,10 +31,37 @@ def test_options__defaults__are_those_of_the_limits_table() -> None:
             "grpc.keepalive_time_ms": 15_000,
             "grpc.keepalive_timeout_ms": 10_000,
             "grpc.http2.ping_timeout_ms": 10_000,
-            "grpc.http2.min_recv_ping_interval_without_data_ms": 5_000,
+            "grpc.http2.min_ping_interval_without_data_ms": 5_000,
             "grpc.http2.max_ping_strikes": 10,
         }.items()
     )
+
+
+def test_options__names__are_ones_that_the_library_knows() -> None:
+    library = Path(str(cygrpc.__file__)).read_bytes()
+
+    # It passes over a name that it does not know.
+    assert [name for name in options() if f"{name}\0".encode() not in library] == []
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "lives"), [(50, True), (600_000, False)], ids=["as often as it may", "too often"]
+)
+async def test_options__client_that_pings_a_quiet_stream__is_let_go_only_when_too_often(
+    interval_ms: int, lives: bool
+) -> None:
+    pinging = [("grpc.keepalive_time_ms", 1_000), ("grpc.http2.max_pings_without_data", 0)]
+    async with running(config(limits=Limits(ping_interval_ms=interval_ms, ping_strikes=1))) as run:
+        run.publish(cluster("a"))
+        channel = grpc.aio.insecure_channel(run.address, options=[*pinging, ("grpc.use_local_subchannel_pool", 1)])
+        client = Client(raw_call(channel, ADS + "StreamAggregatedResources"), channel, delta=False)
+        await client.ask(node=NODE, type_url=CLUSTER.url)
+        nonce = (await client.answer()).nonce
+        await client.ask(type_url=CLUSTER.url, response_nonce=nonce)
+
+        await asyncio.sleep(6)
+
+        assert client.call.done() != lives
 
 
 def test_options__workers__share_the_port() -> None:

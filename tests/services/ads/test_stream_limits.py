@@ -221,7 +221,10 @@ async def test_stream__greatest_age__ends_with_unavailable() -> None:
 
         code, details, _ = await client.ended()
 
-    assert (code, details) == (grpc.StatusCode.UNAVAILABLE, "This stream reached its greatest age; reconnect.")
+    assert (code, details) == (
+        grpc.StatusCode.UNAVAILABLE,
+        "Ended on purpose: this stream reached its greatest age (connection_age_s); reconnect.",
+    )
 
 
 @pytest.mark.parametrize(
