@@ -1,5 +1,6 @@
 """Answers what became of a change: which build covered it, and what that build said (decisions D6)."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,6 +12,7 @@ from django.db.models.functions import Cast, Coalesce
 from controlplane.builder.models import Build, BuildOutcome, HeldResource
 from controlplane.builder.stages.fallback import REJECTED, Cause
 from controlplane.builder.stages.wording import NOT_CHECKED
+from controlplane.catalog.change_log import changes_of_generations
 from controlplane.catalog.choices import StagedChangeState
 from controlplane.catalog.models import Change, Resource, Revision
 from controlplane.catalog.selectors import change_get
@@ -23,6 +25,7 @@ _FAILURES_THAT_LAST = 3
 _NOT_FAILED = models.Q(failures__lt=_FAILURES_THAT_LAST)
 _BATCH = 500
 _MAX_HELD = 1_000  # listed with a change
+_MAX_CAUSES = 5_000  # read for a page of snapshots: a build joins the changes of a moment
 _ON_THEIR_WAY = (StagedChangeState.WAITING.value, StagedChangeState.CANDIDATE.value)
 
 
@@ -278,6 +281,29 @@ def builds_of_epochs(*, environment_key: str, epochs: Sequence[int]) -> Mapping[
         environment__key=environment_key, epoch__in=list(epochs), outcome=BuildOutcome.PUBLISHED
     )
     return {build.epoch: build for build in builds.order_by("id") if build.epoch is not None}
+
+
+def causes_of_builds(*, environment_key: str, builds: Mapping[int, Build]) -> dict[int, tuple[Change, ...]]:
+    """For each of these builds, by the epoch of its snapshot: the changes that no earlier build had covered, newest
+    first. Of very many only the newest are found, in one query.
+    """
+    if not builds:
+        return {}
+    changes = changes_of_generations(
+        environment_key=environment_key,
+        after=min(build.from_generation for build in builds.values()),
+        up_to=max(build.to_generation for build in builds.values()),
+        limit=_MAX_CAUSES,
+    )
+    oldest_first = changes[::-1]
+
+    def behind(generation: int) -> int:
+        return bisect_right(oldest_first, generation, key=lambda change: change.generation)
+
+    return {
+        epoch: oldest_first[behind(build.from_generation) : behind(build.to_generation)][::-1]
+        for epoch, build in builds.items()
+    }
 
 
 def build_list(*, environment_key: str) -> models.QuerySet[Build]:

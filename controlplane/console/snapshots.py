@@ -11,7 +11,7 @@ from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.builder.models import Build
-from controlplane.builder.selectors import build_list, builds_of_epochs
+from controlplane.builder.selectors import build_list, builds_of_epochs, causes_of_builds
 from controlplane.catalog.change_log import changes_of_generations
 from controlplane.catalog.contents import addresses_now
 from controlplane.catalog.differences import ResourceDifference, states_differ
@@ -37,7 +37,7 @@ LIVE: Final = "live"
 _DIFFS: Final = 25  # on a page: each is written as YAML twice
 _MAX_REASON: Final = 400
 _SIZE: Final = 25
-_MAX_CAUSES: Final = 1_000  # read for a page of snapshots: a build joins the changes of a moment
+_MAX_WAITING: Final = 1_000  # changes that no build has covered yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SnapshotsPage(Page):
         """One page of the environment's snapshots."""
         page = paged(request, snapshot_list(environment_key=environment_key), lambda row: row, size=_SIZE)
         builds = builds_of_epochs(environment_key=environment_key, epochs=[row.epoch for row in page.items])
-        causes = _causes(environment_key, builds)
+        causes = causes_of_builds(environment_key=environment_key, builds=builds)
         lines = [
             SnapshotLine(
                 row,
@@ -115,7 +115,7 @@ class SnapshotPage(Page):
         if row is None:
             raise NotFound(f"There is no snapshot {epoch} of '{environment_key}': not yet, or not any more.")
         builds = builds_of_epochs(environment_key=environment_key, epochs=[epoch])
-        causes = _causes(environment_key, builds).get(epoch, ())
+        causes = causes_of_builds(environment_key=environment_key, builds=builds).get(epoch, ())
         current = epoch == self.here.epoch
         line = SnapshotLine(row, builds.get(epoch), current, causes, *(_now(self.here) if current else ()))
         return self.page({"line": line, "before": epoch_before(environment_key=environment_key, epoch=epoch)})
@@ -201,27 +201,9 @@ class BuildsPage(Page):
             environment_key=environment_key,
             after=self.here.built_generation,
             up_to=self.here.generation,
-            limit=_MAX_CAUSES,
+            limit=_MAX_WAITING,
         )
         return self.page({"page": page, "waiting": waiting, "oldest": waiting[-1] if waiting else None})
-
-
-def _causes(environment_key: str, builds: Mapping[int, Build]) -> dict[int, tuple[Change, ...]]:
-    """For each of these builds, by the epoch of its snapshot: the changes that no earlier build had covered. One
-    query.
-    """
-    if not builds:
-        return {}
-    changes = changes_of_generations(
-        environment_key=environment_key,
-        after=min(build.from_generation for build in builds.values()),
-        up_to=max(build.to_generation for build in builds.values()),
-        limit=_MAX_CAUSES,
-    )
-    return {
-        epoch: tuple(each for each in changes if build.from_generation < each.generation <= build.to_generation)
-        for epoch, build in builds.items()
-    }
 
 
 def _now(environment: EnvironmentState) -> tuple[EnvironmentStatus, int, int]:

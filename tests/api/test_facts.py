@@ -49,12 +49,15 @@ def fleet(environments: None) -> Fleet:
 
 def test_snapshots__listed_and_read__newest_first_and_for_ever(api: Caller) -> None:
     publish(cluster("a"))
-    publish(cluster("b"))
+    made = publish(cluster("b"))
 
     listed = api.get("environments/default/snapshots").json["results"]
     one = api.get("environments/default/snapshots/1")
 
     assert [(each["epoch"], each["counts"]) for each in listed] == [(2, {"cluster": 2}), (1, {"cluster": 1})]
+    [cause] = listed[0]["changes"]
+    assert (cause["id"], cause["kind"], cause["author"], cause["message"]) == (made, "resources", "dana", "why")
+    assert (listed[0]["change_count"], one.json["change_count"]) == (1, 2)  # the environment's own comes with the first
     assert (one.json["epoch"], one.json["held_back"], one.json["held_back_count"]) == (1, [], 0)
     assert (one.json["held"], one.json["held_count"]) == ([], 0)
     assert "immutable" in one.headers["Cache-Control"]

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.api.shapes.changes import HELD_HELP, DifferentResourceOut, HeldBackThenOut, IncidentOut
 from controlplane.api.shapes.common import FindingOut, LossOut
+from controlplane.catalog.choices import ChangeKind
 from controlplane.clients.facts import SubscriptionState
 from controlplane.explain.standings import ClientStatus
 from controlplane.explain.values import Has, RungState
@@ -19,6 +20,16 @@ from xdscore.client_kinds import ClientFamily
 MAX_REASON_CHARS = 500  # the quarantine's column
 
 
+class SnapshotChangeOut(serializers.Serializer[Any]):
+    """A change that a snapshot was built for: who wrote it, and why."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=[kind.value for kind in ChangeKind])
+    author = serializers.CharField()
+    message = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+
+
 class SnapshotOut(serializers.Serializer[Any]):
     """A snapshot: what an environment serves, or served, at one epoch."""
 
@@ -27,6 +38,10 @@ class SnapshotOut(serializers.Serializer[Any]):
     generation = serializers.IntegerField(help_text="The last change it covers.")
     published_at = serializers.DateTimeField()
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Served resources by type.")
+    changes = SnapshotChangeOut(
+        many=True, help_text="The first 20 that it was built for, newest first; none where that is not kept any more."
+    )
+    change_count = serializers.IntegerField(help_text="How many changes it was built for.")
 
 
 @extend_schema_serializer(deprecate_fields=("held", "held_count"))

@@ -1,5 +1,7 @@
 """Snapshots: what an environment serves and served."""
 
+from collections.abc import Sequence
+
 from django.http import HttpResponse
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -7,20 +9,22 @@ from rest_framework.request import Request
 
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment
-from controlplane.api.pages import plain_page
+from controlplane.api.pages import OFFSET_PARAMETERS, counted_page, window_of
 from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
 from controlplane.api.schema import PAGE, described, page_of
 from controlplane.api.shapes.facts import SnapshotDetailOut, SnapshotOut
 from controlplane.api.views.base import ApiView
-from controlplane.builder.selectors import builds_of_epochs
+from controlplane.builder.selectors import builds_of_epochs, causes_of_builds
+from controlplane.catalog.models import Change
 from controlplane.catalog.values import finding_from_json
 from controlplane.common.errors import NotFound
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.selectors import snapshot_list
 
 _MAX_EPOCH = 2**63 - 1  # the column
+_MAX_CHANGES = 20  # shown of a snapshot
 
 
 class SnapshotListView(ApiView):
@@ -36,7 +40,15 @@ class SnapshotListView(ApiView):
     )
     def get(self, request: Request, environment_key: str) -> HttpResponse:
         """One page of the environment's snapshots, newest first."""
-        return json_answer(plain_page(request, snapshot_list(environment_key=environment_key), _snapshot_json))
+        query = Query(request, OFFSET_PARAMETERS)
+        window = window_of(query)
+        query.done()
+        rows = snapshot_list(environment_key=environment_key)
+        shown = list(rows[window.offset : window.offset + window.limit])
+        builds = builds_of_epochs(environment_key=environment_key, epochs=[row.epoch for row in shown])
+        causes = causes_of_builds(environment_key=environment_key, builds=builds)
+        items = [_snapshot_json(row, causes.get(row.epoch, ())) for row in shown]
+        return json_answer(counted_page(request, items, window, rows.count()))
 
 
 class SnapshotView(ApiView):
@@ -57,9 +69,11 @@ class SnapshotView(ApiView):
         )
         if row is None:
             raise NotFound(f"There is no snapshot {epoch} of '{environment_key}': not yet, or not any more.")
-        build = builds_of_epochs(environment_key=environment_key, epochs=[epoch]).get(epoch)
+        builds = builds_of_epochs(environment_key=environment_key, epochs=[epoch])
+        build = builds.get(epoch)
+        causes = causes_of_builds(environment_key=environment_key, builds=builds)
         body = {
-            **_snapshot_json(row),
+            **_snapshot_json(row, causes.get(epoch, ())),
             "root": row.root_id,
             "held_back": build.held if build is not None else [],
             "held_back_count": build.held_count if build is not None else 0,
@@ -73,13 +87,24 @@ class SnapshotView(ApiView):
         return json_answer(body, headers=headers)
 
 
-def _snapshot_json(row: SnapshotRow) -> dict[str, object]:
+def _snapshot_json(row: SnapshotRow, causes: Sequence[Change]) -> dict[str, object]:
     return {
         "epoch": row.epoch,
         "lineage": str(row.lineage),
         "generation": row.generation,
         "published_at": moment(row.at),
         "counts": row.counts,
+        "changes": [
+            {
+                "id": str(each.public_id),
+                "kind": each.kind,
+                "author": each.author,
+                "message": each.message,
+                "created_at": moment(each.at),
+            }
+            for each in causes[:_MAX_CHANGES]
+        ],
+        "change_count": len(causes),
     }
 
 
