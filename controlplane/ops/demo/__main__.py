@@ -19,6 +19,7 @@ from controlplane.ops.demo.rest import Rest, RestError
 
 READY_S: Final = 60.0
 ANSWER_S: Final = 30.0
+_NO_ENVOY: Final = "not shown: Envoy's wheel is for Linux only"
 
 
 def main() -> None:
@@ -44,17 +45,15 @@ def main() -> None:
         rest.published(str(change["id"]))
 
     has_envoy = _envoy_start(_bootstrap(rest, home, "envoy", "demo-envoy"), home)
-    _say("")
-    if not has_envoy:
-        _say("1. Through Envoy:  not shown: Envoy's wheel is for Linux only")
-    else:
-        _say(f"1. Through Envoy:  GET http://127.0.0.1:{listener}/  ->  {_get(listener)}")
-    _say(f"2. Through gRPC:   xds:///{resources.GRPC_TARGET}  ->  {_call(resources.GRPC_TARGET)}")
-    _say(f"3. A missing name: xds:///{resources.MISSING_TARGET}  ->  {_call(resources.MISSING_TARGET)}")
+    through_envoy = _get(listener) if has_envoy else _NO_ENVOY
+    _show(1, "A request through Envoy", f"GET http://127.0.0.1:{listener}/", through_envoy)
+    served, missing = resources.GRPC_TARGET, resources.MISSING_TARGET
+    _show(2, "A call through gRPC", f"xds:///{served}", _call(served))
+    _show(3, "A call for a name that does not exist", f"xds:///{missing}", _call(missing))
     guest = _bootstrap(rest, home, "grpc", "demo-guest")
-    _say(f"4. A denied client: xds:///{resources.GRPC_TARGET}  ->  {lessons.guest_denied(rest, guest)}")
-    if has_envoy:
-        _say(f"5. A change that Envoy refuses: {lessons.change_refused(rest, ANSWER_S)}")
+    _show(4, "A call of a client that is denied", f"xds:///{served}", lessons.guest_denied(rest, guest))
+    refused = lessons.change_refused(rest, ANSWER_S) if has_envoy else _NO_ENVOY
+    _show(5, "A change that Envoy refuses", f"cluster/{resources.BILLING_CLUSTER}", refused)
     if ready := os.environ.get("PARLEY_READY_FILE"):
         Path(ready).write_text("shown\n", encoding="ascii")
     while True:
@@ -111,8 +110,9 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
+def _show(number: int, title: str, asked: str, got: str) -> None:
+    """Print one result: what was asked, and below it what came of it."""
+    sys.stdout.write(f"\n {number}  {title}: {asked}\n      {got}\n")
     sys.stdout.flush()
 
 

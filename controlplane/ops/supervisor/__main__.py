@@ -12,15 +12,20 @@ from controlplane.config.loading import ConfigError, load
 from controlplane.ops.supervisor.locks import Held, supervisor_lock
 from controlplane.ops.supervisor.output import Screen
 from controlplane.ops.supervisor.preflight import CannotStart, preflight
-from controlplane.ops.supervisor.programs import PREPARE, ROOT, STOP_ORDER
+from controlplane.ops.supervisor.programs import DEMO, PREPARE, ROOT, STOP_ORDER
 from controlplane.ops.supervisor.run import EXIT_CANNOT_START, EXIT_STOPPED, Supervisor
 
+UP_HELP: Final = "Start web, worker, ads and, when REDIS_URL is unset, an embedded Valkey; stop with Ctrl-C."
+DEMO_HELP: Final = (
+    "Start everything that `up` starts, with demo resources, a real Envoy and a gRPC client, and show what they get; "
+    "stop with Ctrl-C."
+)
 _WORKER_PROCESSES: Final = 2
 
 
 def main(arguments: list[str], *, with_demo: bool = False) -> int:
     """Run `manage.py up`, or `manage.py demo` where `with_demo` is set. Returns the exit status."""
-    options = _parser().parse_args(arguments)
+    options = _parser(with_demo=with_demo).parse_args(arguments)
     try:
         config = load(os.environ, directory=Path.cwd())
         preflight(config)
@@ -34,7 +39,9 @@ def main(arguments: list[str], *, with_demo: bool = False) -> int:
         return EXIT_STOPPED
     environment = _environment(config.home)
     as_json = environment["PARLEY_LOG_JSON"] == "1"
-    screen = Screen(sys.stdout, (*STOP_ORDER, PREPARE), os.environ, as_json=as_json)
+    # What the demo shows stands alone; lines of other processes say whose they are.
+    named = (*(name for name in STOP_ORDER if name != DEMO), PREPARE)
+    screen = Screen(sys.stdout, named, os.environ, as_json=as_json)
     supervisor = Supervisor(
         config=config,
         home=home,
@@ -60,8 +67,9 @@ def _environment(home: Path) -> dict[str, str]:
     }
 
 
-def _parser() -> ArgumentParser:
-    parser = ArgumentParser(prog="manage.py up", description="Start all of Parley on this machine; stop with Ctrl-C.")
+def _parser(*, with_demo: bool) -> ArgumentParser:
+    command, what = ("demo", DEMO_HELP) if with_demo else ("up", UP_HELP)
+    parser = ArgumentParser(prog=f"manage.py {command}", description=what)
     parser.add_argument("--worker-processes", type=int, default=_WORKER_PROCESSES, help="processes of the worker (2)")
     return parser
 

@@ -23,6 +23,30 @@ def facts(config: Config, home: Home) -> str:
     return "\n".join(["", "Parley is ready.", *(f"  {name:<10} {text}" for name, text in lines), ""])
 
 
+def demo_begins(home: Home) -> str:
+    """What is said when the demo begins, and where the lines of its processes go."""
+    return f"The demo starts; its five results follow in some seconds. Logs: {_short(home.logs)}"
+
+
+def look_next(config: Config, home: Home) -> str:
+    """The lines that tell a person, once the demo has shown its results, where to look at each."""
+    here = f"{config.public_url}/e/default"
+    why = f"{config.public_url}/x?e=default&c=demo-guest&t=listener&n=echo.demo"
+    token = f'XDSCTL_TOKEN="$(cat {shlex.quote(_short(home.admin_token))})"'
+    lines = (
+        ("Who is connected", f"{here}/clients", "xdsctl ps"),
+        ("Why 4 is denied", why, "xdsctl explain demo-guest listener echo.demo"),
+        ("What 5 led to", f"{here}/incidents", "xdsctl incidents list"),
+    )
+    told = [line for what, page, typed in lines for line in (f"  {what:<17} {page}", f"  {'':<17} {typed}")]
+    begin = [
+        "  To have xdsctl, in another terminal:",
+        '    make xdsctl; export PATH="$PWD/.xdsctl/bin:$PATH"',
+        f"    export XDSCTL_SERVER={config.public_url} {token}",
+    ]
+    return "\n".join(["Look next", *told, *begin, f"  Logs: {_short(home.logs)}", ""])
+
+
 def _password(config: Config, home: Home) -> str:
     if config.admin_password:
         return "the one in PARLEY_ADMIN_PASSWORD when this home was made"

@@ -34,7 +34,7 @@ class Screen:
     def __init__(
         self, stream: TextIO, names: tuple[str, ...], environment: Mapping[str, str], *, as_json: bool = False
     ) -> None:
-        width = max(map(len, names))
+        width = max(map(len, names), default=0)
         colour = stream.isatty() and not environment.get("NO_COLOR")
         self._prefixes = {
             name: f"\x1b[{code}m{name:<{width}} |{_RESET} " if colour else f"{name:<{width}} | "
@@ -48,8 +48,10 @@ class Screen:
         self._thread.start()
 
     def line(self, name: str, text: str) -> None:
-        """Write a line of the process `name`, with the name in front or, where the log is JSON, in a field."""
-        self._put(self.stored(text, program=name) if self._as_json else self._prefixes[name] + text)
+        """Write a line of the process `name`, with the name in front if it is one of `names` or, where the log is JSON,
+        in a field.
+        """
+        self._put(self.stored(text, program=name) if self._as_json else self._prefixes.get(name, "") + text)
 
     def plain(self, text: str) -> None:
         """Write a line of the supervisor itself for the person at the terminal, without a name in front."""

@@ -4,18 +4,19 @@ import asyncio
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from controlplane.config.home import Home
 from controlplane.config.loading import Config
 from controlplane.ops.supervisor.child import Child
-from controlplane.ops.supervisor.facts import facts
+from controlplane.ops.supervisor.facts import demo_begins, facts, look_next
 from controlplane.ops.supervisor.locks import children_lock
 from controlplane.ops.supervisor.output import LogFile, Screen
 from controlplane.ops.supervisor.prepared import prepared, prepared_note
 from controlplane.ops.supervisor.programs import (
+    DEMO,
     PREPARE,
     STOP_GRACE_S,
     STOP_ORDER,
@@ -59,6 +60,8 @@ class Supervisor:
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, self._signalled)
         status = EXIT_STOPPED
+        if self.with_demo:
+            self.screen.plain(demo_begins(self.home))
         try:
             problem = await self._start()
             if problem:
@@ -67,6 +70,8 @@ class Supervisor:
             else:
                 if not self._stop.is_set():
                     self.screen.plain(facts(self.config, self.home))
+                    if self.with_demo:
+                        self.screen.plain(look_next(self.config, self.home))
                 await self._stop.wait()
         finally:
             await self._stop_all()
@@ -105,8 +110,10 @@ class Supervisor:
         return ""
 
     def _child(self, program: Program) -> Child:
+        # What a demo shows would be lost among the lines of the others, which are in the files.
+        shown = program.shown and (not self.with_demo or program.name == DEMO)
         return Child(
-            program,
+            replace(program, shown=shown),
             environment=self.environment,
             lock=children_lock(self.home),
             screen=self.screen,

@@ -4,13 +4,13 @@ from argparse import REMAINDER, ArgumentParser
 
 from django.core.management.base import BaseCommand
 
-from controlplane.ops.supervisor.__main__ import main
+from controlplane.ops.supervisor.__main__ import DEMO_HELP, main
 
 
 class Command(BaseCommand):
     """Runs the supervisor, which starts the whole of Parley and the demo."""
 
-    help = "Start everything that `up` starts, with demo resources, a real Envoy and a gRPC client; stop with Ctrl-C."
+    help = DEMO_HELP
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -9,6 +9,8 @@ from controlplane.database.append_only import maintenance
 class Command(flush.Command):
     """Empties every table."""
 
+    help = "Empty every table of the database, append-only ones included. What it held is gone: `backup` first."
+
     def handle(self, **options: object) -> None:
         """Empty all tables, append-only ones included, in one transaction."""
         using = str(options["database"])

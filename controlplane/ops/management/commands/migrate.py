@@ -29,6 +29,7 @@ class Command(migrate.Command):
     afterwards creates the triggers of append-only tables.
     """
 
+    help = "Bring the database to this version of Parley: apply its migrations. Older processes may go on meanwhile."
     _wrote_rules = False
 
     def execute(self, *args: object, **options: object) -> str | None:

@@ -4,13 +4,13 @@ from argparse import REMAINDER, ArgumentParser
 
 from django.core.management.base import BaseCommand
 
-from controlplane.ops.supervisor.__main__ import main
+from controlplane.ops.supervisor.__main__ import UP_HELP, main
 
 
 class Command(BaseCommand):
     """Runs the supervisor, which starts the whole of Parley on this machine."""
 
-    help = "Start web, worker, ads and, when REDIS_URL is unset, an embedded Valkey; stop with Ctrl-C."
+    help = UP_HELP
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
