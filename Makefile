@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench bench-guard bench-beside check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi rest-client clean install install-dev test-search nightly api-search mutation screenshots audit release
+.PHONY: help run test demo bench bench-guard bench-beside check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi rest-client clean install install-dev test-search nightly api-search mutation screenshots audit release xdsctl
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -123,6 +123,10 @@ lock: install  ## Turn requirements*.in into hashed locks
 rest-client: install-dev  ## The wheel of the typed REST client, in dist/
 	$(BIN)/python scripts/rest_client.py dist
 
+xdsctl:  ## Install the command line, alone, into .xdsctl/bin
+	@test -x .xdsctl/bin/python || "$(PYTHON)" -m venv .xdsctl
+	@.xdsctl/bin/python -m pip install --quiet --disable-pip-version-check './xdsctl[client]'
+
 audit: install-dev  ## Licences of all that is locked, and its known vulnerabilities, which need the network; says what it could not reach
 	$(BIN)/python scripts/audit.py
 
@@ -130,7 +134,7 @@ release: install-dev  ## Check, build and tag VERSION=x.y.z in this checkout, an
 	@$(BIN)/python -m scripts.release $(VERSION) $(if $(DRY_RUN),--dry-run)
 
 clean:  ## Remove the environment and caches; the home (.parley) stays
-	rm -rf $(VENV) $(VENV)-generator .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz htmlcov .coverage
+	rm -rf $(VENV) $(VENV)-generator .xdsctl .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .fuzz htmlcov .coverage
 	find $(PACKAGES) tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install:
