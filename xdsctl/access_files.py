@@ -2,15 +2,22 @@
 line of a file.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from xdscore.schema import Tree
-from xdscore.schema.positions import Path, Positions, path_of
+from xdscore.lazily import Lazily
 from xdsctl.api import remark_of
 from xdsctl.exits import CommandError, JsonObject, Remark, UsageError
 from xdsctl.files import STDIN, STDIN_NAME, Manifests, document_of_file
+
+if TYPE_CHECKING:
+    from xdscore.schema import Tree
+    from xdscore.schema import positions as places
+else:
+    places = Lazily("xdscore.schema.positions")
 
 # What only the server sets of a rule or group: 'get -o yaml' prints it, too.
 _TOLD: Final = frozenset({"change", "findings", "history"})
@@ -23,11 +30,11 @@ class _Item:
 
     tree: JsonObject
     file: str
-    positions: Positions
-    path: Path
+    positions: places.Positions
+    path: places.Path
 
     def remark(self, finding: JsonObject, rest: str) -> Remark:
-        line, column = self.positions.at(self.path + path_of(rest, self.tree))
+        line, column = self.positions.at(self.path + places.path_of(rest, self.tree))
         return replace(remark_of(finding), file=self.file, line=line, column=column)
 
 
@@ -49,7 +56,14 @@ class AccessFiles:
         found = manifests.located(error)
         raw: Any = (error.document or {}).get("errors", ())
         remarks = [self._placed(finding) or remark for finding, remark in zip(raw, found.remarks, strict=True)]
-        return CommandError(found.exit_status, found.text, more=error.more, remarks=remarks, document=found.document)
+        return CommandError(
+            found.exit_status,
+            found.text,
+            more=error.more,
+            remarks=remarks,
+            document=found.document,
+            asked=found.asked,
+        )
 
     def _placed(self, finding: JsonObject) -> Remark | None:
         parts = finding.get("pointer", "").split("/", 3)

@@ -4,19 +4,25 @@ A request that the server asks to send again (429, 503 with Retry-After) is sent
 that nobody answered is not: whoever runs the command knows better whether to wait.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-import httpx
-
+from xdscore.lazily import Lazily
 from xdscore.version import VERSION
 from xdsctl.events import ServerEvent, events_in
-from xdsctl.exits import CommandError, DistrustError, Exit, JsonObject, NoAnswerError, Remark
+from xdsctl.exits import CommandError, DistrustError, Exit, JsonObject, NoAnswerError, NotThereError, Remark
 from xdsctl.settings import Context
 from xdsctl.trust import distrust, trusted_by
+
+if TYPE_CHECKING:
+    import httpx
+else:
+    httpx = Lazily("httpx")
 
 _CONNECT_S: Final = 5.0
 _READ_S: Final = 90.0  # longer than the longest wait the server grants
@@ -203,8 +209,11 @@ def _json(response: httpx.Response) -> Any:
 def _refusal(response: httpx.Response, server: str) -> CommandError:
     document = _problem(response)
     detail = str(document.get("detail") or f"{response.status_code} {response.reason_phrase}")
+    asked = str(response.request.url)
     match response.status_code:
-        case 400 | 404 | 405 | 410 | 413 | 415 | 422:
+        case 404 | 410 if document:
+            return NotThereError(detail, document=document, asked=asked)
+        case 400 | 405 | 413 | 415 | 422:
             exit_status = Exit.NO
         case 409 if document.get("code") == _LOSS:
             exit_status = Exit.LOSS
@@ -215,14 +224,17 @@ def _refusal(response: httpx.Response, server: str) -> CommandError:
             if document.get("code") == _CASES:
                 detail = f"{detail} Here that is --accept-cases {document.get('broken', 'N')}."
         case 401:
-            exit_status = Exit.NO_ANSWER
+            exit_status = Exit.NOT_ACCEPTED
             detail = f"{detail} --token, XDSCTL_TOKEN or the context names the token."
+        case 403:
+            exit_status = Exit.NOT_ACCEPTED
         case _:
+            # Also a 404 of something else than Parley: nobody said that what was asked for is not there.
             exit_status = Exit.NO_ANSWER
     if not document:
         detail = f"{server} answered {response.status_code} {response.reason_phrase}. Is it a Parley server?"
     remarks = [remark_of(each) for each in document.get("errors", ())]
-    return CommandError(exit_status, detail, remarks=remarks, document=document or None)
+    return CommandError(exit_status, detail, remarks=remarks, document=document or None, asked=asked)
 
 
 def _problem(response: httpx.Response) -> JsonObject:

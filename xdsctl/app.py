@@ -1,5 +1,7 @@
 """All commands in one tree, and the options that every one of them takes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +10,9 @@ from typer.core import TyperGroup
 from xdscore.build import BUILD_VERSION
 from xdscore.modules import modules_of
 from xdsctl import commands
+from xdsctl.exits import Exit
 from xdsctl.kinds import command_words
+from xdsctl.nearest import did_you_mean
 from xdsctl.output import Format, Printer
 from xdsctl.session import Session
 from xdsctl.settings import CACERT_VARIABLE, ENVIRONMENT_VARIABLE, SERVER_VARIABLE, TOKEN_VARIABLE, Context
@@ -20,8 +24,8 @@ EPILOG = (
     "A change, from file to fleet: 'xdsctl validate -f DIR', 'xdsctl diff -f DIR', 'xdsctl apply -f DIR -m WHY "
     "--wait', and back: 'xdsctl undo CHANGE --reason WHY' for that change alone, 'xdsctl rollout history' and 'xdsctl "
     "rollout undo --to EPOCH --reason WHY' for all resources.\n\n"
-    "Exit status: 0 done, 1 the answer is no, 2 wrong usage, 3 no answer from the server, 4 conflict, 5 time ran out, "
-    "6 connected clients would lose something."
+    # After \b the lines stay as they are.
+    "\b\nExit status:\n" + "\n".join(f"  {status.value}  {status.meaning}" for status in Exit)
 )
 
 _ARGUMENTS = "xdsctl.arguments"
@@ -35,6 +39,11 @@ class _GlobalOptions(TyperGroup):
 
     _WITH_VALUE = frozenset({"--server", "--token", "--cacert", "--context", "--environment", "-e", "--output", "-o"})
     _FLAGS = frozenset({"--no-color", "--quiet", "-q"})
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the arguments call."""
+        with self._suggesting():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that these arguments call; its name may have a second word, as in `get audit`."""
@@ -66,7 +75,21 @@ class _GlobalOptions(TyperGroup):
                 ours += [each, *_next(rest)]
             else:
                 theirs.append(each)
-        return super().parse_args(ctx, ours + theirs)
+        with self._suggesting():
+            return super().parse_args(ctx, ours + theirs)
+
+    @contextmanager
+    def _suggesting(self) -> Iterator[None]:
+        """A block in which an option that a command does not have is answered with those that are like it."""
+        try:
+            yield
+        except Exception as error:
+            # The class of this error is another one in each version of Typer.
+            if wrong := getattr(error, "option_name", None):
+                own = {option for each in vars(error)["ctx"].command.params for option in each.opts}
+                vars(error)["message"] += f".{did_you_mean(wrong, own | self._WITH_VALUE | self._FLAGS)}"
+                vars(error)["possibilities"] = None
+            raise
 
 
 def _next(rest: Any) -> list[str]:
@@ -129,8 +152,3 @@ def root(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
 for _module in sorted(modules_of(commands), key=lambda module: int(module.HELP_POSITION)):
     _module.register(app)
-
-
-def main() -> None:
-    """Run xdsctl with the arguments of this process."""
-    app(prog_name="xdsctl")

@@ -4,16 +4,23 @@ Nothing of the dump but names, states, versions and texts of errors goes on: no 
 even a hash. Shapes: envoy/admin/v3/config_dump.proto and config_dump_shared.proto, read with Envoy 1.40.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from xdscore.lazily import Lazily
 from xdscore.names import name_problem
 from xdscore.resource_types import CLUSTER, ENDPOINT, EXTENSION, LISTENER, ROUTE, SCOPED_ROUTE, SECRET, ResourceType
 from xdscore.said import Said, SaidSource, SaidState, Word
-from xdscore.schema.dumped import any_of_dump, endpoints_digest, name_in, version_of_content
-from xdscore.schema.text import Tree
 from xdsctl.exits import JsonObject, NoAnswerError
 from xdsctl.output import harmless
+
+if TYPE_CHECKING:
+    from xdscore.schema import dumped
+    from xdscore.schema.text import Tree
+else:
+    dumped = Lazily("xdscore.schema.dumped")
 
 MAX_ERROR_CHARS: Final = 2_000
 MAX_VERSION_CHARS: Final = 256
@@ -104,9 +111,9 @@ def _endpoints(section: JsonObject) -> Iterator[Said]:
     for key in ("dynamic_endpoint_configs", "static_endpoint_configs"):
         for each in _list(section, key):
             tree = _in(each, "endpoint_config")
-            content = any_of_dump(tree)
-            digest = endpoints_digest(content) if content is not None else ""
-            yield Said(ENDPOINT.word, name_in(ENDPOINT, tree), SaidState.ACKED, held=True, endpoints=digest)
+            content = dumped.any_of_dump(tree)
+            digest = dumped.endpoints_digest(content) if content is not None else ""
+            yield Said(ENDPOINT.word, dumped.name_in(ENDPOINT, tree), SaidState.ACKED, held=True, endpoints=digest)
 
 
 def _secrets(section: JsonObject) -> Iterator[Said]:
@@ -142,17 +149,17 @@ def _named(kind: ResourceType, entry: JsonObject, key: str, state: SaidState) ->
     """
     content = _in(entry, key)
     if content:
-        yield _said(kind, name_in(kind, content), state, entry, key, _error(entry))
+        yield _said(kind, dumped.name_in(kind, content), state, entry, key, _error(entry))
 
 
 def _said(kind: ResourceType, name: str, state: SaidState, entry: JsonObject, key: str, error: str) -> Said:
-    content = any_of_dump(_in(entry, key))
+    content = dumped.any_of_dump(_in(entry, key))
     return Said(
         type=kind.word,
         name=name,
         state=state,
         held=True,
-        version=version_of_content(content) if content is not None else "",
+        version=dumped.version_of_content(content) if content is not None else "",
         version_info=words(str(entry.get("version_info", "")), MAX_VERSION_CHARS),
         error=error,
     )

@@ -3,27 +3,36 @@
 Read by `xdscore.schema`, so a file is understood here exactly as the server would understand it.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from xdscore.findings import Finding
-from xdscore.schema import Manifest, Media, Tree, read_manifests, read_text
-from xdscore.schema.leniency import SPELLINGS, strictly
-from xdscore.schema.positions import NO_POSITIONS, Positions, path_of
-from xdscore.schema.text import Document
+from xdscore.lazily import Lazily
 from xdsctl.api import remark_of
 from xdsctl.exits import CommandError, Exit, JsonObject, Remark, UsageError
+
+if TYPE_CHECKING:
+    from xdscore import schema
+    from xdscore.schema import leniency
+    from xdscore.schema import positions as places
+    from xdscore.schema.text import Document
+else:
+    schema = Lazily("xdscore.schema")
+    leniency, places = Lazily("xdscore.schema.leniency"), Lazily("xdscore.schema.positions")
 
 StrictForm = Annotated[bool, typer.Option("--strict", help="Refuse what is not in its canonical form.")]
 
 STDIN: Final = "-"
 STDIN_NAME: Final = "<stdin>"
-_SUFFIXES: Final = {".yaml": Media.YAML, ".yml": Media.YAML, ".json": Media.JSON}
+_JSON: Final = ".json"
+_SUFFIXES: Final = (".yaml", ".yml", _JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,7 @@ class Item:
     """One manifest and the file that it was read from."""
 
     file: str
-    manifest: Manifest
+    manifest: schema.Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class Manifests:
     notes: tuple[Remark, ...] = ()
 
     @property
-    def trees(self) -> list[dict[str, Tree]]:
+    def trees(self) -> list[dict[str, schema.Tree]]:
         """The manifests as the `resources` of a request's body."""
         return [item.manifest.tree for item in self.items]
 
@@ -59,7 +68,7 @@ class Manifests:
         item = self.items[int(parts[2])]
         rest = f"/{parts[3]}" if len(parts) > 3 else ""
         manifest = item.manifest
-        inside = manifest.path + path_of(rest, manifest.tree)
+        inside = manifest.path + places.path_of(rest, manifest.tree)
         line, column = manifest.positions.at(inside[manifest.skip :])
         return replace(remark, file=item.file, line=line, column=column)
 
@@ -67,13 +76,13 @@ class Manifests:
         """The remarks for those of the findings about a request's body made of `trees` that are about how the files are
         written.
         """
-        return [self.remark(each) for each in findings if each["code"] in SPELLINGS]
+        return [self.remark(each) for each in findings if each["code"] in leniency.SPELLINGS]
 
     def located(self, error: CommandError) -> CommandError:
         """A copy of the error in which each finding has its place in one of the files."""
         found: Sequence[Any] = (error.document or {}).get("errors", ())
         remarks = [self.remark(each) for each in found]
-        return CommandError(error.exit_status, error.text, remarks=remarks, document=error.document)
+        return CommandError(error.exit_status, error.text, remarks=remarks, document=error.document, asked=error.asked)
 
 
 def manifests_read(paths: Iterable[str], *, strict: bool = False) -> Manifests:
@@ -84,13 +93,13 @@ def manifests_read(paths: Iterable[str], *, strict: bool = False) -> Manifests:
     remarks: list[Remark] = []
     notes: list[Remark] = []
     for name, media, body in _bodies(paths):
-        manifests, findings = read_manifests(body, media)
+        manifests, findings = schema.read_manifests(body, media)
         items += [Item(name, manifest) for manifest in manifests]
         # Without a manifest the findings say why; with some they are only worth knowing.
         (notes if manifests else remarks).extend(remark_in(name, finding) for finding in findings)
         said = [each.located(finding, ()) for each in manifests for finding in each.notes]
         if strict:
-            remarks.extend(remark_in(name, finding) for finding in strictly(said))
+            remarks.extend(remark_in(name, finding) for finding in leniency.strictly(said))
         else:
             notes.extend(remark_in(name, finding) for finding in said)
     if remarks:
@@ -106,7 +115,7 @@ class Draft:
 
     tree: JsonObject
     file: str = ""
-    positions: Positions = NO_POSITIONS
+    positions: places.Positions | None = None
 
     def located(self, error: CommandError) -> CommandError:
         """A copy of an error about a request with this draft as its body, in which each finding has its place: the line
@@ -115,10 +124,17 @@ class Draft:
         remarks = []
         for each in (error.document or {}).get("errors", ()):
             remark, pointer = remark_of(each), each.get("pointer", "")
-            line, column = self.positions.at(path_of(pointer, self.tree))
+            line, column = self.positions.at(places.path_of(pointer, self.tree)) if self.positions else (0, 0)
             placed = replace(remark, file=self.file, line=line, column=column)
             remarks.append(placed if self.file else replace(remark, resource=remark.resource or pointer.lstrip("/")))
-        return CommandError(error.exit_status, error.text, more=error.more, remarks=remarks, document=error.document)
+        return CommandError(
+            error.exit_status,
+            error.text,
+            more=error.more,
+            remarks=remarks,
+            document=error.document,
+            asked=error.asked,
+        )
 
 
 def draft_read(path: str) -> Draft:
@@ -131,7 +147,7 @@ def draft_read(path: str) -> Draft:
     return Draft(document.tree, STDIN_NAME if path == STDIN else path, document.positions)
 
 
-def document_read(path: str) -> Tree:
+def document_read(path: str) -> schema.Tree:
     """The only document of a file. Raises CommandError with every problem of its text."""
     return document_of_file(path).tree
 
@@ -139,7 +155,7 @@ def document_read(path: str) -> Tree:
 def document_of_file(path: str) -> Document:
     """The only document of a file, with its positions. Raises CommandError with every problem of its text."""
     for name, media, body in _bodies([path]):
-        read = read_text(body, media)
+        read = schema.read_text(body, media)
         if read.findings:
             remarks = [remark_in(name, finding) for finding in read.findings]
             raise CommandError(Exit.NO, f"'{name}' cannot be read.", remarks=remarks)
@@ -160,14 +176,15 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _bodies(paths: Iterable[str]) -> Iterable[tuple[str, Media, bytes]]:
+def _bodies(paths: Iterable[str]) -> Iterable[tuple[str, schema.Media, bytes]]:
     for path in paths:
         if path == STDIN:
             # JSON is YAML too, and what comes through a pipe has no name to tell.
-            yield STDIN_NAME, Media.YAML, sys.stdin.buffer.read()
+            yield STDIN_NAME, schema.Media.YAML, sys.stdin.buffer.read()
         else:
             for file in _files(Path(path)):
-                yield str(file), _SUFFIXES.get(file.suffix.lower(), Media.YAML), _content(file)
+                media = schema.Media.JSON if file.suffix.lower() == _JSON else schema.Media.YAML
+                yield str(file), media, _content(file)
 
 
 def _files(path: Path) -> list[Path]:

@@ -3,6 +3,8 @@
 Texts from the server may hold what others wrote: nothing that a terminal would obey passes (reliability threat 15).
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
@@ -11,13 +13,18 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-from rich.console import Console
-from rich.text import Text
-
+from xdscore.lazily import Lazily
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark, UsageError
+
+if TYPE_CHECKING:
+    import yaml
+    from rich import console as screen
+    from rich import text as styled
+else:
+    screen, styled, yaml = Lazily("rich.console"), Lazily("rich.text"), Lazily("yaml")
 
 _MAX_CELL_CHARS: Final = 80
 _STYLES: Final = {
@@ -73,9 +80,22 @@ class Printer:
     def __init__(self, form: Format = Format.TABLE, *, color: bool = True, quiet: bool = False) -> None:
         self.form = form
         self._quiet = quiet
-        plain = not color or "NO_COLOR" in os.environ
-        self._out = Console(no_color=plain, highlight=False, soft_wrap=True, emoji=False)
-        self._err = Console(no_color=plain, highlight=False, soft_wrap=True, emoji=False, stderr=True)
+        self._plain = not color or "NO_COLOR" in os.environ
+
+    @cached_property
+    def _out(self) -> screen.Console:
+        return self._console(stderr=False)
+
+    @cached_property
+    def _err(self) -> screen.Console:
+        return self._console(stderr=True)
+
+    def _console(self, *, stderr: bool) -> screen.Console:
+        class Console(screen.Console):
+            def on_broken_pipe(self) -> None:
+                raise  # noqa: PLE0704 - the error that it is called for; rich would end the program with status 1
+
+        return Console(no_color=self._plain, highlight=False, soft_wrap=True, emoji=False, stderr=stderr)
 
     def rows(self, items: Iterable[JsonObject], columns: Sequence[Column], name: Callable[[JsonObject], str]) -> None:
         """Print a list: as a table, as data, or as names only. `name` returns an item's name."""
@@ -109,7 +129,7 @@ class Printer:
     def data(self, content: object) -> None:
         """Print `content` as JSON or YAML, with the server's own member names."""
         if self.form is Format.YAML:
-            sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
+            sys.stdout.write(f"{as_yaml(content)}\n")
         else:
             json.dump(content, sys.stdout, indent=2, ensure_ascii=False)
             sys.stdout.write("\n")
@@ -148,7 +168,7 @@ class Printer:
             return None
         for line in told:
             self._write(self._err, line)
-        self._err.print(Text(harmless(question)), end=" ")
+        self._err.print(styled.Text(harmless(question)), end=" ")
         return sys.stdin.readline().strip()
 
     def confirm(self, told: Iterable[str], question: str, *, meant: bool) -> None:
@@ -190,18 +210,23 @@ class Printer:
         cells = [list(titles)] + [[_cell(value, wide=self.form is Format.WIDE) for value in row] for row in rows]
         widths = [max(len(row[index]) for row in cells) for index in range(len(titles))]
         for row in cells:
-            line = Text()
+            line = styled.Text()
             for cell, width in zip(row, widths, strict=True):
                 line.append(cell.ljust(width), style=_STYLES.get(cell, ""))
                 line.append("  ")
             line.rstrip()
             self._out.print(line)
 
-    def _write(self, console: Console, line: str, *, word: str = "") -> None:
-        text = Text(harmless(line))
+    def _write(self, console: screen.Console, line: str, *, word: str = "") -> None:
+        text = styled.Text(harmless(line))
         if word:
             text.highlight_words([word], _STYLES.get(word, "red"), case_sensitive=True)
         console.print(text)
+
+
+def as_yaml(content: object) -> str:
+    """`content` as YAML, with its keys in their own order."""
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120).rstrip("\n")
 
 
 def harmless(text: str) -> str:

@@ -1,19 +1,21 @@
 """What every command has at hand: the printer and the server; and how its outcome becomes an exit status."""
 
-import os
-import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, Final, ParamSpec
 
 import typer
 
+from xdscore.ending import unread_dropped
 from xdsctl.api import Api
 from xdsctl.exits import CommandError, Exit, Outcome
+from xdsctl.nearest import question_about
 from xdsctl.output import Printer
 from xdsctl.settings import Context, context_chosen
 
 P = ParamSpec("P")
+# An unknown type in a query is refused as a mistake.
+_NAMES_NOTHING: Final = frozenset({Exit.NOT_THERE, Exit.NO})
 
 
 class Session:
@@ -35,6 +37,10 @@ class Session:
             self._api = Api(self.context, self.printer.say)
         return self._api
 
+    def question_about(self, error: CommandError) -> str:
+        """What to ask about a request that named something that is not there: ` Did you mean 'pay'?`; mostly empty."""
+        return question_about(self.api, error) if error.asked and error.exit_status in _NAMES_NOTHING else ""
+
     @property
     def context(self) -> Context:
         """The server, token and environment of this run. Raises UsageError when no server is named."""
@@ -53,11 +59,11 @@ def command(work: Callable[Concatenate[typer.Context, P], Outcome | None]) -> Ca
             outcome = work(ctx, *args, **kwargs) or Outcome()
             session.printer.outcome(outcome)
         except CommandError as error:
+            error.text += session.question_about(error)
             session.printer.error(error)
             raise typer.Exit(error.exit_status) from error
         except BrokenPipeError as error:
-            # Whoever read has read enough; Python would complain again when it flushes at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            unread_dropped()
             raise typer.Exit(Exit.DONE) from error
         raise typer.Exit(outcome.exit_status)
 

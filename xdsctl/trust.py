@@ -4,17 +4,24 @@ What a certificate says is read again over a connection of its own, on which not
 believed in nothing.
 """
 
-import ssl
+from __future__ import annotations
+
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-import httpx
-from cryptography import x509
-
+from xdscore.lazily import Lazily
 from xdsctl.exits import UsageError
 from xdsctl.settings import CACERT_VARIABLE, Context
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+    from cryptography import x509
+else:
+    httpx, ssl, x509 = Lazily("httpx"), Lazily("ssl"), Lazily("cryptography.x509")
 
 _LOOK_S: Final = 5.0
 _HTTPS_PORT: Final = 443

@@ -17,7 +17,8 @@
 # Ends with xdsctl's exit status: 0 nothing is left to do in this run, 1 rejected, expired, or refused by the clients (and
 # taken back), 3 no answer from the server, 4 somebody wrote the same resources meanwhile, or the environment is frozen, 5
 # undecided when the time was up, 6 connected clients would lose something: nothing was changed. If that is meant, run it
-# again with ACCEPT_LOSS=N, the number of clients that was named.
+# again with ACCEPT_LOSS=N, the number of clients that was named. 7 there is no such environment, 8 the token is not accepted
+# or may not do that: of all these only 3 is worth trying again.
 set -eu
 
 if [ $# -lt 2 ]; then

@@ -3,7 +3,8 @@
 # and go back if they refuse it. Ends with xdsctl's exit status: 0 taken, 1 refused (and rolled back), 3 no answer from
 # the server, 4 somebody else changed something meanwhile, 5 undecided when the time was up, 6 connected clients would
 # lose something: nothing was changed. Look at what was shown; if it is meant, run it again with ACCEPT_LOSS=N, the number
-# of clients that was named.
+# of clients that was named. 7 there is no such environment, 8 the token is not accepted or may not do that: of all these
+# only 3 is worth trying again.
 #
 #   XDSCTL_SERVER=https://parley.example XDSCTL_TOKEN=… deploy/ci/rollout.sh FOLDER OWNER MESSAGE
 set -eu

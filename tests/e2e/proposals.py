@@ -5,29 +5,33 @@ from typing import Final
 
 from tests.support.manifests import cluster
 from tests.support.stack import Parley
-from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, UNDECIDED, USAGE
+from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, NOT_THERE, UNDECIDED, USAGE
 
 _NOWHERE: Final = "00000000-0000-0000-0000-000000000000"
 # An editor that spells a field of the first resource wrongly.
 CLUMSY: Final = '#!/bin/sh\nsed -i "s/connect_timeout/conect_timeout/" "$1"\n'
 ROWS: Final[Mapping[str, Mapping[int, str]]] = {
-    "changesets approve": {DONE: "{set_review}", NO: _NOWHERE, CONFLICT: "{set_draft}"},
-    "changesets cancel": {DONE: "{set_cancel}", NO: _NOWHERE, CONFLICT: "{set_published}"},
+    "changesets approve": {DONE: "{set_review}", NOT_THERE: _NOWHERE, CONFLICT: "{set_draft}"},
+    "changesets cancel": {DONE: "{set_cancel}", NOT_THERE: _NOWHERE, CONFLICT: "{set_published}"},
     "changesets comment": {DONE: "{set_draft} why", NO: "{set_draft} why --on cluster/nobody"},
     "changesets create": {
         DONE: "--title m -f {good} -e m-sets",
         NO: "--title m -f {bad} -e m-sets",
         USAGE: "--title m --delete m",
     },
-    "changesets delete": {DONE: "{set_delete} --yes", NO: f"{_NOWHERE} --yes", CONFLICT: "{set_published} --yes"},
+    "changesets delete": {
+        DONE: "{set_delete} --yes",
+        NOT_THERE: f"{_NOWHERE} --yes",
+        CONFLICT: "{set_published} --yes",
+    },
     "changesets diff": {DONE: "{set_empty}", NO: "{set_draft}"},
     "changesets edit": {
         DONE: "{set_edit} --title other",
         NO: "EDITOR={clumsy_set} {set_edit}",
         CONFLICT: "{set_edit} --title other --version 99",
     },
-    "changesets get": {DONE: "{set_draft}", NO: _NOWHERE},
-    "changesets list": {DONE: "-e m-sets", NO: "-e nowhere"},
+    "changesets get": {DONE: "{set_draft}", NOT_THERE: _NOWHERE},
+    "changesets list": {DONE: "-e m-sets", NOT_THERE: "-e nowhere"},
     "changesets merge": {
         DONE: "{set_stale} cluster/m-moved=ours",
         NO: "{set_draft} cluster/nobody=ours",
@@ -36,14 +40,14 @@ ROWS: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "changesets publish": {
         DONE: "{set_publish}",
-        NO: _NOWHERE,
+        NOT_THERE: _NOWHERE,
         CONFLICT: "{set_rejected}",
         LOSS: "{set_losing}",
         UNDECIDED: "{set_unanswered} --wait --timeout 0ms",
     },
     "changesets reject": {
         DONE: "{set_reject} --reason why",
-        NO: f"{_NOWHERE} --reason why",
+        NOT_THERE: f"{_NOWHERE} --reason why",
         CONFLICT: "{set_draft} --reason why",
     },
     "changesets schedule": {
@@ -52,7 +56,7 @@ ROWS: Final[Mapping[str, Mapping[int, str]]] = {
         CONFLICT: "{set_rejected} --not-before 2d",
         LOSS: "{set_losing} --not-before 2d",
     },
-    "changesets submit": {DONE: "{set_submit}", NO: _NOWHERE, CONFLICT: "{set_rejected}"},
+    "changesets submit": {DONE: "{set_submit}", NOT_THERE: _NOWHERE, CONFLICT: "{set_rejected}"},
 }
 
 

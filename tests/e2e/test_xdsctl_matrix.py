@@ -31,6 +31,8 @@ from tests.support.xdsctl import (
     LOSS,
     NO,
     NO_ANSWER,
+    NOT_ACCEPTED,
+    NOT_THERE,
     UNDECIDED,
     USAGE,
     Said,
@@ -47,7 +49,7 @@ NOWHERE = "00000000-0000-0000-0000-000000000000"
 # What each command is run with, by the exit status it ends with. Braces stand for members of the world below, and
 # VARIABLE=value may go before a command. 2 is wrong usage and 3 a server that is away, for all of them alike.
 ROWS: Mapping[str, Mapping[int, str]] = {
-    "access rules": {DONE: "", NO: "-e nowhere"},
+    "access rules": {DONE: "", NOT_THERE: "-e nowhere"},
     "access test": {DONE: "-f {cases}", NO: "-f {cases} -e shut"},
     "apply": {
         DONE: "-f {good}",
@@ -56,16 +58,20 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         UNDECIDED: "-f {changed} --wait --timeout 0ms",
         LOSS: "-f {alone} --owner m-team --prune",
     },
-    "bootstrap": {DONE: "grpc --client me", NO: "grpc --client me -e nowhere"},
+    "audit": {DONE: "--since 1h", NOT_THERE: "-e nowhere"},
+    "bootstrap": {DONE: "grpc --client me", NOT_THERE: "grpc --client me -e nowhere"},
     **proposals.ROWS,
     **route_case_files.ROWS,
-    "clients describe": {DONE: "m-reader", NO: "nobody"},
+    "channels list": {DONE: ""},
+    "channels test": {DONE: "{channel}", NO: "{deaf_channel}", NOT_THERE: "nowhere"},
+    "clients describe": {DONE: "m-reader", NOT_THERE: "nobody"},
     "clients diff": {DONE: "m-reader m-reader", NO: "m-reader m-refuser"},
-    "clients list": {DONE: "", NO: "-e nowhere"},
+    "clients list": {DONE: "", NOT_THERE: "-e nowhere"},
     "comments add": {DONE: "seen --incident {incident}", NO: "seen --incident nothing"},
-    "comments delete": {DONE: "{spare_comment}", NO: NOWHERE},
-    "comments edit": {DONE: "{comment} mended", NO: f"{NOWHERE} mended"},
-    "comments list": {DONE: "--resource cluster/m", NO: "--incident nothing"},
+    "comments delete": {DONE: "{spare_comment}", NOT_THERE: NOWHERE},
+    "comments edit": {DONE: "{comment} mended", NOT_THERE: f"{NOWHERE} mended"},
+    "comments list": {DONE: "--resource cluster/m", NOT_THERE: "--incident nothing"},
+    "compare": {DONE: "{epoch} {epoch}", NO: "{before} {epoch}", NOT_THERE: "1 999999", USAGE: ""},
     "context list": {DONE: ""},
     "context remove": {DONE: "spare", USAGE: "elsewhere"},
     "context set": {DONE: "spare --url http://127.0.0.1:1"},
@@ -88,16 +94,16 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         NO: "m-pipeline2 --scope king",
         CONFLICT: "m-taken --scope viewer",
     },
-    "delete": {DONE: "cluster m-doomed", NO: "cluster nobody", CONFLICT: "cluster m -e held", LOSS: "cluster m"},
-    "delete client-token": {DONE: "{client_token} --yes", NO: "999999 --yes"},
-    "delete environment": {DONE: "m-env --yes", NO: "nowhere --yes", CONFLICT: "default --yes"},
-    "delete group": {DONE: "m-unused --yes", NO: "nobody --yes", CONFLICT: "m-crowd --yes"},
-    "delete rule": {DONE: "{spare_rule} --yes", NO: "999999 --yes"},
-    "delete token": {DONE: "{token_id} --yes", NO: "999999 --yes"},
-    "describe": {DONE: "cluster m", NO: "cluster nobody"},
-    "describe environment": {DONE: "default", NO: "nowhere"},
-    "describe group": {DONE: "m-crowd", NO: "nobody"},
-    "describe rule": {DONE: "{rule}", NO: "999999"},
+    "delete": {DONE: "cluster m-doomed", NOT_THERE: "cluster nobody", CONFLICT: "cluster m -e held", LOSS: "cluster m"},
+    "delete client-token": {DONE: "{client_token} --yes", NOT_THERE: "999999 --yes"},
+    "delete environment": {DONE: "m-env --yes", NOT_THERE: "nowhere --yes", CONFLICT: "default --yes"},
+    "delete group": {DONE: "m-unused --yes", NOT_THERE: "nobody --yes", CONFLICT: "m-crowd --yes"},
+    "delete rule": {DONE: "{spare_rule} --yes", NOT_THERE: "999999 --yes"},
+    "delete token": {DONE: "{token_id} --yes", NOT_THERE: "999999 --yes"},
+    "describe": {DONE: "cluster m", NOT_THERE: "cluster nobody"},
+    "describe environment": {DONE: "default", NOT_THERE: "nowhere"},
+    "describe group": {DONE: "m-crowd", NOT_THERE: "nobody"},
+    "describe rule": {DONE: "{rule}", NOT_THERE: "999999"},
     "diff": {DONE: "-f {good}", NO: "-f {changed}"},
     "doctor": {DONE: "", NO: "--token nonsense"},
     "edit": {
@@ -116,30 +122,30 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "environments": {DONE: ""},
     "explain": {DONE: "m-reader cluster m", NO: "m-reader cluster m-refused", UNDECIDED: "m-gone cluster m"},
     "explain request": {DONE: "xds:///m", NO: "xds:///nowhere", USAGE: "m"},
-    "get": {DONE: "cluster", NO: "cluster nobody"},
-    "get audit": {DONE: "", NO: "-e nowhere"},
-    "get client": {DONE: "--of cluster/m", NO: "--of cluster/m -e nowhere", USAGE: "--of m"},
-    "get client-token": {DONE: "", NO: "999999"},
-    "get environment": {DONE: "", NO: "nowhere"},
-    "get group": {DONE: "", NO: "nobody"},
-    "get resource": {DONE: "--client m-reader", NO: "--client nobody"},
-    "get rule": {DONE: "", NO: "999999"},
-    "get token": {DONE: "", NO: "999999"},
-    "history": {DONE: "cluster m", NO: "cluster m -e nowhere"},
-    "graph": {DONE: "cluster m", NO: "-e nowhere"},
-    "incidents acknowledge": {DONE: "{incident}", NO: "nothing"},
-    "incidents assign": {DONE: "{incident} --team m-team", NO: "nothing --team m-team"},
-    "incidents list": {DONE: "", NO: "-e nowhere"},
-    "incidents mute": {DONE: "{incident} --until 1h --reason known", NO: "nothing --until 1h --reason known"},
-    "incidents quarantine": {DONE: "{incident} --reason refused", NO: "nothing --reason refused"},
-    "incidents release": {DONE: "{incident} --reason repaired", NO: "nothing --reason repaired"},
-    "incidents resolve": {DONE: "{incident}", NO: "nothing"},
-    "incidents archive": {DONE: "{incident}", NO: "nothing"},
-    "incidents show": {DONE: "{incident}", NO: "nothing"},
-    "incidents unmute": {DONE: "{incident}", NO: "nothing"},
-    "inspect": {DONE: "--envoy-admin {envoy} --report", NO: "--envoy-admin {envoy} --node-id nobody --report"},
-    "login": {DONE: "there < {token}", NO_ANSWER: "there < nonsense"},
-    "ps": {DONE: "", NO: "-e nowhere"},
+    "get": {DONE: "cluster", NOT_THERE: "cluster nobody"},
+    "get audit": {DONE: "", NOT_THERE: "-e nowhere"},
+    "get client": {DONE: "--of cluster/m", NOT_THERE: "--of cluster/m -e nowhere", USAGE: "--of m"},
+    "get client-token": {DONE: "", NOT_THERE: "999999"},
+    "get environment": {DONE: "", NOT_THERE: "nowhere"},
+    "get group": {DONE: "", NOT_THERE: "nobody"},
+    "get resource": {DONE: "--client m-reader", NOT_THERE: "--client nobody"},
+    "get rule": {DONE: "", NOT_THERE: "999999"},
+    "get token": {DONE: "", NOT_THERE: "999999"},
+    "history": {DONE: "cluster m", NOT_THERE: "cluster m -e nowhere"},
+    "graph": {DONE: "cluster m", NOT_THERE: "-e nowhere"},
+    "incidents acknowledge": {DONE: "{incident}", NOT_THERE: "nothing"},
+    "incidents assign": {DONE: "{incident} --team m-team", NOT_THERE: "nothing --team m-team"},
+    "incidents list": {DONE: "", NOT_THERE: "-e nowhere"},
+    "incidents mute": {DONE: "{incident} --until 1h --reason known", NOT_THERE: "nothing --until 1h --reason known"},
+    "incidents quarantine": {DONE: "{incident} --reason refused", NOT_THERE: "nothing --reason refused"},
+    "incidents release": {DONE: "{incident} --reason repaired", NOT_THERE: "nothing --reason repaired"},
+    "incidents resolve": {DONE: "{incident}", NOT_THERE: "nothing"},
+    "incidents archive": {DONE: "{incident}", NOT_THERE: "nothing"},
+    "incidents show": {DONE: "{incident}", NOT_THERE: "nothing"},
+    "incidents unmute": {DONE: "{incident}", NOT_THERE: "nothing"},
+    "inspect": {DONE: "--envoy-admin {envoy} --report", NOT_THERE: "--envoy-admin {envoy} --node-id nobody --report"},
+    "login": {DONE: "there < {token}", NOT_ACCEPTED: "there < nonsense"},
+    "ps": {DONE: "", NOT_THERE: "-e nowhere"},
     "rehearse": {
         DONE: "-f {good} --client m-reader",
         NO: "-f {good} --client nobody",
@@ -150,45 +156,48 @@ ROWS: Mapping[str, Mapping[int, str]] = {
         NO: "xds:///nowhere --ads {ads}",
         UNDECIDED: "xds:///m --ads {ads} --timeout 0ms",
     },
-    "rollout history": {DONE: "", NO: "-e nowhere"},
+    "rollout history": {DONE: "--revision {epoch}", NOT_THERE: "cluster/m --revision 999999"},
     "rollout status": {
         DONE: "{change} --spread",
-        NO: "00000000-0000-0000-0000-000000000000",
+        NOT_THERE: "00000000-0000-0000-0000-000000000000",
         UNDECIDED: "{unanswered} --wait --timeout 0ms",
     },
     "rollout undo": {
         DONE: "--to {last} --reason again --no-hold",
-        NO: "--to 999999 --reason again",
+        NOT_THERE: "--to 999999 --reason again",
         UNDECIDED: "--to {epoch} --reason again --no-hold --wait --timeout 0ms",
         LOSS: "--to {before} --reason again",
     },
-    "rollout release": {DONE: "", NO: "-e nowhere"},
-    "rollouts abort": {DONE: "{rollout_abort} --reason why", NO: f"{NOWHERE} --reason why"},
-    "rollouts list": {DONE: "", NO: "-e nowhere"},
+    "rollout release": {DONE: "", NOT_THERE: "-e nowhere"},
+    "rollouts abort": {DONE: "{rollout_abort} --reason why", NOT_THERE: f"{NOWHERE} --reason why"},
+    "rollouts list": {DONE: "", NOT_THERE: "-e nowhere"},
     "rollouts status": {
         DONE: "{rollout_pause}",
-        NO: NOWHERE,
+        NOT_THERE: NOWHERE,
         UNDECIDED: "{rollout_pause} --wait --timeout 0ms",
     },
     **{
         f"rollouts {act}": {
             DONE: f"{{rollout_{act}}} --reason why",
-            NO: f"{NOWHERE} --reason why",
+            NOT_THERE: f"{NOWHERE} --reason why",
             CONFLICT: "{rollout_over} --reason why",
         }
         for act in ("advance", "approve", "pause", "reject", "resume")
     },
-    "snapshot export": {DONE: "{epoch}", NO: "999999"},
-    "tail": {DONE: "--timeout 1s", NO: "--timeout 1s -e nowhere"},
+    "snapshots export": {DONE: "{epoch}", NOT_THERE: "999999"},
+    "snapshots list": {DONE: "", NOT_THERE: "-e nowhere"},
+    "snapshots show": {DONE: "{epoch}", NOT_THERE: "999999"},
+    "snapshot export": {DONE: "{epoch}", NOT_THERE: "999999"},
+    "tail": {DONE: "--timeout 1s", NOT_THERE: "--timeout 1s -e nowhere"},
     "ticket-links add": {
         DONE: "M-{{number}} https://m.example/{{number}}",
         NO: "M-{{number}} ftp://m.example/{{number}}",
     },
-    "ticket-links delete": {DONE: "{ticket_link}", NO: "999999"},
+    "ticket-links delete": {DONE: "{ticket_link}", NOT_THERE: "999999"},
     "ticket-links list": {DONE: ""},
     "undo": {
         DONE: "{undoable} --reason again",
-        NO: "00000000-0000-0000-0000-000000000000 --reason again",
+        NOT_THERE: "00000000-0000-0000-0000-000000000000 --reason again",
         CONFLICT: "{change} --reason again",  # what it wrote was written again since
         LOSS: "{kept} --reason again",
         UNDECIDED: "{unanswered} --reason again --wait --timeout 0ms",
@@ -277,7 +286,8 @@ def world(xdsctl_server: Parley, tmp_path_factory: pytest.TempPathFactory) -> It
             "token": parley.token,
             **files,
         }
-        yield World(xdsctl, {**members, **_governed(parley), **_rolling(parley), **proposals.proposed(parley)}, reader)
+        members |= {**_governed(parley), **_rolling(parley), **_heard(parley, envoy), **proposals.proposed(parley)}
+        yield World(xdsctl, members, reader)
         _ungoverned(parley)
 
 
@@ -329,6 +339,14 @@ def _rolling(parley: Parley) -> dict[str, str]:
     return found
 
 
+def _heard(parley: Parley, receiver: str) -> dict[str, str]:
+    """A channel to a receiver that takes what it is sent, and one to a receiver that does not."""
+    for name, path in (("m-channel", "heard"), ("m-deaf", "deaf")):
+        body = {"name": name, "kind": "webhook", "target": f"{receiver}/{path}", "environments": ["m-env"]}
+        assert parley.call("POST", "/channels", body).status == 201
+    return {"channel": "m-channel", "deaf_channel": "m-deaf"}
+
+
 def _ungoverned(parley: Parley) -> None:
     """No rule of these tests is left: other modules use the same server."""
     for rule in parley.call("GET", "/environments/default/rules?limit=1000").body["results"]:
@@ -338,7 +356,9 @@ def _ungoverned(parley: Parley) -> None:
 
 @contextmanager
 def dumping(node: str) -> Iterator[str]:
-    """The address of an Envoy's admin interface whose dump says who it is and nothing else."""
+    """The address of an Envoy's admin interface whose dump says who it is and nothing else. Under /heard it takes
+    webhooks, and elsewhere none.
+    """
     bootstrap = {"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {"node": {"id": node}}}
     body = json.dumps({"configs": [bootstrap]}).encode()
 
@@ -347,6 +367,11 @@ def dumping(node: str) -> Iterator[str]:
             self.send_response(200 if self.path == "/config_dump?include_eds" else 404)
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200 if self.path == "/heard" else 503)
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Standard error is the command's own."""
@@ -462,6 +487,14 @@ def test_any_command__server_is_away__one_sentence_and_3(world: World, command: 
     assert "answer" in said.err
     if command not in OVER_XDS:
         assert away in said.err + said.out
+
+
+@pytest.mark.parametrize("command", sorted(ROWS.keys() - LOCAL - OVER_XDS - {"doctor", "version"}))
+def test_any_command__token_of_nobody__not_accepted_and_not_worth_another_try(world: World, command: str) -> None:
+    said = world.run(command, DONE, "--token", "parley_of_nobody")
+
+    assert said.status == NOT_ACCEPTED, said
+    assert "XDSCTL_TOKEN" in said.err
 
 
 @pytest.mark.parametrize("form", ["table", "name", "github"])

@@ -21,7 +21,7 @@ from xdsctl.app import app
 
 # Made once: that takes longer than most commands.
 _COMMAND: Any = get_command(app)
-DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED, LOSS = range(7)
+DONE, NO, USAGE, NO_ANSWER, CONFLICT, UNDECIDED, LOSS, NOT_THERE, NOT_ACCEPTED = range(9)
 
 
 @dataclass(frozen=True)

@@ -4,23 +4,15 @@ What Envoy would say when it loads them, said where they are written. Pure: whoe
 Nothing of a key ever stands in a finding (reliability S5).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_private_key,
-    pkcs12,
-)
+from typing import TYPE_CHECKING
 
 from xdscore.findings import Finding
+from xdscore.lazily import Lazily
 from xdscore.schema.codes import (
     CERTIFICATE_EXPIRED,
     CERTIFICATE_EXPIRING,
@@ -31,6 +23,19 @@ from xdscore.schema.codes import (
 )
 from xdscore.schema.positions import Path
 from xdscore.schema.walk import AnyMessage
+
+if TYPE_CHECKING:
+    from cryptography import exceptions, x509
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
+    from cryptography.hazmat.primitives.serialization import pkcs12
+else:
+    exceptions, x509 = Lazily("cryptography.exceptions"), Lazily("cryptography.x509")
+    serialization = Lazily("cryptography.hazmat.primitives.serialization")
+    ec = Lazily("cryptography.hazmat.primitives.asymmetric.ec")
+    rsa = Lazily("cryptography.hazmat.primitives.asymmetric.rsa")
+    pkcs12 = Lazily("cryptography.hazmat.primitives.serialization.pkcs12")
 
 _TLS = "envoy.extensions.transport_sockets.tls.v3."
 _CERTIFICATE = _TLS + "TlsCertificate"
@@ -86,7 +91,7 @@ def _pair(message: AnyMessage, path: Path) -> Found:
     place = (*path, "private_key")
     try:
         key = _key(key_text, password)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except (ValueError, TypeError, exceptions.UnsupportedAlgorithm) as error:
         yield place, KEY_UNREADABLE.finding("", field="private_key", problem=_key_problem(error, password))
         return
     if chain and _spki(key.public_key()) != _spki(chain[0].public_key()):
@@ -113,7 +118,7 @@ def _chain(
 def _bundle(data: bytes, password: bytes | None, place: Path) -> Found:
     try:
         key, certificate, more = pkcs12.load_key_and_certificates(data, password)
-    except (ValueError, UnsupportedAlgorithm) as error:
+    except (ValueError, exceptions.UnsupportedAlgorithm) as error:
         yield place, KEY_UNREADABLE.finding("", field="pkcs12", problem=_key_problem(error, password))
         return
     if certificate is None or key is None:
@@ -127,9 +132,9 @@ def _bundle(data: bytes, password: bytes | None, place: Path) -> Found:
 def _strength(certificate: x509.Certificate, place: Path) -> Found:
     key = certificate.public_key()
     problem = ""
-    if isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS_MIN:
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < _RSA_BITS_MIN:
         problem = f"RSA with {key.key_size} bits"
-    elif isinstance(key, EllipticCurvePublicKey) and key.curve.name not in _CURVES:
+    elif isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name not in _CURVES:
         problem = f"ECDSA on {key.curve.name}"
     if problem:
         yield place, KEY_WEAK.finding("", field=str(place[-1]), problem=problem)
@@ -160,15 +165,15 @@ def _key(text: bytes, password: bytes | None) -> PrivateKeyTypes:
     `load_pem_private_key` raises.
     """
     try:
-        return load_pem_private_key(text, password)
+        return serialization.load_pem_private_key(text, password)
     except TypeError:
         if password is None:
             raise
-        return load_pem_private_key(text, None)
+        return serialization.load_pem_private_key(text, None)
 
 
 def _key_problem(error: Exception, password: bytes | None) -> str:
-    if isinstance(error, UnsupportedAlgorithm):
+    if isinstance(error, exceptions.UnsupportedAlgorithm):
         return "its kind is not known here"
     if isinstance(error, TypeError):
         return (
@@ -178,4 +183,4 @@ def _key_problem(error: Exception, password: bytes | None) -> str:
 
 
 def _spki(key: PublicKeyTypes) -> bytes:
-    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)

@@ -1,4 +1,4 @@
-"""`get audit`: who did what to what, when, and by which request."""
+"""`audit`, which is `get audit`, too: who did what to what, when, and by which request."""
 
 import sys
 import time
@@ -34,7 +34,8 @@ HELP_POSITION: Final = 130
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command `get audit`."""
+    """Add the command under both of its names."""
+    app.command("audit")(get_audit)
     app.command("get audit")(get_audit)
 
 
@@ -42,6 +43,7 @@ def register(app: typer.Typer) -> None:
 def get_audit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx: typer.Context,
     since: Annotated[str, _option("Only since a time, or an age such as 2h.")] = "",
+    until: Annotated[str, _option("Only until a time, or an age such as 1h.")] = "",
     actor: Annotated[str, _option("Only what this actor did, by the name of then.")] = "",
     actor_id: Annotated[str, _option("Only what this actor did, by id: user:12, token:34.")] = "",
     verb: Annotated[str, _option("Only this, e.g. access_rule.created.")] = "",
@@ -56,7 +58,8 @@ def get_audit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 ) -> None:
     """List what was done in the environment, newest first."""
     session = session_of(ctx)
-    wanted = {"actor": actor, "actor_id": actor_id, "verb": verb, "request_id": request_id, "since": since}
+    wanted = {"actor": actor, "actor_id": actor_id, "verb": verb, "request_id": request_id}
+    wanted |= {"since": since, "until": until}
     wanted["environment"] = "" if everywhere else session.context.environment
     found = list(islice(session.api.pages("/audit", limit=min(limit, 1_000), **wanted), limit))
     if not watch:

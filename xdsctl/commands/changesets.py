@@ -9,7 +9,6 @@ import typer
 from xdsctl.access_files import access_files_read
 from xdsctl.api import segment
 from xdsctl.change_sets import COLUMNS, standing, summary
-from xdsctl.commands.kinds_read import as_yaml
 from xdsctl.commands.manifests import FailOn, Timeout, Wait, impact_text
 from xdsctl.commands.tokens import Yes
 from xdsctl.editing import draft_edited, draft_written
@@ -19,7 +18,7 @@ from xdsctl.follow import Tolerance, follow
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import GROUP, RULE, resource_named
 from xdsctl.losses import AcceptCases, AcceptLoss, accepting, dry_run_lines
-from xdsctl.output import Format
+from xdsctl.output import Format, as_yaml
 from xdsctl.session import Session, command, session_of
 from xdsctl.times import time_to_come
 

@@ -1,20 +1,26 @@
 """`watch`, `resolve` and `doctor --as-client`: what a data plane would see, from a client that speaks xDS itself."""
 
-import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, wraps
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.live import Live
-from rich.table import Table
 
+from xdscore.lazily import Lazily
 from xdsctl.exits import Exit, JsonObject, Outcome, UsageError
 from xdsctl.follow import seconds_of
 from xdsctl.output import Column, Format, harmless
 from xdsctl.session import command, session_of
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from rich import live as screen
+    from rich import table as tables
+else:
+    asyncio, screen, tables = Lazily("asyncio"), Lazily("rich.live"), Lazily("rich.table")
 
 Connect = Callable[[], Any]
 
@@ -105,7 +111,7 @@ def watch(
     for_people = session.printer.form in {Format.TABLE, Format.WIDE}
     found = None
     # Whoever watches by eye ends it by hand.
-    with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
+    with suppress(KeyboardInterrupt), screen.Live(auto_refresh=False, transient=True) as live:
         in_lines = for_people and not once and not live.console.is_terminal
         lines = _Lines(session.printer.text)
 
@@ -185,8 +191,8 @@ def loaded() -> Any:
     return dataplane
 
 
-def _table(rows: Sequence[JsonObject]) -> Table:
-    table = Table(*(column.title for column in _COLUMNS), box=None)
+def _table(rows: Sequence[JsonObject]) -> "tables.Table":
+    table = tables.Table(*(column.title for column in _COLUMNS), box=None)
     for row in rows:
         table.add_row(*(harmless(str(column.read(row))) for column in _COLUMNS))
     return table

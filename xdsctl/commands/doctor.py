@@ -4,10 +4,10 @@ import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Annotated, Final
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
-import httpx
 import typer
 
 from xdscore.build import BUILD_VERSION
@@ -19,6 +19,9 @@ from xdsctl.kinds import resource_named
 from xdsctl.output import Column
 from xdsctl.session import Session, command, session_of
 from xdsctl.trust import certificate_of, left_of
+
+if TYPE_CHECKING:
+    import httpx
 
 _API_VERSION: Final = "1"
 _SKEW_S: Final = 5.0  # more than this and "how long ago" is a lie; certificates start to matter at minutes
@@ -60,7 +63,7 @@ def doctor(
 ) -> Outcome:
     """Check server, certificate, clocks, health, token and its rights, environment, and the way to ADS.
 
-    Exit status 1 when one fails, 3 when the server does not answer or is not trusted.
+    Exit status 1 when one fails, 3 when the server does not answer, 8 when it is not trusted.
 
     With --as-client: the bootstrap, the identity, the stream, and what a client would be told of resources.
     """
@@ -71,7 +74,7 @@ def doctor(
     if any(row["check"] in {"server", "stream"} for row in failed):
         return Outcome(Exit.NO_ANSWER, "The server does not answer.")
     if untrusted := next((row["found"] for row in failed if row["check"] == "certificate"), ""):
-        return Outcome(Exit.NO_ANSWER, f"{untrusted} Nothing was sent.")
+        return Outcome(Exit.NOT_ACCEPTED, f"{untrusted} Nothing was sent.")
     return Outcome(Exit.NO if failed else Exit.DONE, f"{len(failed)} of {len(rows)} checks failed." if failed else "")
 
 
@@ -97,11 +100,11 @@ def _checks(session: Session) -> Iterator[JsonObject]:
         yield _row(_BAD, "server", error.text, "Start it, or name another with --server.")
         return
     found = f"{context.server} answers"
-    if alive.status_code == httpx.codes.OK:
+    if alive.status_code == HTTPStatus.OK:
         yield _row(_OK, "server", found, "")
     else:
         # A proxy may keep the path to itself; the rest shows whether a Parley is behind it.
-        away = alive.is_server_error or alive.status_code == httpx.codes.BAD_REQUEST
+        away = alive.is_server_error or alive.status_code == HTTPStatus.BAD_REQUEST
         found = f"{found} {alive.status_code} {alive.reason_phrase} to /healthz"
         fix = "Look whether a Parley is there, under the name of its PARLEY_PUBLIC_URL."
         yield _row(_BAD if away else _ODD, "server", found, fix)
@@ -129,7 +132,7 @@ def _certificate(server: str) -> JsonObject:
     return _row(_OK, "certificate", found, "")
 
 
-def _clocks(response: httpx.Response) -> JsonObject:
+def _clocks(response: "httpx.Response") -> JsonObject:
     try:
         theirs = parsedate_to_datetime(response.headers["Date"])
     except (KeyError, ValueError):
@@ -142,7 +145,7 @@ def _clocks(response: httpx.Response) -> JsonObject:
     return _row(_OK, "clocks", found, "")
 
 
-def _api_version(response: httpx.Response) -> JsonObject:
+def _api_version(response: "httpx.Response") -> JsonObject:
     theirs = response.headers.get("API-Version", _API_VERSION)
     if theirs != _API_VERSION:
         return _row(_BAD, "API", f"the server speaks version {theirs} of the API", "Install the xdsctl of its release.")
@@ -157,7 +160,7 @@ def _version(server: str) -> JsonObject:
 def _health(api: Api) -> Iterator[JsonObject]:
     ready = api.probe("/readyz")
     lines = ready.text.strip().splitlines()
-    if ready.status_code != httpx.codes.OK:
+    if ready.status_code != HTTPStatus.OK:
         for line in lines or [str(ready.status_code)]:
             yield _row(_BAD, "ready", line, "The server's log says more.")
         return
@@ -186,7 +189,7 @@ def _rights(api: Api) -> str:
     try:
         api.post(api.environment("/apply"), {"resources": []}, dry_run=True)
     except CommandError as error:
-        if (error.document or {}).get("status") == httpx.codes.FORBIDDEN:
+        if (error.document or {}).get("status") == HTTPStatus.FORBIDDEN:
             return f"it may look, and apply nothing, {where}"
         if error.exit_status is not Exit.CONFLICT:  # held, or frozen: who may not is told so first
             return f"it is not known what it may do {where}"

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import httpx
 import typer
 
+from xdscore.lazily import Lazily
 from xdscore.said import Said, Word
 from xdsctl.api import segment
 from xdsctl.commands.clients import client_id
@@ -16,6 +16,11 @@ from xdsctl.exits import Exit, JsonObject, NoAnswerError, Outcome, UsageError
 from xdsctl.follow import seconds_of
 from xdsctl.output import Column, Format, ago
 from xdsctl.session import Session, command, session_of
+
+if TYPE_CHECKING:
+    import httpx
+else:
+    httpx = Lazily("httpx")
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _DUMP: Final = "/config_dump?include_eds"
@@ -97,7 +102,7 @@ def _envoy(address: str, node_id: str, seconds: float) -> Word:
         raise NoAnswerError(f"{address} does not answer as Envoy's admin interface: {error}") from error
 
 
-def _bounded(answer: httpx.Response) -> Iterator[bytes]:
+def _bounded(answer: "httpx.Response") -> Iterator[bytes]:
     left = _MAX_BYTES
     for part in answer.iter_bytes():
         left -= len(part)

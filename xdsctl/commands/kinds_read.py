@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final
 
 import typer
-import yaml
 
 from xdsctl.api import segment
 from xdsctl.commands.access import RULE_COLUMNS
 from xdsctl.commands.environments import ENVIRONMENT_COLUMNS
 from xdsctl.exits import JsonObject
-from xdsctl.output import Column, ago
+from xdsctl.output import Column, ago, as_yaml
 from xdsctl.session import Session, command, session_of
 
 _SHOWN: Final = 10  # writes of the history; -o json has no more either
@@ -107,11 +106,6 @@ def describe_rule(ctx: typer.Context, rule: RuleId) -> None:
         "history": _history(session, "rule", rule),
     }
     session.printer.document(found, lambda: _rule(found), name=str(found["id"]))
-
-
-def as_yaml(content: object) -> str:
-    """`content` as YAML, with its keys in their own order."""
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120).rstrip("\n")
 
 
 def _get(session: Session, path: str, one: str, columns: Sequence[Column], name: Callable[[JsonObject], str]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from xdsctl.api import remark_of, segment
-from xdsctl.commands.kinds_read import Key, RuleId, as_yaml
+from xdsctl.commands.kinds_read import Key, RuleId
 from xdsctl.commands.manifests import DryRun
 from xdsctl.commands.tokens import Yes
 from xdsctl.editing import draft_edited, draft_written
@@ -20,6 +20,7 @@ from xdsctl.files import Draft, draft_read
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import ENVIRONMENT, GROUP, RULE
 from xdsctl.losses import AcceptLoss, accepting, dry_run_lines, foreseen_lines
+from xdsctl.output import as_yaml
 from xdsctl.session import Session, command, session_of
 
 Message = Annotated[str, typer.Option("--message", "--reason", "-m", help="Why; kept with the change.")]

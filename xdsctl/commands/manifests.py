@@ -3,14 +3,12 @@
 import shlex
 from dataclasses import replace
 from enum import Enum
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from xdscore.codes import CATALOGUE
-from xdscore.schema import Refused, parse
-from xdscore.schema.leniency import strictly
-from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, Remark
+from xdscore.lazily import Lazily
+from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark
 from xdsctl.files import Manifests, manifests_read, remark_in
 from xdsctl.follow import Tolerance, follow
 from xdsctl.freezes import BreakGlass
@@ -18,6 +16,12 @@ from xdsctl.losses import AcceptCases, AcceptLoss, accepting, dry_run_lines
 from xdsctl.output import Column, Format, remark_json
 from xdsctl.session import Session, command, session_of
 from xdsctl.unjudged import BY_ENVOY, unjudged, unjudged_lines
+
+if TYPE_CHECKING:
+    from xdscore import codes, schema
+    from xdscore.schema import leniency
+else:
+    codes, schema, leniency = Lazily("xdscore.codes"), Lazily("xdscore.schema"), Lazily("xdscore.schema.leniency")
 
 Files = Annotated[
     list[str], typer.Option("--filename", "-f", help="A file, a folder, or - for standard input. May be repeated.")
@@ -279,9 +283,9 @@ def _checked_there(
     except CommandError as error:
         if error.exit_status is Exit.NO and error.remarks:
             return list(error.remarks), {}
-        if error.exit_status is Exit.NO_ANSWER:
+        if error.exit_status in {Exit.NO_ANSWER, Exit.NOT_ACCEPTED}:
             text = f"{error.text} 'xdsctl validate --offline' judges what the files say alone."
-            raise NoAnswerError(text, document=error.document) from error
+            raise CommandError(error.exit_status, text, document=error.document) from error
         raise
     return [manifests.remark(each) for each in answer["findings"]], answer
 
@@ -290,15 +294,15 @@ def _checked_here(manifests: Manifests, *, strict: bool) -> list[Remark]:
     remarks: list[Remark] = []
     first: dict[tuple[str, str], str] = {}
     for item in manifests.items:
-        found = parse(replace(item.manifest, notes=()))  # which were told when the file was read
-        said = strictly(found.findings) if strict else found.findings
+        found = schema.parse(replace(item.manifest, notes=()))  # which were told when the file was read
+        said = leniency.strictly(found.findings) if strict else found.findings
         remarks += [remark_in(item.file, finding) for finding in said]
-        if isinstance(found, Refused):
+        if isinstance(found, schema.Refused):
             continue
         key = (found.type.word, found.name)
         if key in first:
             word, name = key
-            twice = CATALOGUE["XDS3006"].finding("", word=word, name=name, hint=f"{first[key]} has it, too.")
+            twice = codes.CATALOGUE["XDS3006"].finding("", word=word, name=name, hint=f"{first[key]} has it, too.")
             remarks.append(remark_in(item.file, item.manifest.located(twice, ())))
         first.setdefault(key, item.file)
     return remarks

@@ -3,7 +3,6 @@
 from typing import Annotated, Final
 
 import typer
-import yaml
 
 from xdsctl.api import remark_of
 from xdsctl.editing import draft_edited, draft_written
@@ -13,7 +12,7 @@ from xdsctl.follow import is_loss
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import words_beginning
 from xdsctl.losses import AcceptCases, AcceptLoss, accepting
-from xdsctl.output import Column, Format, ago
+from xdsctl.output import Column, Format, ago, as_yaml
 from xdsctl.session import command, session_of
 
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="cluster, listener, route, endpoint, …")]
@@ -40,7 +39,7 @@ _COLUMNS: Final = (
     Column("VERSION", lambda row: row["version"], wide=True),
     Column("FINDINGS", lambda row: row["findings"], wide=True),
 )
-_HISTORY_COLUMNS: Final = (
+HISTORY_COLUMNS: Final = (
     Column("REVISION", lambda row: f"r{row['revision']}"),
     Column("WHEN", lambda row: ago(row["created_at"])),
     Column("AUTHOR", lambda row: row["author"]),
@@ -97,7 +96,7 @@ def get(
     session = session_of(ctx)
     if name:
         found = session.api.get(session.api.resource(type, name), status=True)
-        session.printer.document(found["manifest"], lambda: _yaml(found["manifest"]), name=f"{type}/{name}")
+        session.printer.document(found["manifest"], lambda: as_yaml(found["manifest"]), name=f"{type}/{name}")
         return Outcome(text=_standing(found) if found["reason"] else "")
     whole = session.printer.form in {Format.JSON, Format.YAML}
     rows = session.api.pages(
@@ -135,7 +134,7 @@ def history(ctx: typer.Context, type: Type, name: Name) -> None:  # noqa: A002
     """List the revisions of a name, newest first."""
     session = session_of(ctx)
     found = session.api.pages(session.api.resource(type, name, "/revisions"))
-    session.printer.rows(found, _HISTORY_COLUMNS, lambda row: f"r{row['revision']}")
+    session.printer.rows(found, HISTORY_COLUMNS, lambda row: f"r{row['revision']}")
 
 
 @command
@@ -154,7 +153,7 @@ def edit(
     session = session_of(ctx)
     path = session.api.resource(type, name)
     response = session.api.request("GET", path)
-    before = _yaml(response.json())
+    before = as_yaml(response.json())
     file = draft_written(before)
     draft_edited(file)
     if file.read_text("utf-8") == before:
@@ -214,13 +213,24 @@ def delete(
     return Outcome(text=f"The {type} '{name}' is deleted; clients learn it within seconds.")
 
 
+def revision_text(row: JsonObject) -> str:
+    """One revision of a resource as lines of text for people."""
+    lines = [
+        f"Revision:  r{row['revision']}",
+        f"When:      {ago(row['created_at'])} ({row['created_at']})",
+        f"Author:    {row['author']}",
+        f"Message:   {row['message'] or '-'}",
+        f"Change:    {row['change']}",
+        f"State:     {_revision_state(row)}",
+        "Findings:  " + ("none" if not row["findings"] else ""),
+        *(f"  {each['severity']} {each['code']}: {each['detail']}" for each in row["findings"]),
+    ]
+    return "\n".join(lines)
+
+
 def _standing(row: JsonObject) -> str:
     """How a resource stands (its status), and the reason for that."""
     return f"{row['status']}: {row['reason']}" if row["reason"] else str(row["status"])
-
-
-def _yaml(manifest: object) -> str:
-    return yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=120).rstrip("\n")
 
 
 def _description(content: JsonObject) -> str:
@@ -250,6 +260,6 @@ def _description(content: JsonObject) -> str:
             for each in revisions
         ),
         "Manifest:",
-        *(f"  {line}" for line in _yaml(content["manifest"]).split("\n")),
+        *(f"  {line}" for line in as_yaml(content["manifest"]).split("\n")),
     ]
     return "\n".join(lines)

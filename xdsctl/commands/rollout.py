@@ -4,23 +4,17 @@ from typing import Annotated, Final
 
 import typer
 
-from xdsctl.exits import Outcome
+from xdsctl.commands.resources import HISTORY_COLUMNS, revision_text
+from xdsctl.commands.snapshots import snapshots_listed
+from xdsctl.exits import JsonObject, NotThereError, Outcome
 from xdsctl.follow import Tolerance, follow, summary
+from xdsctl.kinds import resource_named
 from xdsctl.losses import AcceptCases, AcceptLoss, accepting
-from xdsctl.output import Column, ago
-from xdsctl.session import command, session_of
+from xdsctl.session import Session, command, session_of
+from xdsctl.snapshots import differences, snapshot_text
 from xdsctl.spread import with_spread
 
 ChangeId = Annotated[str, typer.Argument(metavar="CHANGE", help="The change's id, as apply prints it.")]
-
-_COLUMNS = (
-    Column("EPOCH", lambda row: row["epoch"]),
-    Column("PUBLISHED", lambda row: ago(row["published_at"])),
-    Column("RESOURCES", lambda row: sum(row["counts"].values())),
-    Column("GENERATION", lambda row: row["generation"], wide=True),
-    Column("LINEAGE", lambda row: row["lineage"], wide=True),
-)
-
 
 HELP_POSITION: Final = 30
 
@@ -58,11 +52,58 @@ def status(
 
 
 @command
-def history(ctx: typer.Context) -> None:
-    """List the snapshots of the environment, newest first: what 'undo' can go back to."""
+def history(
+    ctx: typer.Context,
+    resource: Annotated[
+        str, typer.Argument(metavar="TYPE/NAME", help="The revisions of one resource instead.", show_default=False)
+    ] = "",
+    revision: Annotated[
+        int,
+        typer.Option("--revision", metavar="N", min=0, help="Show this one: what it changed.", show_default=False),
+    ] = 0,
+) -> None:
+    """List what the environment served, newest first, with who changed it and why: what 'undo' can go back to.
+
+    A revision of the environment is an epoch.
+    """
     session = session_of(ctx)
-    found = session.api.pages(session.api.environment("/snapshots"))
-    session.printer.rows(found, _COLUMNS, lambda row: str(row["epoch"]))
+    if resource:
+        _history_of_resource(session, resource, revision)
+    elif revision:
+        found = _epoch(session, revision)
+        session.printer.document(found, lambda: _epoch_text(found), name=str(revision))
+    else:
+        snapshots_listed(session)
+
+
+def _history_of_resource(session: Session, resource: str, revision: int) -> None:
+    named = resource_named(resource, "The resource")
+    rows = session.api.pages(session.api.resource(named["type"], named["name"], "/revisions"))
+    if not revision:
+        session.printer.rows(rows, HISTORY_COLUMNS, lambda row: f"r{row['revision']}")
+        return
+    found = next((row for row in rows if row["revision"] == revision), None)
+    if found is None:
+        raise NotThereError(f"There is no revision r{revision} of {resource} in '{session.context.environment}'.")
+    session.printer.document(found, lambda: revision_text(found), name=f"r{revision}")
+
+
+def _epoch(session: Session, epoch: int) -> JsonObject:
+    """The snapshot of an epoch, and how it differs from the one that is kept before it: `before`, `diff`, `count`."""
+    api = session.api
+    found: JsonObject = api.get(api.environment(f"/snapshots/{epoch}"))
+    rows = api.pages(api.environment("/snapshots"))
+    before = next((row["epoch"] for row in rows if row["epoch"] < epoch), None)
+    nothing: JsonObject = {"diff": [], "count": 0}
+    differ = nothing if before is None else api.get(api.environment("/diff"), **{"from": before, "to": epoch})
+    return {**found, "before": before, **differ}
+
+
+def _epoch_text(found: JsonObject) -> str:
+    if found["before"] is None:
+        return f"{snapshot_text(found)}\nDiffers:    no snapshot before it is kept"
+    lines = [f"  {line}" for line in differences(found["diff"])]
+    return "\n".join([snapshot_text(found), f"Differs:    from epoch {found['before']} in {found['count']}", *lines])
 
 
 @command

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from xdsctl.exits import CommandError, Exit, JsonObject, Outcome
+from xdsctl.exits import Exit, JsonObject, NotThereError, Outcome
 from xdsctl.follow import seconds_of
 from xdsctl.output import Column, ago
 from xdsctl.session import Session, command, session_of
@@ -143,7 +143,7 @@ def _act(ctx: typer.Context, rollout: str, action: str, reason: str, step: int |
 def _newest(session: Session) -> JsonObject:
     page: Any = session.api.get(session.api.environment("/rollouts"), limit=1)
     if not page["results"]:
-        raise CommandError(Exit.NO, f"There was no rollout in '{session.context.environment}' yet.")
+        raise NotThereError(f"There was no rollout in '{session.context.environment}' yet.")
     newest: JsonObject = session.api.get(f"/rollouts/{page['results'][0]['id']}")
     return newest
 

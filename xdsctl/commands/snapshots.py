@@ -1,50 +1,49 @@
-"""`snapshot export` and `bootstrap`: files for others."""
+"""`snapshots` and `compare`: what an environment served at one epoch, and how two of them differ."""
 
-from enum import Enum
 from typing import Annotated, Final
 
 import typer
 
-from xdscore.server_features import CRITERIA, DEFAULT_FEATURES, BootstrapFeature
-from xdsctl.exits import Outcome
-from xdsctl.session import command, session_of
+from xdsctl.exits import Exit, Outcome
+from xdsctl.output import Format
+from xdsctl.session import Session, command, session_of
+from xdsctl.snapshots import COLUMNS, DIFFERENCE_COLUMNS, snapshot_text
 
-_SWITCH = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING=true"
-_TOKEN_SWITCH = "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS=true"  # noqa: S105 - a variable's name
-_USUAL = "Without it below /etc/parley/tls, as the documentation has it."
-_FEATURE_HELP = (
-    f"A server feature beside {' and '.join(each.value for each in BootstrapFeature if each in DEFAULT_FEATURES)}; may "
-    "be repeated. " + " ".join(f"{feature.value}: {criterion}" for feature, criterion in CRITERIA.items())
-)
-
-
-class Family(Enum):
-    """The families of clients for which there is a bootstrap."""
-
-    GRPC = "grpc"
-    ENVOY = "envoy"
-
-
-class Transport(Enum):
-    """How Envoy is given resources."""
-
-    GRPC = "grpc"
-    REST = "rest"
-
+Epoch = Annotated[int, typer.Argument(metavar="EPOCH", min=1, help="Which one, as 'xdsctl snapshots list' lists them.")]
 
 HELP_POSITION: Final = 140
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands about snapshots and bootstraps."""
-    snapshot = typer.Typer(no_args_is_help=True, help="What an environment served at one epoch.")
-    snapshot.command()(export)
-    app.add_typer(snapshot, name="snapshot")
-    app.command()(bootstrap)
+    """Add the commands about snapshots."""
+    snapshots = typer.Typer(no_args_is_help=True, help="What an environment served at each epoch, because of whom.")
+    snapshots.command("list")(listed)
+    snapshots.command()(show)
+    snapshots.command()(export)
+    app.add_typer(snapshots, name="snapshots")
+    app.command()(compare)
+    # As it was called first: pipelines have it.
+    earlier = typer.Typer(no_args_is_help=True, help="The same as 'snapshots'.")
+    earlier.command()(export)
+    app.add_typer(earlier, name="snapshot", hidden=True)
 
 
 @command
-def export(ctx: typer.Context, epoch: Annotated[int, typer.Argument(min=1, help="Which one.")]) -> Outcome:
+def listed(ctx: typer.Context) -> None:
+    """List the snapshots of the environment, newest first, with who changed what was served, and why."""
+    snapshots_listed(session_of(ctx))
+
+
+@command
+def show(ctx: typer.Context, epoch: Epoch) -> None:
+    """Show one snapshot: the changes it was built for, how much it serves, and what was held back."""
+    session = session_of(ctx)
+    found = session.api.get(session.api.environment(f"/snapshots/{epoch}"))
+    session.printer.document(found, lambda: snapshot_text(found), name=str(epoch))
+
+
+@command
+def export(ctx: typer.Context, epoch: Epoch) -> Outcome:
     """Print the resources of a snapshot as manifests that apply takes."""
     session = session_of(ctx)
     path = session.api.environment(f"/snapshots/{epoch}/resources")
@@ -54,50 +53,33 @@ def export(ctx: typer.Context, epoch: Annotated[int, typer.Argument(min=1, help=
 
 
 @command
-def bootstrap(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+def compare(
     ctx: typer.Context,
-    family: Annotated[Family, typer.Argument(help="For which client.")],
-    client: Annotated[str, typer.Option("--client", help="The node id of the client.")],
-    transport: Annotated[
-        Transport, typer.Option(help="Envoy: rest polls clusters and listeners, where the server is polled.")
-    ] = Transport.GRPC,
-    server_feature: Annotated[
-        list[BootstrapFeature] | None, typer.Option("--server-feature", metavar="NAME", help=_FEATURE_HELP)
-    ] = None,
-    allowed_grpc_service: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allowed-grpc-service",
-            metavar="URI",
-            help="A side-channel service that resources may name (gRFC A102, a draft), such as "
-            "dns:///ratelimit.example:443; may be repeated.",
-        ),
-    ] = None,
-    cert: Annotated[str, typer.Option(metavar="PATH", help=f"Where the client has its certificate. {_USUAL}")] = "",
-    key: Annotated[str, typer.Option(metavar="PATH", help="Where the client has the key of its certificate.")] = "",
-    ca: Annotated[
-        str, typer.Option(metavar="PATH", help="Where the client has the authorities that sign the server's.")
-    ] = "",
+    before: Annotated[str, typer.Argument(metavar="EPOCH", help="An epoch, or 'live': what is written now.")],
+    after: Annotated[str, typer.Argument(metavar="EPOCH", help="The same; what is written now without it.")] = "live",
+    text: Annotated[bool, typer.Option("--text", help="As a patch, resource by resource.")] = False,
 ) -> Outcome:
-    """Print a bootstrap file for a client. One of gRPC keeps what it had when it refuses a change."""
+    """Compare two snapshots, or one with what is written now: a line for each resource that differs.
+
+    Exit status 1 when there are differences.
+    """
     session = session_of(ctx)
-    response = session.api.request(
-        "GET",
-        f"/bootstrap/{family.value}",
-        parameters={
-            "environment": session.context.environment,
-            "node_id": client,
-            "transport": transport.value,
-            "server_features": [each.value for each in server_feature or ()],
-            "allowed_grpc_services": allowed_grpc_service or [],
-            "certificate_file": cert,
-            "private_key_file": key,
-            "ca_certificate_file": ca,
-        },
-    )
-    session.printer.text(response.text.rstrip("\n"))
-    if family is Family.ENVOY:
-        return Outcome()
-    by_token = any("call_creds" in server for server in response.json()["xds_servers"])
-    token = f" Set {_TOKEN_SWITCH}, too: without it gRPC sends no token." if by_token else ""
-    return Outcome(text=f"Name the file in GRPC_XDS_BOOTSTRAP, and set {_SWITCH} to see reasons in RPC errors.{token}")
+    path = session.api.environment("/diff")
+    found = session.api.get(path, **{"from": before, "to": after, "text": text or None})
+    rows, count = found["diff"], found["count"]
+    if session.printer.form in {Format.JSON, Format.YAML}:
+        session.printer.data(found)
+    elif text and session.printer.form is not Format.NAME:
+        session.printer.text("".join(each["text"] for each in rows))
+    elif rows:
+        session.printer.rows(rows, DIFFERENCE_COLUMNS, lambda row: f"{row['type']}/{row['name']}")
+    if not count:
+        return Outcome(text="No difference.")
+    shown = f", of which the first {len(rows):,} are shown" if count > len(rows) else ""
+    return Outcome(Exit.NO, f"{count:,} resource{'' if count == 1 else 's'} differ{'s' if count == 1 else ''}{shown}.")
+
+
+def snapshots_listed(session: Session) -> None:
+    """Print the snapshots of the environment, newest first."""
+    found = session.api.pages(session.api.environment("/snapshots"))
+    session.printer.rows(found, COLUMNS, lambda row: str(row["epoch"]))

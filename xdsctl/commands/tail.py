@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import typer
-import yaml
 
 from xdsctl.events import ServerEvent
 from xdsctl.exits import CommandError, Exit, JsonObject, NoAnswerError, Outcome, UsageError
 from xdsctl.follow import seconds_of
-from xdsctl.output import Format, Printer
+from xdsctl.output import Format, Printer, as_yaml
 from xdsctl.session import Session, command, session_of
 
 _PAUSE_S: Final = 1.0
@@ -74,7 +73,7 @@ def _events(session: Session, wanted: dict[str, str | None], ends: float | None)
                 last, pause_s = event.id, _PAUSE_S
                 yield event
         except CommandError as error:
-            if not last or error.exit_status is not Exit.NO_ANSWER or (error.document or {}).get("status") == 401:
+            if not last or error.exit_status is not Exit.NO_ANSWER:
                 raise
             session.printer.say(f"{error.text} Trying again in {pause_s:g} s.")
         else:
@@ -116,7 +115,7 @@ def _write(printer: Printer, content: JsonObject) -> None:
         case Format.JSON:
             sys.stdout.write(json.dumps(content, ensure_ascii=False) + "\n")
         case Format.YAML:
-            sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, explicit_start=True))
+            sys.stdout.write(f"---\n{as_yaml(content)}\n")
         case Format.NAME:
             printer.text(str(content["client"]))
         case _:

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 import typer
 
-from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
+from xdsctl.exits import CommandError, Exit, JsonObject, NotThereError, Outcome, UsageError
 from xdsctl.kinds import CLIENT_TOKEN, TOKEN
 from xdsctl.output import Column, Format, ago
 from xdsctl.session import Session, command, session_of
@@ -211,7 +211,7 @@ def _one(rows: Iterable[JsonObject], kind: str, token: int) -> JsonObject:
     for row in rows:
         if row["id"] == token:
             return row
-    raise CommandError(Exit.NO, f"There is no {kind} {token} that you may administer. Nothing was changed.")
+    raise NotThereError(f"There is no {kind} {token} that you may administer. Nothing was changed.")
 
 
 def _made(session: Session, kind: str, body: JsonObject, out: str) -> Outcome:

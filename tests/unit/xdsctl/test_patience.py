@@ -71,3 +71,13 @@ def test_request__pause_that_is_not_waited__3_at_once(later: str) -> None:
 
     assert (said.status, len(asked)) == (NO_ANSWER, 1)
     assert said.err == "error: This token sends too much.\n"
+
+
+def test_audit__span_of_time__is_asked_of_the_server() -> None:
+    with answering((200, "")) as (server, asked):
+        said = Xdsctl({"XDSCTL_TOKEN": "t", "XDSCTL_CONFIG": "/nonexistent/contexts.json"})(
+            *("audit", "--since", "2h", "--until", "1h", "--server", server)
+        )
+
+    assert said.status == DONE
+    assert "since=2h&until=1h" in asked[0]

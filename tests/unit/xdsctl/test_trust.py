@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import Authority
-from tests.support.xdsctl import DONE, NO_ANSWER, USAGE, Xdsctl
+from tests.support.xdsctl import DONE, NOT_ACCEPTED, USAGE, Xdsctl
 
 OURS = Authority("ours")
 THEIRS = Authority("theirs")
@@ -112,7 +112,7 @@ def test_private_authority__not_trusted__says_which_and_how_and_sends_nothing(
     with serving(tmp_path, signer.issue(common_name="server", dns="localhost"), *between) as server:
         said = xdsctl("environments", "--server", server, *given)
 
-    assert said.status == NO_ANSWER
+    assert said.status == NOT_ACCEPTED
     assert said.err.count("\n") == 1
     assert f"The certificate of {server} was signed by 'CN={signer.name}', which" in said.err
     assert (f"'{given[1]}' does not hold" if given else "this machine does not trust") in said.err
@@ -130,7 +130,7 @@ def test_certificate__expired_or_of_another_name__says_so_and_names_no_option_th
     with serving(tmp_path, pair) as server:
         said = xdsctl("environments", "--server", server, "--cacert", pem(tmp_path, OURS))
 
-    assert said.status == NO_ANSWER
+    assert said.status == NOT_ACCEPTED
     assert "is not accepted: " in said.err
     assert why in said.err.partition("is not accepted: ")[2]
     assert "XDSCTL_CACERT" not in said.err
@@ -162,14 +162,14 @@ def test_contexts__of_the_xdsctl_before__are_read_and_what_is_not_said_is_not_wr
     assert kept == {"a": {"server": "https://a.example", "token": "t"}, "b": {"server": "https://b.example"}}
 
 
-def test_doctor__server_that_is_not_trusted__fails_at_the_certificate_with_3(xdsctl: Xdsctl, tmp_path: Path) -> None:
+def test_doctor__server_that_is_not_trusted__fails_at_the_certificate_with_8(xdsctl: Xdsctl, tmp_path: Path) -> None:
     with serving(tmp_path, OURS.issue(common_name="server", dns="localhost", ends=3 * DAY)) as server:
         stranger = xdsctl("doctor", "--server", server, "-o", "json")
         in_a_table = xdsctl("doctor", "--server", server)
         known = xdsctl("doctor", "--server", server, "--cacert", pem(tmp_path, OURS), "-o", "json")
 
     (row,) = stranger.data
-    assert (stranger.status, row["state"], row["check"]) == (NO_ANSWER, "FAIL", "certificate")
+    assert (stranger.status, row["state"], row["check"]) == (NOT_ACCEPTED, "FAIL", "certificate")
     assert "--cacert" in row["fix"]
     # A cell is too short for whose certificate it is.
     assert "was signed by 'CN=ours', which this machine does not trust" in in_a_table.err
