@@ -7,11 +7,8 @@ import json
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import jsonschema
@@ -38,6 +35,7 @@ from tests.support.xdsctl import (
     Said,
     Xdsctl,
     asleep,
+    dumping,
     watching,
     xdsctl_for,
 )
@@ -352,34 +350,6 @@ def _ungoverned(parley: Parley) -> None:
     for rule in parley.call("GET", "/environments/default/rules?limit=1000").body["results"]:
         if rule["pattern"].startswith("m"):
             assert parley.call("DELETE", f"/environments/default/rules/{rule['id']}").status == 200
-
-
-@contextmanager
-def dumping(node: str) -> Iterator[str]:
-    """The address of an Envoy's admin interface whose dump says who it is and nothing else. Under /heard it takes
-    webhooks, and elsewhere none.
-    """
-    bootstrap = {"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {"node": {"id": node}}}
-    body = json.dumps({"configs": [bootstrap]}).encode()
-
-    class Admin(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/config_dump?include_eds" else 404)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200 if self.path == "/heard" else 503)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Standard error is the command's own."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Admin) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def _files(folder: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -88,6 +89,34 @@ def asleep(process: "subprocess.Popen[bytes]") -> Iterator[None]:
         yield
     finally:
         process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def dumping(node: str) -> Iterator[str]:
+    """The address of an Envoy's admin interface whose dump says who it is and nothing else. Under /heard it takes
+    webhooks, and elsewhere none.
+    """
+    bootstrap = {"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {"node": {"id": node}}}
+    body = json.dumps({"configs": [bootstrap]}).encode()
+
+    class Admin(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/config_dump?include_eds" else 404)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200 if self.path == "/heard" else 503)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Standard error is the command's own."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Admin) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 class Tailed:
