@@ -118,14 +118,16 @@ lock: install  ## Turn requirements*.in into hashed locks
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-dev.in -o requirements-dev.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-deep.in -o requirements-deep.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-generator.in -o requirements-generator.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-xdsctl.in -o requirements-xdsctl.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-annotate --no-header --python-version 3.11 --universal requirements-uv.in -o deploy/docker/requirements-uv.txt
 
 rest-client: install-dev  ## The wheel of the typed REST client, in dist/
 	$(BIN)/python scripts/rest_client.py dist
 
 xdsctl:  ## Install the command line, alone, into .xdsctl/bin
-	@test -x .xdsctl/bin/python || "$(PYTHON)" -m venv .xdsctl
-	@.xdsctl/bin/python -m pip install --quiet --disable-pip-version-check './xdsctl[client]'
+	@sh scripts/install.sh "$(PYTHON)" .xdsctl requirements-xdsctl.txt
+	@printf '#!/bin/sh\nPYTHONPATH="$(CURDIR)" exec "$(CURDIR)/.xdsctl/bin/python" -m xdsctl "$$@"\n' >.xdsctl/bin/xdsctl
+	@chmod +x .xdsctl/bin/xdsctl
 
 audit: install-dev  ## Licences of all that is locked, and its known vulnerabilities, which need the network; says what it could not reach
 	$(BIN)/python scripts/audit.py

@@ -20,6 +20,7 @@ LOCKS: Final = (
     "requirements-dev.txt",
     "requirements-deep.txt",
     "requirements-generator.txt",
+    "requirements-xdsctl.txt",
     "deploy/docker/requirements-uv.txt",
 )
 OSV: Final = "https://api.osv.dev/v1/querybatch"  # google.github.io/osv.dev documents it

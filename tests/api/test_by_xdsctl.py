@@ -24,7 +24,7 @@ from controlplane.incidents.services import digest
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster, route
 from tests.support.web_thread import serving_web
-from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, USAGE, Xdsctl
+from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, NOT_ACCEPTED, NOT_THERE, USAGE, Xdsctl
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -257,8 +257,8 @@ def test_kinds__of_another_tenant_or_without_the_role__as_the_api_refuses(addres
     refused = stranger("-e", "prod", "create", "rule", "--effect", "allow", "--pattern", "*")
 
     assert listed.out == "prod\n"
-    assert hidden == [NO, NO, NO]
-    assert refused.status == 3  # nobody who may
+    assert hidden == [NOT_THERE] * 3
+    assert refused.status == NOT_ACCEPTED
     assert AccessRule.objects.count() == 0
 
 

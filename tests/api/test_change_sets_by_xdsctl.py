@@ -21,7 +21,7 @@ from tests.api.test_by_xdsctl import at_a_terminal, xdsctl_as
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster
 from tests.support.web_thread import serving_web
-from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, NO_ANSWER, UNDECIDED, USAGE, Xdsctl
+from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, NOT_ACCEPTED, NOT_THERE, UNDECIDED, USAGE, Xdsctl
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -120,7 +120,7 @@ def test_walk__proposed_reviewed_and_published__is_one_change_that_is_followed(p
     assert "+++ /dev/null" in patch.out
     assert (early.status, "needs review" in early.err) == (CONFLICT, True)
     assert asked.out == f"change set {which}: review, version 2, 0 of 1 approval\n"
-    assert (own.status, "asks for other eyes" in own.err) == (NO_ANSWER, True)
+    assert (own.status, "asks for other eyes" in own.err) == (NOT_ACCEPTED, True)
     assert said.status == DONE, said
     assert taken.out == f"change set {which}: approved, version 2, 1 of 1 approval\n"
     for line in ("created     cluster/shop", "deleted     cluster/old", "message     for the sale", " looks right"):
@@ -370,15 +370,15 @@ ACTS = (
 
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: str(act[0]))
-def test_act__without_the_role_or_of_nothing__3_and_1_and_nothing_is_done(people: People, act: tuple[str, ...]) -> None:
+def test_act__without_the_role_or_of_nothing__8_and_7_and_nothing_is_done(people: People, act: tuple[str, ...]) -> None:
     which = people.draft(cluster("pay"))
     word, *rest = act
 
     forbidden = people.viewer("changesets", word, which, *rest)
     absent = people.author("changesets", word, NOWHERE, *rest)
 
-    assert forbidden.status == NO_ANSWER, forbidden
-    assert (absent.status, "There is no change set" in absent.err) == (NO, True)
+    assert forbidden.status == NOT_ACCEPTED, forbidden
+    assert (absent.status, "There is no change set" in absent.err) == (NOT_THERE, True)
     assert (people.found(which)["version"], people.found(which)["reviews"]) == (1, [])
 
 
@@ -386,8 +386,10 @@ def test_change_set__of_another_tenant__is_not_there(people: People) -> None:
     which = people.draft(cluster("pay"))
     stranger = xdsctl_as(people.author.variables["XDSCTL_SERVER"], people.folder, Scope(Role.EDITOR, "prod"))
 
-    assert [stranger("changesets", word, which).status for word in ("get", "diff", "submit", "publish")] == [NO] * 4
-    assert stranger("changesets", "list").status == NO
+    assert [stranger("changesets", word, which).status for word in ("get", "diff", "submit", "publish")] == [
+        NOT_THERE
+    ] * 4
+    assert stranger("changesets", "list").status == NOT_THERE
 
 
 def test_hostile_content__is_printed_and_not_obeyed(people: People) -> None:
@@ -424,7 +426,7 @@ def test_rules_and_groups__from_the_files_that_get_prints__are_proposed_merged_a
     merged = keeper("changesets", "merge", which, f"rule/{made['id']}=ours")
     done = keeper("changesets", "publish", which)
 
-    assert refused.status == NO_ANSWER
+    assert refused.status == NOT_ACCEPTED
     assert patch.status == NO
     assert "+pattern: pay*" in patch.out
     assert "already" in same.err

@@ -18,7 +18,7 @@ from controlplane.snapshots.models import SnapshotRow
 from tests.api.test_holdings import fleet_at_r1, moved_to_r2
 from tests.services.incidents.fleet import revision
 from tests.support.web_thread import serving_web
-from tests.support.xdsctl import DONE, NO, UNDECIDED, USAGE, Xdsctl
+from tests.support.xdsctl import DONE, NO, NOT_THERE, UNDECIDED, USAGE, Xdsctl
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -75,7 +75,7 @@ def test_get_resources__of_a_client_by_node_id__lists_what_it_has(xdsctl: Xdsctl
     assert named.out.split() == ["cluster/cart", "cluster/lost", "cluster/pay"]
     assert [(each["name"], each["code"]) for each in told.data] == [("lost", "XDS2101"), ("pay", None)]
     assert (too_early.status, "is kept for 24 h" in too_early.err) == (NO, True)
-    assert unknown.status == NO
+    assert unknown.status == NOT_THERE
 
 
 def test_explain__at_a_time__says_what_the_client_had_then_by_which_snapshot(xdsctl: Xdsctl) -> None:
@@ -99,7 +99,7 @@ def test_explain__at_a_time__says_what_the_client_had_then_by_which_snapshot(xds
     assert f"YES     client good (env default) had cluster 'pay' at {then}, in snapshot 2" in had.out
     assert (refused.status, "did not get cluster 'pay' at" in refused.out) == (NO, True)
     assert (by_epoch.status, "has cluster 'pay' in snapshot 1\n" in by_epoch.out) == (DONE, True)
-    assert (too_early.status, "Nothing was published in 'default' yet at" in too_early.err) == (NO, True)
+    assert (too_early.status, "Nothing was published in 'default' yet at" in too_early.err) == (NOT_THERE, True)
     assert (absent.status, "may or may not have had" in absent.out) == (UNDECIDED, True)
     assert xdsctl("explain", "good", "cluster", "pay", "--at", "yesterday").status == NO
 

@@ -24,7 +24,7 @@ from tests.api.test_by_xdsctl import at_a_terminal, xdsctl_as
 from tests.services.incidents.fleet import Fleet, held, publish
 from tests.support.manifests import cluster
 from tests.support.web_thread import serving_web
-from tests.support.xdsctl import DONE, NO, NO_ANSWER, USAGE, Xdsctl
+from tests.support.xdsctl import DONE, NO, NOT_ACCEPTED, NOT_THERE, USAGE, Xdsctl
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -96,7 +96,7 @@ def test_create_token__limited_to_some_resources__works_with_the_commands_for_th
     assert [each.status for each in bad] == [USAGE] * 3
     assert ("pay" in seen.out, "shop" in seen.out) == (True, False)
     assert "3s" in difference.out
-    assert (applied.status, refused.status) == (DONE, NO_ANSWER)
+    assert (applied.status, refused.status) == (DONE, NOT_ACCEPTED)
     assert "cluster, route" in refused.err
 
 
@@ -169,7 +169,7 @@ def test_delete_client_token__says_whose_streams_end(xdsctl: Xdsctl) -> None:
     assert "2 clients are connected as that identity" in said.err
     assert "node-1, node-2." in said.err
     assert "No client is connected as that identity." in idle.err
-    assert none.status == NO
+    assert none.status == NOT_THERE
     assert not ClientToken.objects.filter(revoked_at=None).exists()
 
 
@@ -180,9 +180,9 @@ def test_tokens__of_another_tenant__neither_listed_nor_ended(address: str, xdsct
     number = str(ClientToken.objects.get().pk)
 
     assert stranger("get", "client-tokens", "-o", "json").data == []
-    assert stranger("delete", "client-token", number, "--yes").status == NO
-    assert stranger("create", "client-token", "x").status == NO_ANSWER  # of 'default'
-    assert stranger("create", "token", "x", "--scope", "viewer@*").status == NO_ANSWER
+    assert stranger("delete", "client-token", number, "--yes").status == NOT_THERE
+    assert stranger("create", "client-token", "x").status == NOT_ACCEPTED  # of 'default'
+    assert stranger("create", "token", "x", "--scope", "viewer@*").status == NOT_ACCEPTED
     assert ClientToken.objects.get().revoked_at is None
 
 

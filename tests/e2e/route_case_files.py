@@ -4,15 +4,15 @@ from typing import Final
 
 import yaml
 
-from tests.support.xdsctl import DONE, NO, USAGE
+from tests.support.xdsctl import DONE, NO, NOT_THERE, USAGE
 
 ROWS: Final[dict[str, dict[int, str]]] = {
     "route-cases apply": {DONE: "-f {route_cases} --dry-run", NO: "-f {policy_case}", USAGE: "-f {policy}"},
-    "route-cases delete": {DONE: "m-spare", NO: "nobody"},
-    "route-cases export": {DONE: "", NO: "-e nowhere"},
-    "route-cases get": {DONE: "m-kept", NO: "nobody"},
+    "route-cases delete": {DONE: "m-spare", NOT_THERE: "nobody"},
+    "route-cases export": {DONE: "", NOT_THERE: "-e nowhere"},
+    "route-cases get": {DONE: "m-kept", NOT_THERE: "nobody"},
     "route-cases import": {DONE: "{router_check} --dry-run", NO: "{policy}"},
-    "route-cases list": {DONE: "", NO: "-e nowhere"},
+    "route-cases list": {DONE: "", NOT_THERE: "-e nowhere"},
     "route-cases run": {DONE: "m-kept", NO: "-f {failing_cases}", USAGE: "m-kept -f {failing_cases}"},
 }
 _TEST: Final = {

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.manifests import cluster
 from tests.support.stack import ROOT, Parley
-from tests.support.xdsctl import DONE, NO_ANSWER, tailing, watching, xdsctl_for
+from tests.support.xdsctl import DONE, NOT_ACCEPTED, tailing, watching, xdsctl_for
 from xdsctl.commands.tail import line_of
 
 pytestmark = pytest.mark.xdist_group("xdsctl")
@@ -39,8 +39,8 @@ def test_tail__ended_by_hand__is_quiet_and_status_0(xdsctl_server: Parley) -> No
     assert (status, tail.said) == (DONE, [])
 
 
-def test_tail__token_is_wrong__one_sentence_and_3(xdsctl_server: Parley, tmp_path: object) -> None:
+def test_tail__token_is_wrong__one_sentence_and_8(xdsctl_server: Parley, tmp_path: object) -> None:
     said = xdsctl_for(xdsctl_server, tmp_path)("tail", "--token", "nonsense")  # type: ignore[arg-type]  # a path
 
-    assert said.status == NO_ANSWER
+    assert said.status == NOT_ACCEPTED
     assert said.err.count("\n") == 1

@@ -13,7 +13,20 @@ from tests.support.manifests import cluster, endpoints, listener, route, tls_sec
 from tests.support.ports import free_ports
 from tests.support.stack import START_S, Parley, running_up
 from tests.support.waiting import eventually
-from tests.support.xdsctl import CONFLICT, DONE, NO, NO_ANSWER, UNDECIDED, USAGE, Said, Xdsctl, watching, xdsctl_for
+from tests.support.xdsctl import (
+    CONFLICT,
+    DONE,
+    NO,
+    NO_ANSWER,
+    NOT_ACCEPTED,
+    NOT_THERE,
+    UNDECIDED,
+    USAGE,
+    Said,
+    Xdsctl,
+    watching,
+    xdsctl_for,
+)
 
 pytestmark = pytest.mark.xdist_group("xdsctl")
 
@@ -74,7 +87,7 @@ def test_rollout__status_and_history__of_a_change(xdsctl: Xdsctl) -> None:
 
     assert (waited.status, waited.data["id"]) == (DONE, made)
     assert xdsctl("rollout", "history").out.startswith("EPOCH")
-    assert xdsctl("rollout", "status", "00000000-0000-0000-0000-000000000000").status == NO
+    assert xdsctl("rollout", "status", "00000000-0000-0000-0000-000000000000").status == NOT_THERE
 
 
 def test_apply__mistakes_in_two_files__each_with_its_line_and_nothing_stored(xdsctl: Xdsctl, files: Path) -> None:
@@ -87,7 +100,7 @@ def test_apply__mistakes_in_two_files__each_with_its_line_and_nothing_stored(xds
     assert "clusters.yaml:3:1: error XDS" in said.err
     assert "Did you mean" in said.err
     assert "edge.json:" in said.err
-    assert xdsctl("get", "cluster", "new").status == NO
+    assert xdsctl("get", "cluster", "new").status == NOT_THERE
 
 
 def test_apply__github_format__annotates_the_line(xdsctl: Xdsctl, files: Path) -> None:
@@ -117,7 +130,7 @@ def test_apply__dry_run__changes_nothing(xdsctl: Xdsctl) -> None:
 
     assert (said.status, said.out) == (DONE, "cluster/dry\n")
     assert "\nNot judged: whether an Envoy takes cluster/dry (deep validation is off in 'default'). An adm" in said.err
-    assert xdsctl("get", "cluster", "dry").status == NO
+    assert xdsctl("get", "cluster", "dry").status == NOT_THERE
 
 
 def test_diff__something_differs__patch_and_status_1_else_0(xdsctl: Xdsctl) -> None:
@@ -166,7 +179,7 @@ JUDGED: dict[str, tuple[list[Any], tuple[str, ...], int]] = {
     "owner that moves": ([cluster("v-owned", connect_timeout="9s")], ("--owner", "team-b"), DONE),
     "link-local": ([endpoints("v-metadata", 80, address="169.254.169.254")], (), NO),
     "environment that is held": ([cluster("v-held")], ("-e", "v-held"), CONFLICT),
-    "environment that is not there": ([cluster("v")], ("-e", "nowhere"), NO),
+    "environment that is not there": ([cluster("v")], ("-e", "nowhere"), NOT_THERE),
 }
 # Of the others something is found.
 NOTHING_FOUND = {
@@ -197,15 +210,15 @@ def test_validate__against_an_environment__finds_what_a_dry_run_of_apply_finds_a
     assert (judged.status, tried.status) == (status, status)
     assert found[0] == found[1]
     assert bool(found[0]) == (case not in NOTHING_FOUND)
-    assert xdsctl("get", "cluster", "v-sound").status == NO
+    assert xdsctl("get", "cluster", "v-sound").status == NOT_THERE
 
 
-def test_validate__token_that_may_not_apply__3_and_the_way_without_a_server(xdsctl: Xdsctl, parley: Parley) -> None:
+def test_validate__token_that_may_not_apply__8_and_the_way_without_a_server(xdsctl: Xdsctl, parley: Parley) -> None:
     made = parley.call("POST", "/tokens", {"name": "looks", "scopes": [{"role": "viewer", "environment": "default"}]})
 
     said = xdsctl("validate", "-f", "-", "--token", made.body["token"], stdin=yaml.safe_dump(cluster("no")))
 
-    assert said.status == NO_ANSWER
+    assert said.status == NOT_ACCEPTED
     assert "editor" in said.err
     assert "validate --offline" in said.err
 
@@ -224,7 +237,7 @@ def test_get__any_format__same_status(xdsctl: Xdsctl, form: str) -> None:
     applied(xdsctl, cluster("formed"))
 
     assert xdsctl("get", "cluster", "formed", "-o", form).status == DONE
-    assert xdsctl("get", "cluster", "nobody", "-o", form).status == NO
+    assert xdsctl("get", "cluster", "nobody", "-o", form).status == NOT_THERE
 
 
 def test_get__list_as_yaml__is_what_apply_takes(xdsctl: Xdsctl) -> None:
@@ -251,8 +264,8 @@ def test_describe_history_edit_delete__one_resource_through_its_life(xdsctl: Xds
     assert (edited.status, described.status, history.status, deleted.status) == (DONE, DONE, DONE, DONE)
     assert "connect_timeout: 5s" in described.out
     assert [row["message"] for row in history.data] == ["slower", "test"]
-    assert xdsctl("get", "cluster", "life").status == NO
-    assert xdsctl("delete", "cluster", "life").status == NO
+    assert xdsctl("get", "cluster", "life").status == NOT_THERE
+    assert xdsctl("delete", "cluster", "life").status == NOT_THERE
 
 
 def test_edit__mistake__keeps_the_text_and_says_where(xdsctl: Xdsctl, tmp_path: Path) -> None:
@@ -280,8 +293,8 @@ def test_clients_and_incidents__none_yet__say_so(xdsctl: Xdsctl, empty: str) -> 
     for command in (("clients", "list"), ("ps",), ("incidents", "list")):
         said = xdsctl(*command, "-e", empty)
         assert (said.status, said.out, said.err) == (DONE, "", "Nothing found.\n")
-    assert xdsctl("clients", "describe", "nobody").status == NO
-    assert xdsctl("incidents", "show", "nothing").status == NO
+    assert xdsctl("clients", "describe", "nobody").status == NOT_THERE
+    assert xdsctl("incidents", "show", "nothing").status == NOT_THERE
 
 
 def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parley: Parley) -> None:
@@ -324,7 +337,7 @@ def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parle
     told = {row["name"]: row["error"] for row in wire}
     for said, name in ((denied, names[1]), (absent, names[2])):
         assert f"\ntold: {told[name].partition(': ')[2]}\n" in said.out
-    assert xdsctl("explain", "explain-1", "cluster", "explained", "--at", "999999").status == NO
+    assert xdsctl("explain", "explain-1", "cluster", "explained", "--at", "999999").status == NOT_THERE
     assert xdsctl("explain", "nobody", "cluster", "explained").status == NO
 
 
@@ -414,7 +427,7 @@ def test_context__set_use_login_remove__are_kept_in_a_private_file(
     assert xdsctl("context", "set", "here", "--url", url, **bare).status == DONE
     assert xdsctl("login", stdin=f"{parley.token}\n", **bare).status == DONE
     assert xdsctl("get", **bare).status == DONE
-    assert xdsctl("login", stdin="wrong\n", **bare).status == NO_ANSWER
+    assert xdsctl("login", stdin="wrong\n", **bare).status == NOT_ACCEPTED
     assert (tmp_path / "contexts.json").stat().st_mode & 0o777 == 0o600
     assert parley.token not in xdsctl("context", "list", "-o", "json").out
     assert xdsctl("context", "use", "elsewhere").status == USAGE
@@ -429,12 +442,12 @@ def test_wrong_usage__2(xdsctl: Xdsctl, arguments: tuple[str, ...]) -> None:
     assert xdsctl(*arguments).status == USAGE
 
 
-def test_refusal__token_that_may_not__3_and_the_role_it_needs(xdsctl: Xdsctl, parley: Parley) -> None:
+def test_refusal__token_that_may_not__8_and_the_role_it_needs(xdsctl: Xdsctl, parley: Parley) -> None:
     made = parley.call("POST", "/tokens", {"name": "reader", "scopes": [{"role": "viewer", "environment": "default"}]})
 
     said = xdsctl("apply", "-f", "-", "--token", made.body["token"], stdin=yaml.safe_dump(cluster("no")))
 
-    assert said.status == NO_ANSWER
+    assert said.status == NOT_ACCEPTED
     assert "editor" in said.err
 
 
@@ -474,7 +487,7 @@ def test_snapshot_and_undo__back_to_an_epoch__held_until_released(xdsctl: Xdsctl
     refused = applied(xdsctl, cluster("other"))
     assert (refused.status, "too slow" in refused.err) == (CONFLICT, True)
     parley.call("PATCH", "/environments/default", {"hold": None})
-    assert xdsctl("rollout", "undo", "--to", "999999", "--reason", "x").status == NO
+    assert xdsctl("rollout", "undo", "--to", "999999", "--reason", "x").status == NOT_THERE
 
 
 def test_undo__of_a_rule_that_takes_everything__once_more_and_too_late(xdsctl: Xdsctl, parley: Parley) -> None:
