@@ -58,7 +58,17 @@ _OF_NAME: Final = "type=cluster&name={name}"
 QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "home": ("/", "/?part=now", "/?part=charts"),
     "explain": ("/x?e={env}&t=cluster&n={name}", "/x?e={env}&t=cluster&n={name}&c={client}&at={epoch}"),
-    "search": ("/search?q=service", "/search?q=nothing+is+called+so", "/search?q=node-"),
+    "search": (
+        "/search?q=service",
+        "/search?q=nothing+is+called+so",
+        "/search?q=node-",
+        "/search?q=node-&kind=client",
+        "/search?q=10.0.1.7&kind=resource",
+        "/search?q=explain+service+for+node-1",
+        "/search?part=options&q=service",
+        "/search?part=options&q=nothing+is+called+so",
+        "/search?part=options&q=quarantine+service",
+    ),
     "code": ("/codes/XDS2002",),
     "incidents": (
         "/e/{env}/incidents",

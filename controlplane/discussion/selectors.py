@@ -3,8 +3,6 @@
 Whoever may not see the subject is told of it, and of its comments, in the words for one that does not exist.
 """
 
-from collections.abc import Collection
-from typing import Final
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -19,8 +17,6 @@ from controlplane.discussion.values import About, CommentView, Subject
 from controlplane.incidents.selectors import incident_place
 from xdscore.codes import shown
 from xdscore.resource_types import ResourceType, by_word
-
-_SEARCHED: Final = 20
 
 
 def change_subject(principal: Principal, public_id: UUID) -> Subject:
@@ -64,14 +60,6 @@ def comment_get(principal: Principal, public_id: UUID) -> CommentView:
     if row is None:
         raise absent
     return _view(row, _seen(principal, subject_of(row), absent))
-
-
-def comments_holding(
-    *, text: str, environment_keys: Collection[str], limit: int = _SEARCHED
-) -> tuple[CommentView, ...]:
-    """The newest comments that contain a text, in these environments."""
-    rows = _whole(Comment.objects.filter(environment__key__in=list(environment_keys), text__icontains=text))
-    return tuple(_view(row, subject_of(row)) for row in rows.order_by("-pk")[:limit])
 
 
 def may_comment(principal: Principal, environment: str) -> bool:

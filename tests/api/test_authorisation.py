@@ -100,6 +100,7 @@ def rows() -> Iterator[Row]:
     yield row("comments", "GET", "comments?environment=prod&resource=cluster/pay", EVERYBODY)
     yield row("ticket-links", "GET", "ticket-links", EVERYBODY, scoped=False)
     yield row("tokens", "GET", "tokens", EVERYBODY, scoped=False)
+    yield row("search", "GET", "search?q=pay&kind=client", EVERYBODY, scoped=False)
     yield row("whoami", "GET", "whoami", EVERYBODY, scoped=False)
     yield row("notifications", "GET", "notifications", EVERYBODY, scoped=False)
     yield row("client-tokens", "GET", "client-tokens", EVERYBODY, scoped=False)

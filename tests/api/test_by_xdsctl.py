@@ -22,7 +22,7 @@ from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.database.aliases import READER
 from controlplane.incidents.services import digest
 from tests.services.incidents.fleet import Fleet, held, publish
-from tests.support.manifests import cluster, route
+from tests.support.manifests import cluster, route, tls_secret
 from tests.support.web_thread import serving_web
 from tests.support.xdsctl import CONFLICT, DONE, LOSS, NO, NOT_ACCEPTED, NOT_THERE, USAGE, Xdsctl
 
@@ -282,3 +282,19 @@ def test_graph__around_a_resource__lines_with_what_each_refers_to_and_drawings(x
     assert around.out.splitlines() == ["cluster/gone  missing", "route/lost  r1  stalled", "  -> cluster/gone  missing"]
     assert xdsctl("graph", "--as", "dot").out.startswith("digraph")
     assert xdsctl("graph", "cluster", "nothing").status not in {DONE, USAGE}
+
+
+def test_search__words__prints_what_they_stand_in_and_what_was_not_searched(xdsctl: Xdsctl) -> None:
+    publish(cluster("pay"), tls_secret("key", "x"))
+
+    found = xdsctl("search", "PAY", "cluster")
+    only = xdsctl("search", "why", "--kind", "change", "-o", "json")
+
+    assert found.status == DONE
+    assert [line.split() for line in found.out.splitlines()] == [
+        ["KIND", "ENVIRONMENT", "NAME", "WHAT", "WHEN"],
+        ["resource", "default", "cluster/pay"],
+    ]
+    assert "Nor were 1 contents that hold secrets." in found.err
+    assert [each["kind"] for each in only.data] == ["change"]
+    assert xdsctl("search", "nothing-is-called-so").out == ""
