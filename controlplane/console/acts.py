@@ -14,18 +14,20 @@ from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import POLICY_ROLES
-from controlplane.console.commands import Intent, Verb
+from controlplane.console.commands import LIVE, Intent, Verb
 from controlplane.console.navigation import Surroundings
 from controlplane.console.resources import resource_url
 from controlplane.search.acting import Refused, changes_called, incidents_to_quarantine, incidents_to_release
 from controlplane.search.selectors import search
 from controlplane.search.sources import Sight
 from controlplane.search.values import Hit, Kind
+from controlplane.snapshots.selectors import snapshot_list
 from controlplane.undo.rights import may_undo
 from xdscore.names import name_problem
 from xdscore.resource_types import by_word
 
 _OFFERED: Final = 5
+_MAX_EPOCH: Final = 2**63 - 1
 _UNTYPED: Final = "listener"  # of a name that nothing has
 
 
@@ -185,20 +187,22 @@ def _undo(intent: Intent, asker: Asker) -> Iterator[Act]:
 
 
 def _roll_back(intent: Intent, asker: Asker) -> Iterator[Act]:
-    if asker.may(Role.OPERATOR, asker.environment):
+    if asker.may(Role.OPERATOR, asker.environment) and _are_there(asker, intent.what):
         url = f"{reverse('rollback', args=[asker.environment])}?{urlencode({'to': intent.what})}"
-        yield Act(
-            "history",
-            "Roll back to",
-            f"snapshot {intent.what}",
-            f"{asker.environment}: shows first what that does",
-            url,
-        )
+        note = f"{asker.environment}: shows first what that does"
+        yield Act("history", "Roll back to", f"snapshot {intent.what}", note, url)
 
 
 def _compare(intent: Intent, asker: Asker) -> Iterator[Act]:
-    url = f"{reverse('compare', args=[asker.environment])}?{urlencode({'from': intent.what, 'to': intent.to})}"
-    yield Act("arrows-diff", "Compare", f"{intent.what} with {intent.to}", asker.environment, url)
+    if _are_there(asker, intent.what, intent.to):
+        url = f"{reverse('compare', args=[asker.environment])}?{urlencode({'from': intent.what, 'to': intent.to})}"
+        yield Act("arrows-diff", "Compare", f"{intent.what} with {intent.to}", asker.environment, url)
+
+
+def _are_there(asker: Asker, *states: str) -> bool:
+    """Whether each of these is `live`, or the number of a snapshot that is stored."""
+    epochs = {min(int(each), _MAX_EPOCH) for each in states if each != LIVE}
+    return snapshot_list(environment_key=asker.environment).filter(epoch__in=epochs).count() == len(epochs)
 
 
 def _allow(intent: Intent, asker: Asker) -> Iterator[Act]:
@@ -253,8 +257,8 @@ _NOTHING: Final[Mapping[Verb, str]] = {
     Verb.QUARANTINE: "Clients refuse nothing that is called '{what}' and that you may quarantine.",
     Verb.RELEASE: "Nothing that is called '{what}' and that you may release is quarantined.",
     Verb.UNDO: "There is no change '{what}' that you may take back.",
-    Verb.ROLL_BACK: "You may not roll back here: that needs the role operator.",
-    Verb.COMPARE: "",
+    Verb.ROLL_BACK: "There is no snapshot {what} here to which you may roll back.",
+    Verb.COMPARE: "These are no two snapshots that are stored here: not yet, or not any more.",
     Verb.ALLOW: "You may not write rules here: that needs the role access-editor.",
     Verb.DENY: "You may not write rules here: that needs the role access-editor.",
     Verb.FREEZE: "You may not freeze this environment: that needs the role admin.",

@@ -293,7 +293,7 @@ def test_search__words__prints_what_they_stand_in_and_what_was_not_searched(xdsc
     assert found.status == DONE
     assert [line.split() for line in found.out.splitlines()] == [
         ["KIND", "ENVIRONMENT", "NAME", "WHAT", "WHEN"],
-        ["resource", "default", "cluster/pay"],
+        ["resource", "default", "cluster/pay", "-", "-"],
     ]
     assert "Nor were 1 contents that hold secrets." in found.err
     assert [each["kind"] for each in only.data] == ["change"]
