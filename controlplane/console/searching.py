@@ -89,7 +89,7 @@ class SearchPage(Page):
             "kind": kind,
             "groups": groups_shown(results.found, looks=self._looks(results) if kind is Kind.CLIENT else None),
             "unsearched": results.unsearched,
-            "newest": NEWEST,
+            "newest": f"{NEWEST:,}",
             "content_mib": MAX_BYTES // 2**20,
             "of_one_kind": _OF_ONE_KIND,
             "commands": COMMANDS,
