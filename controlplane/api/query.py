@@ -13,6 +13,7 @@ from controlplane.common.errors import InputInvalid
 from controlplane.http.moments import moment_or_age
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
+from xdscore.labels import Requirement, selector_read
 from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED
 
 T = TypeVar("T")
@@ -165,6 +166,14 @@ class Query:
             self._refuse(name, wanted)
             return default
         return found
+
+    def labels(self, name: str = "label") -> tuple[Requirement, ...]:
+        """The selector in a parameter; no conditions where it is not given."""
+        try:
+            return selector_read(self._given.get(name, ""))
+        except ValueError as error:
+            self._refuse(name, "is no selector of labels", hint=str(error))
+            return ()
 
     def refuse(self, name: str, problem: str, *, hint: str = "") -> None:
         """Note a problem of the parameter `name`, which `done` will raise."""

@@ -103,11 +103,13 @@ PRECONDITIONS: Final = [
     _header("If-None-Match", "`*`: only if it does not exist."),
 ]
 OWNER: Final = _query("owner", OpenApiTypes.STR, "Whose it is from now on; without it the owner stays.")
+LABEL_HELP: Final = "Only those with such labels: `team=pay`, `team!=pay`, `team`, `!team`, or several with commas."
 RESOURCE_FILTERS: Final = [
     _query("type", OpenApiTypes.STR, "A type's word or type URL."),
     _query("owner", OpenApiTypes.STR, "Exactly this owner; empty: none."),
     _query("name", OpenApiTypes.STR, "A part of the name."),
     _query("status", {"type": "string", "enum": [each.value for each in Status]}, "Only those that stand so."),
+    _query("label", OpenApiTypes.STR, LABEL_HELP),
     _query(
         "manifests", OpenApiTypes.BOOL, "With each resource's manifest. As YAML the answer is a file that apply takes."
     ),

@@ -67,7 +67,7 @@ _BETA: Final = frozenset(
         *(f"channel_{act}" for act in ("list", "create", "get", "update", "delete", "test", "pause", "resume")),
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
         *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
-        *("graph", "request_explain", "search", "whoami"),
+        *("graph", "quarantines", "request_explain", "resource_bulk", "resource_patch", "search", "whoami"),
         *("series_get", "change_convergence"),
         *(f"route_case_{act}" for act in ("list", "create", "get", "update", "delete", "run", "apply", "import")),
     }

@@ -15,8 +15,8 @@ class BlobKind(Enum):
 
 
 class ChangeKind(Enum):
-    """What a change is about: resources, settings of the environment, a quarantine, access, or what a rollout took back
-    (`rollback`; a rollback to an earlier snapshot writes resources).
+    """What a change is about: resources, settings of the environment, a quarantine, access, what a rollout took back
+    (`rollback`; a rollback to an earlier snapshot writes resources), or labels and owners of resources alone.
     """
 
     RESOURCES = "resources"
@@ -24,6 +24,7 @@ class ChangeKind(Enum):
     QUARANTINE = "quarantine"
     ACCESS = "access"
     ROLLBACK = "rollback"
+    LABELS = "labels"
 
 
 class QuarantinePolicy(Enum):

@@ -5,7 +5,7 @@ environment's threshold, or more, is refused unless whoever writes says how many
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
@@ -183,6 +183,22 @@ class Prospect:
     def nothing(self) -> bool:
         """Whether no client can lose anything by the write, so that nobody needs to be asked."""
         return not self.gone and self.tables is None and self.default is None and self.choices is None
+
+
+def quarantines_together(prospects: Sequence[Prospect]) -> Prospect:
+    """One prospect of several quarantines in one environment. Where they are for different kinds of clients, all of
+    these are asked about each name: too many rather than too few.
+    """
+    losing = [each for each in prospects if each.gone]
+    if not losing:
+        return prospects[0]
+    for_all = any(not each.kinds for each in losing)
+    return Prospect(
+        losing[0].environment,
+        frozenset().union(*(each.gone for each in losing)),
+        kinds=() if for_all else tuple(sorted({kind for each in losing for kind in each.kinds})),
+        refusers=frozenset.intersection(*(each.refusers for each in losing)),
+    )
 
 
 MAX_BREAK_REASON_CHARS = 300

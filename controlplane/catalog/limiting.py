@@ -13,7 +13,9 @@ from django.db.models.functions import Left, Length, Right
 from django.db.models.lookups import Exact, GreaterThanOrEqual
 
 from controlplane.accounts.principal import Allowed, Principal, Role
-from controlplane.catalog.models import Resource, Revision
+from controlplane.catalog.marking import labels_of
+from controlplane.catalog.models import Change, Resource, Revision
+from controlplane.catalog.undoing import owners_of
 from controlplane.common.errors import Forbidden
 from controlplane.common.limits import Limit
 from xdscore.findings import Finding, Severity
@@ -40,12 +42,17 @@ def rows_allowed(allowed: Allowed, resource: str = "") -> Q:
     return found
 
 
-def change_allowed(allowed: Allowed, change_id: int) -> bool:
-    """Whether a change wrote resources, all of which are among those allowed. `change_id`: its row."""
+def change_allowed(allowed: Allowed, change: Change) -> bool:
+    """Whether a change wrote resources, or labels and owners of such, all of which are among those allowed."""
     if allowed.nothing:
         return False
-    rows = Revision.objects.filter(change=change_id)
-    return rows.exists() and not rows.exclude(rows_allowed(allowed, "resource__")).exists()
+    rows = Revision.objects.filter(change=change.pk)
+    marked = {(word, name) for word, name, *_ in owners_of(change.undo)}
+    marked |= {moved.key for moved in labels_of(change.undo)}
+    owners = _owners(change.environment.key, marked)
+    taken = all(allowed.takes(*key, owners.get(key, "")) for key in marked)
+    is_any = bool(marked) or rows.exists()
+    return is_any and taken and not rows.exclude(rows_allowed(allowed, "resource__")).exists()
 
 
 def write_check(

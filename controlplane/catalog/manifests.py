@@ -2,6 +2,7 @@
 
 from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.values import ResourceContent
+from xdscore.labels import LABELS_KEY, Labels
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
 from xdscore.schema import ParsedResource, Tree, to_json
@@ -10,6 +11,16 @@ from xdscore.schema import ParsedResource, Tree, to_json
 def manifest_of(content: ResourceContent) -> dict[str, Tree]:
     """The manifest that stores this content again when it is applied; secrets are left out."""
     return manifest_of_bytes(content.kind, content.name, content.any_bytes, content.ttl_ms)
+
+
+def exported_of(content: ResourceContent) -> dict[str, Tree]:
+    """The manifest of this content as lists and files have it: with the labels of the resource, if it has any."""
+    return with_labels(manifest_of(content), content.labels)
+
+
+def with_labels(manifest: dict[str, Tree], labels: Labels | None) -> dict[str, Tree]:
+    """The manifest, saying that its resource has these labels; as it is where there are none to speak of."""
+    return {**manifest, LABELS_KEY: dict(labels)} if labels else manifest
 
 
 def manifest_of_parsed(parsed: ParsedResource) -> dict[str, Tree]:

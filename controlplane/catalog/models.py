@@ -185,13 +185,14 @@ class Resource(models.Model):
 
     `counter` numbers its revisions and goes on after a deletion (U19). `touched` is the last generation at which the
     row, its newest or proven revision, or a quarantine of either changed: a builder that knows generation g reads only
-    rows touched later.
+    rows touched later. `labels`: `xdscore.labels.packed`.
     """
 
     environment = models.ForeignKey(Environment, on_delete=models.CASCADE, related_name="resources")
     type = models.CharField(max_length=16)
     name = models.CharField(max_length=1024)
     owner = models.CharField(max_length=150, blank=True, default="")
+    labels = models.TextField(blank=True, default="", db_default="")
     counter = models.PositiveIntegerField(default=0)
     deleted = models.BooleanField(default=False)
     touched = models.PositiveBigIntegerField(default=0)

@@ -1,7 +1,7 @@
 """Reads of the catalogue. Never inside a transaction: on SQLite that would take the writer's lock (decisions D6a)."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -30,8 +30,10 @@ from controlplane.catalog.rollout_settings import settings_stored
 from controlplane.catalog.sealing import key_ring
 from controlplane.catalog.values import EnvironmentPolicy, ResourceContent
 from controlplane.common.errors import NotFound
+from controlplane.database.labels import labelled
 from xdscore.access import Effect
 from xdscore.environment_choice import EnvironmentChoice, Selector
+from xdscore.labels import Labels, Requirement, label_words, unpacked
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema.content_policy import policy_of
 
@@ -144,6 +146,12 @@ class ResourceRow:
     proven: bool
     quarantined: bool
     findings: int
+    labels: Labels = field(default_factory=dict)
+
+    @property
+    def label_words(self) -> tuple[str, ...]:
+        """The labels of the resource as people write them, by key."""
+        return label_words(self.labels)
 
 
 def resource_list(
@@ -152,13 +160,14 @@ def resource_list(
     kind: ResourceType | None = None,
     owner: str | None = None,
     name_part: str = "",
+    labels: Sequence[Requirement] = (),
     contents: bool = False,
     allowed: Allowed = EVERYTHING,
 ) -> models.QuerySet[Resource]:
     """The resources of an environment that fit the filters, by type and name; `resource_row` turns each into a value.
 
-    `name_part`: a text that the name contains. `contents`: read the bytes too, for `resource_content`. `allowed`: the
-    only ones that there are for whoever asks.
+    `name_part`: a text that the name contains. `labels`: a selector, all of which holds. `contents`: read the bytes
+    too, for `resource_content`. `allowed`: the only ones that there are for whoever asks.
     """
     rows = Resource.objects.filter(environment__key=environment_key, deleted=False).select_related("head")
     if contents:
@@ -171,6 +180,8 @@ def resource_list(
         rows = rows.filter(owner=owner)
     if name_part:
         rows = rows.filter(name__contains=name_part)
+    if labels:
+        rows = rows.filter(labelled(labels))
     open_here = Quarantine.objects.filter(revision=models.OuterRef("head"), released_at=None)
     acknowledged = Revision.objects.filter(pk=models.OuterRef("head"), proof__isnull=False)
     return rows.annotate(quarantined=models.Exists(open_here), acknowledged=models.Exists(acknowledged)).order_by(
@@ -207,6 +218,7 @@ def resource_row(row: Resource) -> ResourceRow:
         proven=bool(getattr(row, "acknowledged", False)),
         quarantined=bool(getattr(row, "quarantined", False)),
         findings=len(findings_at(head, (row.type, row.name), timezone.now())),
+        labels=unpacked(row.labels),
     )
 
 
@@ -273,6 +285,7 @@ def resource_content(row: Resource, *, environment_key: str) -> ResourceContent:
         ttl_ms=head.ttl_ms,
         findings=findings_at(head, (row.type, row.name), timezone.now()),
         updated_at=head.at,
+        labels=unpacked(row.labels),
     )
 
 

@@ -5,7 +5,7 @@ What a change of resources or access did is read from its revisions and access e
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from controlplane.common.errors import Conflict
@@ -54,10 +54,10 @@ class QuarantineMoved:
         """The revision in words, such as "r3 of the cluster 'pay'"."""
         return f"r{self.revision} of the {self.type} '{self.name}'"
 
-    def as_json(self) -> dict[str, object]:
-        """The move of the revision into or out of quarantine, as the JSON object that `Change.undo` stores."""
-        kept = {"type": self.type, "name": self.name, "revision": self.revision, "opened": self.opened}
-        return {"quarantine": kept}
+
+def quarantines_as_json(moved: Sequence[QuarantineMoved]) -> dict[str, object]:
+    """Moves of revisions into or out of quarantine, as the JSON object that `Change.undo` stores."""
+    return {"quarantines": [asdict(each) for each in moved]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,13 @@ def columns_of(undo: Mapping[str, object] | None) -> Columns | None:
     return Columns(kept["before"], kept["after"]) if isinstance(kept, dict) else None
 
 
-def quarantine_of(undo: Mapping[str, object] | None) -> QuarantineMoved | None:
-    """The move of a revision into or out of quarantine that `Change.undo` holds; None where it holds none."""
-    kept = (undo or {}).get("quarantine")
-    return QuarantineMoved(**kept) if isinstance(kept, dict) else None
+def quarantines_of(undo: Mapping[str, object] | None) -> tuple[QuarantineMoved, ...]:
+    """The moves of revisions into quarantine, or all out of it, that `Change.undo` holds; empty where it holds none.
+    Versions that moved one at a time wrote it by itself.
+    """
+    held = undo or {}
+    kept = held.get("quarantines", [held["quarantine"]] if "quarantine" in held else [])
+    return tuple(QuarantineMoved(**each) for each in kept)  # type: ignore[attr-defined]  # quarantines_as_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ from controlplane.catalog.rollout_settings import ROLLOUT_OFF, RolloutSettings
 from xdscore.access import AccessTable, Effect
 from xdscore.environment_choice import Selector
 from xdscore.findings import Finding, Severity
+from xdscore.labels import Labels
 from xdscore.resource_types import ResourceType
 from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy
 from xdscore.schema.parse import ParsedResource
 
 if TYPE_CHECKING:
+    from controlplane.catalog.marking import Marked
     from controlplane.catalog.models import Change
 
 
@@ -112,6 +114,7 @@ class ChangeMade:
 class ChangePlanned:
     """The result of a dry run: what a write would do. `table`: the access rules after it; None where they stay.
     `broken`: how many blocking route cases would not hold any more.
+    `marked`: whose owners and labels would become others.
     """
 
     environment: str
@@ -120,12 +123,14 @@ class ChangePlanned:
     loss: Loss = NOTHING_LOST
     table: AccessTable | None = None
     broken: int = 0
+    marked: "tuple[Marked, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceContent:
     """A stored revision of a resource with its content. `address`: the hash it is stored under. `any_bytes`: the
-    serialised Any; of a secret, its plaintext, which only code that takes secrets out of texts may read.
+    serialised Any; of a secret, its plaintext, which only code that takes secrets out of texts may read. `labels`:
+    those of the resource, where its newest revision was asked for.
     """
 
     environment: str
@@ -138,6 +143,7 @@ class ResourceContent:
     ttl_ms: int
     findings: tuple[Finding, ...]
     updated_at: datetime
+    labels: Labels = field(default_factory=dict)
 
 
 def finding_to_json(finding: Finding) -> dict[str, object]:

@@ -97,7 +97,7 @@ class ChangeSetAuthor(models.Model):
 
 class ChangeSetEntry(models.Model):
     """A resource that a change set writes; without a `blob` it deletes it. `base`: the revision that it was made from;
-    0: there was none.
+    0: there was none. `labels`: those that its manifest says it has; null where that says nothing of labels.
     """
 
     change_set = models.ForeignKey(ChangeSet, on_delete=models.CASCADE, related_name="entries", db_index=False)
@@ -106,6 +106,7 @@ class ChangeSetEntry(models.Model):
     blob = models.ForeignKey("catalog.Blob", on_delete=models.RESTRICT, null=True, related_name="+")
     ttl_ms = models.PositiveBigIntegerField(default=0)
     base = models.PositiveIntegerField()
+    labels = models.JSONField(null=True)
 
     class Meta:
         """Constraint: a change set has a name once."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -198,6 +198,7 @@ def entries_read(row: ChangeSet, wishes: tuple[SetWish, ...] | None = None) -> E
         if isinstance(result, Refused):
             refused += [each.about(entry.type, entry.name) for each in result.findings]
         else:
+            result = replace(result, labels=entry.labels)
             parsed.append(result)
             edits.append(Put(result))
     return EntriesRead(

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from controlplane.access.together import access_foresee
 from controlplane.catalog.contents import contents_of_pairs
 from controlplane.catalog.differences import ResourceDifference
-from controlplane.catalog.manifests import manifest_of, manifest_of_bytes
+from controlplane.catalog.manifests import manifest_of, manifest_of_bytes, with_labels
 from controlplane.catalog.models import Change
 from controlplane.catalog.review import WriteUnreviewed
 from controlplane.catalog.selectors import blob_plaintext
@@ -142,7 +142,8 @@ def change_set_contents(*, public_id: str, keys: Collection[Key] | None = None) 
         old, new = manifest_of(stored) if stored is not None else None, manifests.get(key)
         if old is not None or new is not None:
             diff.append(ResourceDifference(key, old, new))
-    return SetContents(manifests, tuple(diff))
+    labels = {(each.type, each.name): each.labels for each in entries}
+    return SetContents({key: with_labels(each, labels[key]) for key, each in manifests.items()}, tuple(diff))
 
 
 def change_set_plan(*, public_id: str, wishes: tuple[SetWish, ...]) -> tuple[ChangePlanned | None, tuple[Finding, ...]]:
@@ -218,7 +219,8 @@ def change_set_manifest(*, public_id: str, key: Key) -> tuple[SetEntry, dict[str
     view = SetEntry(word, name, entry.blob is None, entry.base)
     if entry.blob is None:
         return view, None
-    return view, manifest_of_bytes(by_word[word], name, blob_plaintext(entry.blob), entry.ttl_ms)
+    manifest = manifest_of_bytes(by_word[word], name, blob_plaintext(entry.blob), entry.ttl_ms)
+    return view, with_labels(manifest, entry.labels)
 
 
 def change_sets_writing(*, environment_key: str, key: Key) -> tuple[SetBrief, ...]:

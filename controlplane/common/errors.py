@@ -109,14 +109,14 @@ class Gone(OperatorError):
 
 class PreconditionFailed(OperatorError):
     """The condition of If-Match or If-None-Match does not hold. `etag`: the current ETag; empty when the thing does not
-    exist.
+    exist, and where the write was of several things.
     """
 
     code = "XDS3012"
     status = 412
 
-    def __init__(self, detail: str, *, etag: str) -> None:
-        super().__init__(detail)
+    def __init__(self, detail: str, *, etag: str, findings: tuple[Finding, ...] = ()) -> None:
+        super().__init__(detail, findings=findings)
         self.etag = etag
 
 

@@ -21,10 +21,11 @@ from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.edits import change_edits
 from controlplane.catalog.guarding import loss_from_json
 from controlplane.catalog.manifests import manifest_of
+from controlplane.catalog.marking import labels_of
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by, undone_of
 from controlplane.catalog.staging import StagedChangeView, staged_changes
-from controlplane.catalog.undoing import Way, wrote_both
+from controlplane.catalog.undoing import Way, owners_of, wrote_both
 from controlplane.changesets.selectors import change_and_set
 from controlplane.changesets.values import SetPublished
 from controlplane.clients.browsing import Standing, standing_counts
@@ -57,6 +58,7 @@ _MAX_FINDINGS: Final = 200
 _MAX_UNDONE: Final = 20
 _MAX_STEPS: Final = 100
 _MAX_UNUSED: Final = 5
+_MAX_MARKED: Final = 100
 # Rules and groups, and the default effect.
 _ROLLING: Final = {
     StagedChangeState.WAITING: Progress.SAVED,
@@ -279,6 +281,7 @@ class ChangePage(Page):
                 ],
                 "edit_count": wrote.count,
                 "access_edits": _access_edits(change),
+                **_marked(change),
                 "findings": (*wrote.findings, *secret_findings(environment_key=key, edits=wrote.edits)),
                 "rollback_url": f"{reverse('rollback', args=[key])}?to={before}" if before is not None else "",
                 "before": before,
@@ -291,6 +294,31 @@ class ChangePage(Page):
                 **comments_shown(self, Subject(About.CHANGE, key, str(change.public_id), change.pk)),
             }
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedLine:
+    """A resource whose owner or labels a change moved, with the URL of its page. `labels`: what was put on and taken
+    off, in words; `owner`: before and after; each None where that stayed.
+    """
+
+    type: str
+    name: str
+    url: str
+    labels: str | None = None
+    owner: tuple[str, str] | None = None
+
+
+def _marked(change: Change) -> dict[str, object]:
+    """Whose owners and labels a change moved, for its page."""
+    labels = {moved.key: moved.words for moved in labels_of(change.undo)}
+    owners = {(word, name): (was, became) for word, name, was, became in owners_of(change.undo) if was != became}
+    keys = sorted({*labels, *owners})
+    lines = [
+        MarkedLine(*key, resource_url(change.environment.key, *key), labels.get(key), owners.get(key))
+        for key in keys[:_MAX_MARKED]
+    ]
+    return {"marked": lines, "marked_count": len(keys)}
 
 
 class ChangeUndoPage(Page):

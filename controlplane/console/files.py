@@ -16,7 +16,7 @@ from controlplane.accounts.principal import Principal, Role
 from controlplane.builder.deep.unasked import NotJudged, not_judged_of
 from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.guarding import Loss
-from controlplane.catalog.manifests import manifest_of, manifest_of_parsed
+from controlplane.catalog.manifests import exported_of, manifest_of, manifest_of_parsed
 from controlplane.catalog.models import Resource
 from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, puts_of
 from controlplane.catalog.rights import OnSome
@@ -28,6 +28,7 @@ from controlplane.console.drafts import manifests_of_text
 from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
 from controlplane.console.proposing import PROPOSE, PROPOSED, proposal_of, propose
+from controlplane.console.resources import label_filter_of
 from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.resource_types import SECRET, by_word
@@ -64,7 +65,12 @@ class ExportPage(Page):
         kind = by_word.get(request.GET.get("type", ""))
         name, owner = (request.GET.get(key, "").strip()[:1_024] for key in ("name", "owner"))
         rows = resource_list(
-            environment_key=environment_key, kind=kind, owner=owner or None, name_part=name, contents=True
+            environment_key=environment_key,
+            kind=kind,
+            owner=owner or None,
+            name_part=name,
+            labels=label_filter_of(request)[1],
+            contents=True,
         )
         secrets = list(rows.filter(type=SECRET.word).values_list("name", flat=True)) if kind in (None, SECRET) else []
         if secrets:
@@ -233,7 +239,7 @@ def _manifests(rows: list[Resource], environment_key: str) -> Iterator[str]:
     if not rows:
         yield "[]\n"
     for row in rows:
-        yield yaml_of([manifest_of(resource_content(row, environment_key=environment_key))])
+        yield yaml_of([exported_of(resource_content(row, environment_key=environment_key))])
 
 
 urlpatterns = [

@@ -8,15 +8,18 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
 from django.utils.http import urlencode
 
+from controlplane.accounts.principal import Role
 from controlplane.catalog.selectors import ResourceRow, resource_list, resource_row
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.common.errors import NotFound
+from controlplane.console.bulk_words import ACTS, FILTERS
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_resource
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
+from xdscore.labels import Requirement, selector_read
 from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
@@ -72,7 +75,10 @@ class ResourcesPage(Page):
         kind = by_word.get(request.GET.get("type", ""))
         name, owner = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("name", "owner"))
         status = _status_of(request)
-        rows = resource_list(environment_key=environment_key, kind=kind, owner=owner or None, name_part=name)
+        label, labels, label_problem = label_filter_of(request)
+        rows = resource_list(
+            environment_key=environment_key, kind=kind, owner=owner or None, name_part=name, labels=labels
+        )
         if status is not None:
             rows = with_status(rows, environment_key=environment_key, status=status)
         page = paged(request, rows, resource_row)
@@ -85,9 +91,24 @@ class ResourcesPage(Page):
             "owner": owner,
             "statuses": tuple(Status),
             "status": status,
-            "filtered": bool(kind or name or owner or status),
+            "label": label,
+            "label_problem": label_problem,
+            "filters": [(key, request.GET.get(key, "")) for key in FILTERS],
+            "acts": [each for each in ACTS if (self.may(Role.OPERATOR) if each.needs_operator else self.may_edit)],
+            "filtered": bool(kind or name or owner or status or label),
         }
         return self.page(context)
+
+
+def label_filter_of(request: HttpRequest) -> tuple[str, tuple[Requirement, ...], str]:
+    """The selector of labels in the URL as it was typed, its conditions, and what is wrong with it; one that cannot be
+    read has no conditions.
+    """
+    text = request.GET.get("label", "").strip()[:_MAX_TEXT]
+    try:
+        return text, selector_read(text), ""
+    except ValueError as error:
+        return text, (), f"{error} The list is not filtered by labels."
 
 
 def resource_url(environment_key: str, word: str, name: str, route: str = "resource") -> str:

@@ -12,10 +12,13 @@ _ACCESS = (Role.ACCESS_EDITOR,)
 _BY_KIND = {
     # Editors write resources; operators lead them back, as a rollback does.
     ChangeKind.RESOURCES.value: (Role.EDITOR, Role.OPERATOR),
+    ChangeKind.LABELS.value: (Role.EDITOR, Role.OPERATOR),
     ChangeKind.ACCESS.value: _ACCESS,
     ChangeKind.QUARANTINE.value: (Role.OPERATOR,),
     ChangeKind.ROLLBACK.value: (Role.OPERATOR,),
 }
+
+OF_RESOURCES = (ChangeKind.RESOURCES.value, ChangeKind.LABELS.value)
 
 
 def undo_roles(change: Change) -> tuple[tuple[Role, ...], ...]:
@@ -56,4 +59,4 @@ def _has(principal: Principal, role: Role, change: Change) -> bool:
     allowed = principal.allowed(role, change.environment.key)
     if allowed.everything or allowed.nothing:
         return allowed.everything
-    return change.kind == ChangeKind.RESOURCES.value and change_allowed(allowed, change.pk)
+    return change.kind in OF_RESOURCES and change_allowed(allowed, change)

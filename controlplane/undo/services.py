@@ -19,10 +19,10 @@ from controlplane.catalog.services import (
     settings_undo,
     settings_undo_way,
 )
-from controlplane.catalog.undoing import CREATED, Undoes, Way, columns_of, quarantine_of, wrote_both
+from controlplane.catalog.undoing import CREATED, Undoes, Way, columns_of, quarantines_of, wrote_both
 from controlplane.common.errors import Conflict
 from controlplane.incidents.services import quarantine_undo, quarantine_undo_way
-from controlplane.undo.rights import undo_require
+from controlplane.undo.rights import OF_RESOURCES, undo_require
 from xdscore.findings import Finding
 
 
@@ -69,12 +69,12 @@ def undo_way(*, change: Change) -> Way:
     """What undoing the change would do now, or every reason why it cannot be undone now. Raises Conflict for a change
     of a sort that can never be undone.
     """
-    if change.kind == ChangeKind.RESOURCES.value:
+    if change.kind in OF_RESOURCES:
         way = resources_undo_way(change=change)
         return way.beside(access_undo_way(change=change)) if wrote_both(change.undo) else way
     if change.kind == ChangeKind.ACCESS.value:
         return access_undo_way(change=change)
-    if (moved := quarantine_of(change.undo)) is not None:
+    if moved := quarantines_of(change.undo):
         return quarantine_undo_way(environment_key=change.environment.key, moved=moved)
     if (columns := columns_of(change.undo)) is not None:
         return settings_undo_way(change=change, columns=columns)
@@ -82,7 +82,7 @@ def undo_way(*, change: Change) -> Way:
 
 
 def _take_back(change: Change, undoes: Undoes, actor: Principal, request_id: str, consent: Consent) -> Undone:
-    if change.kind == ChangeKind.RESOURCES.value:
+    if change.kind in OF_RESOURCES:
         through = actor.may(Role.OPERATOR, change.environment.key)  # who may release a hold may go through it
         made = resources_undo(
             change=change,
@@ -97,7 +97,7 @@ def _take_back(change: Change, undoes: Undoes, actor: Principal, request_id: str
     if change.kind == ChangeKind.ACCESS.value:
         written = access_undo(change=change, undoes=undoes, actor=actor, request_id=request_id, consent=consent)
         return Undone(written.change_id, findings=written.findings)
-    if (moved := quarantine_of(change.undo)) is not None:
+    if moved := quarantines_of(change.undo):
         key = change.environment.key
         made = quarantine_undo(
             environment_key=key, moved=moved, undoes=undoes, actor=actor, request_id=request_id, consent=consent

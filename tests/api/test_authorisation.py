@@ -71,7 +71,15 @@ def rows() -> Iterator[Row]:
     yield row("environments/<part:environment_key>/graph", "GET", "environments/prod/graph", EVERYBODY)
     yield row(RESOURCE, "GET", "environments/prod/resources/cluster/pay", EVERYBODY)
     yield row(RESOURCE, "PUT", "environments/prod/resources/cluster/pay", EDITORS, cluster())
+    yield row(RESOURCE, "PATCH", "environments/prod/resources/cluster/pay", EDITORS, {"labels": {"team": "pay"}})
     yield row(RESOURCE, "DELETE", "environments/prod/resources/cluster/pay", EDITORS)
+    named = {"resources": [{"type": "cluster", "name": "pay"}]}
+    many = "environments/<part:environment_key>/resources/bulk"
+    yield row(many, "POST", "environments/prod/resources/bulk", EDITORS, {"act": "delete", **named})
+    out = {"act": "quarantine", "reason": "r", **named}
+    yield row(
+        "environments/<part:environment_key>/quarantines", "POST", "environments/prod/quarantines", OPERATORS, out
+    )
     yield row(f"{RESOURCE}/revisions", "GET", "environments/prod/resources/cluster/pay/revisions", EVERYBODY)
     yield row(f"{RESOURCE}/clients", "GET", "environments/prod/resources/cluster/pay/clients", EVERYBODY)
     restore = f"{RESOURCE}/revisions/<int:revision>/restore"
@@ -214,7 +222,9 @@ OPEN_WITH_LIMITS = {
     ("environments/<part:environment_key>/resources", "GET"),
     (RESOURCE, "GET"),
     (RESOURCE, "PUT"),
+    (RESOURCE, "PATCH"),
     (RESOURCE, "DELETE"),
+    ("environments/<part:environment_key>/resources/bulk", "POST"),
     (f"{RESOURCE}/revisions", "GET"),
     (f"{RESOURCE}/revisions/<int:revision>/restore", "POST"),
     ("environments/<part:environment_key>/apply", "POST"),

@@ -5,8 +5,6 @@ The pages' own table is in tests/web/test_loss_questions.py; here every form of 
 
 import inspect
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
@@ -24,34 +22,12 @@ from controlplane.console.urls import urlpatterns as console_paths
 from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest
-from tests.api.conftest import DANA, Answer, Caller, caller
+from tests.api.conftest import DANA, Caller, caller
+from tests.api.losing import CLIENTS, HERE, Made, Write, bulk_delete, bulk_quarantine
 from tests.services.incidents.fleet import Fleet, held, publish, rebuild
 from tests.support.manifests import cluster, parsed
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
-
-HERE: Final = "environments/default"
-CLIENTS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """A request that takes these names from three of the `connected` clients; `status` once it is accepted."""
-
-    method: str
-    path: str
-    body: object = None
-    names: tuple[str, ...] = ("pay",)
-    status: int = 202
-    query: str = ""
-    connected: int = CLIENTS
-
-    def send(self, api: Caller, **query: object) -> Answer:
-        given = "&".join([*filter(None, [self.query]), *(f"{name}={value}" for name, value in query.items())])
-        return api(self.method, f"{self.path}?{given}" if given else self.path, self.body)
-
-
-Made = Callable[[Caller, Fleet], Write]
 
 
 def _deny(api: Caller, pattern: str = "elsewhere", **more: object) -> int:
@@ -226,6 +202,8 @@ LOSING: Final[dict[str, tuple[Made, ...]]] = {
     "environment_rollback": (rollback,),
     "environment_update": (default_effect, selectors, selectors_by_metadata),
     "incident_quarantine": (quarantine,),
+    "quarantines": (bulk_quarantine,),
+    "resource_bulk": (bulk_delete,),
     "resource_delete": (resource_delete,),
     "rule_create": (rule_create, rule_that_hides_all),
     "rule_delete": (rule_delete,),
@@ -269,6 +247,7 @@ NOTHING_LOST: Final = {
     "incident_release": _STAYS,
     "incident_update": _NOT_SERVED,
     "rehearse": "clients that are there for it have it for a moment, and get back what they had",
+    "resource_patch": "labels and owners reach no client",
     "resource_put": _STAYS,
     # What goes on was accepted when it was written; what goes back was only the cohort's, for a moment.
     **{f"rollout_{act}": _WRITTEN for act in ("advance", "approve", "pause", "resume")},
@@ -291,6 +270,7 @@ CONSOLE_LOSING: Final = {
     "import",
     "incident",
     "resource",
+    "resources-bulk",
     "rollback",
     "environments",
 }
@@ -323,6 +303,7 @@ SERVICES_NOTHING_LOST: Final = {
     "names_take_back": _GOES_BACK,
     "lineages_renew": _STAYS,
     "quarantine_release": _STAYS,
+    "quarantines_release": _STAYS,
     "rehearsal_open": "clients that are there for it have it for a moment, and get back what they had",
     "secrets_read_record": "it writes nothing",
 }

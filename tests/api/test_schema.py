@@ -86,6 +86,13 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
         "token_create": api.post("tokens", examples()["token_create"]),
         "client_token_create": api.post("client-tokens", examples()["client_token_create"]),
     }
+    bulk = examples()["resource_bulk"]
+    at = api.get(f"{here}/resources/cluster/pay?status=true").json["revision"]
+    sent["resource_patch"] = api.patch(f"{here}/resources/cluster/pay", examples()["resource_patch"])
+    sent["resource_bulk"] = api.post(
+        f"{here}/resources/bulk", {**bulk, "resources": [{**each, "revision": at} for each in bulk["resources"]]}
+    )
+    sent["quarantines"] = api.post(f"{here}/quarantines", examples()["quarantines"])
     comment = f"comments/{sent['comment_create'].json['id']}"
     sent["comment_update"] = api.patch(comment, examples()["comment_update"])
     sent["change_set_create"] = api.post(f"{here}/change-sets", examples()["change_set_create"])

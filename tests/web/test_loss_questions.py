@@ -143,6 +143,16 @@ def resource_deleted(fleet: Fleet) -> Write:
     return Write(f"{HERE}/resource?type=cluster&name=pay", {"delete": "1", "message": "unused"}, "message")
 
 
+def many_deleted(fleet: Fleet) -> Write:
+    form = {"act": "delete", "chosen": "cluster r1 pay", "sure": "1", "message": "unused"}
+    return Write(f"{HERE}/resources/bulk", form, "message")
+
+
+def many_quarantined(fleet: Fleet) -> Write:
+    form = {"act": "quarantine", "chosen": "cluster r1 pay", "sure": "1", "message": "it breaks"}
+    return Write(f"{HERE}/resources/bulk", form, "message")
+
+
 def pruned(fleet: Fleet) -> Write:
     change_apply(environment_key="default", edits=[Put(parsed(cluster("pay")))], actor=DANA, terms=Terms("team"))
     form = {"action": "save", "text": OTHER, "owner": "team", "prune": "1", "message": "all of it"}
@@ -187,6 +197,8 @@ WRITES = (
     default_effect,
     selectors,
     resource_deleted,
+    many_deleted,
+    many_quarantined,
     pruned,
     rolled_back,
     quarantined,

@@ -14,6 +14,7 @@ from google.protobuf.any_pb2 import Any as AnyProto
 from google.protobuf.message import DecodeError, EncodeError
 
 from xdscore.findings import Finding, Severity, has_errors
+from xdscore.labels import LABELS_KEY, Labels
 from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType, by_message, by_url, by_word
 from xdscore.schema.certificates import Expiry
@@ -38,6 +39,7 @@ from xdscore.schema.content import content_of
 from xdscore.schema.content_policy import DEFAULT_POLICY, ContentPolicy
 from xdscore.schema.convert import MAX_FINDINGS, Conversion, Depth, ResourceLimits
 from xdscore.schema.json_kinds import kind_of
+from xdscore.schema.label_trees import labels_in
 from xdscore.schema.manifest import Manifest
 from xdscore.schema.never_used import NEVER_USED
 from xdscore.schema.positions import Path, pointer_of
@@ -80,6 +82,7 @@ class ParsedResource:
     findings: warnings and notes only.
     claims: what no other resource may have at the same time, such as an address.
     expiries: when its certificates expire, each with its place.
+    labels: all labels that the resource is to have; None where the manifest says nothing of labels.
     """
 
     type: ResourceType
@@ -92,6 +95,7 @@ class ParsedResource:
     findings: tuple[Finding, ...]
     claims: tuple[str, ...] = ()
     expiries: tuple[tuple[str, Expiry], ...] = ()
+    labels: Labels | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,9 @@ def _parse(
     attempt: _Attempt, expected: Expected, limits: ResourceLimits, now: datetime | None, policy: ContentPolicy
 ) -> ParsedResource | Refused:
     manifest = attempt.manifest
-    envelope = open_wrapper(manifest.tree)
+    labels, problems = labels_in(manifest.tree)
+    attempt.found.extend(problems)
+    envelope = open_wrapper({key: value for key, value in manifest.tree.items() if key != LABELS_KEY})
     attempt.found.extend(envelope.found)
     tree, path = envelope.tree, envelope.path
     kind = attempt.kind = _type_of(attempt, envelope, expected) if tree or not envelope.wrapped else None
@@ -223,6 +229,7 @@ def _parse(
         findings=findings,
         claims=claims_of(message, attempt.name),
         expiries=tuple(expiries),
+        labels=labels,
     )
 
 

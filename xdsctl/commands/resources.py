@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
+from xdscore.labels import label_words
 from xdsctl.api import remark_of
 from xdsctl.editing import draft_edited, draft_written
 from xdsctl.exits import CommandError, JsonObject, Outcome, UsageError
@@ -17,6 +18,16 @@ from xdsctl.session import command, session_of
 
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="cluster, listener, route, endpoint, …")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The resource's name, as clients ask for it.")]
+Selector = Annotated[
+    str,
+    typer.Option(
+        "--selector",
+        "-l",
+        metavar="SELECTOR",
+        help="Only those with such labels: team=pay, team!=pay, team, '!team', or several with commas.",
+        show_default=False,
+    ),
+]
 Message = Annotated[str, typer.Option("--message", "-m", help="Why; kept with the change.")]
 
 
@@ -38,6 +49,7 @@ _COLUMNS: Final = (
     Column("REASON", lambda row: row["reason"]),
     Column("VERSION", lambda row: row["version"], wide=True),
     Column("FINDINGS", lambda row: row["findings"], wide=True),
+    Column("LABELS", lambda row: ",".join(label_words(row.get("labels", {}))), wide=True),
 )
 HISTORY_COLUMNS: Final = (
     Column("REVISION", lambda row: f"r{row['revision']}"),
@@ -82,6 +94,7 @@ def get(
             show_default=False,
         ),
     ] = "",
+    selector: Selector = "",
 ) -> Outcome:
     """List resources and how they stand, or print one of them.
 
@@ -100,7 +113,12 @@ def get(
         return Outcome(text=_standing(found) if found["reason"] else "")
     whole = session.printer.form in {Format.JSON, Format.YAML}
     rows = session.api.pages(
-        session.api.environment("/resources"), type=type, owner=owner, status=status, manifests=whole
+        session.api.environment("/resources"),
+        type=type,
+        owner=owner,
+        status=status,
+        label=selector or None,
+        manifests=whole,
     )
     if session.printer.form is Format.YAML:
         session.printer.data([row["manifest"] for row in rows])
@@ -240,6 +258,7 @@ def _description(content: JsonObject) -> str:
         f"Type:       {content['type']}",
         f"Name:       {content['name']}",
         f"Revision:   r{current['revision']}, {ago(current['created_at'])}, by {current['author']}",
+        f"Labels:     {' '.join(label_words(content.get('labels', {}))) or 'none'}",
         f"Status:     {_standing(content)}",
         *(
             f"  {each['type']}: {each['status']}, {each['reason']}, since {ago(each['since'])}. {each['message']}"

@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.api.shapes.common import EditOut, FindingOut, LossOut, NotJudgedOut, ResourceRefOut
+from controlplane.api.shapes.labels import LabelsMovedOut, OwnerMovedOut
 from controlplane.builder.selectors import ChangeState
 from controlplane.catalog.choices import ChangeKind
 from controlplane.incidents.attribution import Confidence
@@ -152,6 +153,8 @@ class ChangeOut(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     edits = EditOut(many=True, help_text="The first 1,000 by type and name.")
     edit_count = serializers.IntegerField()
+    labels = LabelsMovedOut(many=True, help_text="Whose labels it moved; the first 1,000.")
+    owners = OwnerMovedOut(many=True, help_text="Whose owner it moved; the first 1,000.")
     counts = CountsOut()
     not_in_use = NotInUseOut(
         many=True, help_text="What clients acknowledged and do not use yet; the first 100, by which most clients first."
@@ -272,6 +275,7 @@ class NotAppliedOut(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False)
     diff = PlannedEditOut(many=True, required=False, help_text="With `dry_run`.")
     impact = ApplyImpactOut(required=False, help_text="With `dry_run`, for who may read the environment as a whole.")
+    labels = LabelsMovedOut(many=True, required=False, help_text="With `dry_run`.")
     loss = LossOut(required=False, help_text="With `dry_run`.")
     findings = FindingOut(many=True, required=False, help_text="With `dry_run`.")
     not_judged = NotJudgedOut(

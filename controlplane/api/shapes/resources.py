@@ -56,6 +56,7 @@ class ResourceRowOut(StatusOut):
     revision = serializers.IntegerField(help_text="`r` and this number is the ETag.")
     version = serializers.CharField(help_text="The version on the wire.")
     owner = serializers.CharField(allow_blank=True)
+    labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
     updated_at = serializers.DateTimeField()
     proven = serializers.BooleanField(help_text="Whether a client acknowledged this revision.")
     quarantined = serializers.BooleanField()

@@ -26,7 +26,7 @@ from controlplane.api.requests import request_id
 from controlplane.api.schema import APPLY_PARAMETERS, PLAIN, described, manifests_body
 from controlplane.api.shapes.changes import ApplyIn, ChangeMadeOut, NotAppliedOut
 from controlplane.api.views.base import ApiView, principal_of
-from controlplane.api.views.changes import change_answer
+from controlplane.api.views.changes import change_answer, marked_json
 from controlplane.api.views.guarding import rollout_asked
 from controlplane.builder.deep.unasked import not_judged_of
 from controlplane.builder.selectors import generation_of_epoch
@@ -103,9 +103,10 @@ class ApplyView(ApiView):
             diff = edits_json(planned.edits, environment_key=environment_key, parsed=read.parsed, text=text)
             closed = secret_findings(environment_key=environment_key, edits=planned.edits) if told else ()
             body = {
-                "changed": bool(planned.edits),
+                "changed": bool(planned.edits or planned.marked),
                 "dry_run": True,
                 "diff": diff,
+                "labels": marked_json(planned.marked)["labels"],
                 "loss": planned.loss.as_json(),
                 "findings": [finding_json(each) for each in (*wanted.notes, *planned.findings, *closed)],
                 "not_judged": [each.as_json() for each in not_judged_of(planned, read.parsed, told=told)],

@@ -27,11 +27,13 @@ from controlplane.api.waiting import WAIT_PARAMETERS, wait_of, waits
 from controlplane.builder.selectors import ChangeProgress, HeldBackName, change_progress, progress_of_change
 from controlplane.catalog.edits import change_edits
 from controlplane.catalog.limiting import change_allowed
+from controlplane.catalog.marking import Marked, labels_of
 from controlplane.catalog.models import Change
 from controlplane.catalog.rights import require
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.catalog.selectors import change_get
 from controlplane.catalog.staging import StagedChangeView
+from controlplane.catalog.undoing import owners_of
 from controlplane.catalog.values import ChangeMade, EditedResource
 from controlplane.common.errors import NotFound
 from controlplane.history.convergence import convergence
@@ -166,7 +168,7 @@ def _visible(request: Request, change_id: UUID) -> Change:
     """
     change = change_get(public_id=str(change_id))
     allowed = principal_of(request).allowed(Role.VIEWER, change.environment.key)
-    if not allowed.everything and not change_allowed(allowed, change.pk):
+    if not allowed.everything and not change_allowed(allowed, change):
         raise NotFound(f"There is no change '{change_id}'.")
     return change
 
@@ -279,10 +281,25 @@ def _written_json(
         "created_at": moment(change.at),
         "edits": [edit_json(edit) for edit in edits],
         "edit_count": count,
+        "labels": _moved((*each.key, each.before, each.after) for each in labels_of(change.undo)),
+        "owners": _moved(each for each in owners_of(change.undo) if each[2] != each[3]),
         "findings": [finding_json(finding) for finding in islice(findings, MAX_EDITS)],
         "loss": change.loss,
         "undoes": change.undoes or None,
     }
+
+
+def marked_json(marked: Sequence[Marked]) -> dict[str, object]:
+    """Whose labels and owners a write moves, as JSON."""
+    labels = [(*each.key, *each.labels) for each in marked if each.labels_move]
+    return {"labels": _moved(labels), "owners": _moved((*each.key, *each.owner) for each in marked if each.owner_moves)}
+
+
+def _moved(rows: Iterable[tuple[str, str, object, object]]) -> list[dict[str, object]]:
+    return [
+        {"type": word, "name": name, "before": before, "after": after}
+        for word, name, before, after in islice(rows, MAX_EDITS)
+    ]
 
 
 def _rollout_of(public_id: str, staged: StagedChangeView | None) -> tuple[str | None, ChangeStop | None]:

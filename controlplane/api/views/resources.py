@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from controlplane.accounts.principal import Allowed, Role
 from controlplane.api.answers import empty_answer, json_answer, moment, prefers_yaml, rendered, yaml_answer
-from controlplane.api.bodies import one_manifest
+from controlplane.api.bodies import document_of, one_manifest, values_of
 from controlplane.api.etags import etag, expectation_of, is_current
 from controlplane.api.examples import CLUSTER
 from controlplane.api.kinds import kind_in_path, kind_named, name_in_path, type_words
@@ -36,16 +36,19 @@ from controlplane.api.schema import (
     ROLLOUT_NOW,
     STRICT,
     WITH_STATUS,
+    body_of_shape,
     described,
     page_of,
 )
 from controlplane.api.shapes.changes import ChangeMadeOut, UnchangedOut
+from controlplane.api.shapes.labels import ResourcePatchIn
 from controlplane.api.shapes.resources import ResourceRowOut, RevisionOut
 from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer, held_back_json
 from controlplane.api.views.guarding import rollout_asked
 from controlplane.catalog.expiry import findings_at
-from controlplane.catalog.manifests import manifest_of
+from controlplane.catalog.manifests import exported_of, manifest_of
+from controlplane.catalog.marking import Mark, words_of_marks
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.reading import parsed_all, puts_of
 from controlplane.catalog.rights import OnSome
@@ -84,11 +87,12 @@ class ResourceListView(ApiView):
         """One page of resources. With `manifests=true` and `Accept: application/yaml`, the page is a file that `apply`
         takes.
         """
-        query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "status", "manifests"))
+        query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "status", "label", "manifests"))
         kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
         owner = query.text("owner") if "owner" in request.query_params else None
         name_part = query.text("name")
         status = query.choice("status", [each.value for each in Status], "")
+        labels = query.labels()
         manifests = query.flag("manifests")
         window = window_of(query)
         query.done()
@@ -98,6 +102,7 @@ class ResourceListView(ApiView):
             kind=kind,
             owner=owner,
             name_part=name_part,
+            labels=labels,
             contents=manifests,
             allowed=allowed,
         )
@@ -114,9 +119,14 @@ class ResourceListView(ApiView):
 
 
 class ResourceView(ApiView):
-    """Read, store and delete one resource."""
+    """Read, store and delete one resource, and say whose it is and what its labels are."""
 
-    needs = {"GET": OnSome(Role.VIEWER), "PUT": OnSome(Role.EDITOR), "DELETE": OnSome(Role.EDITOR)}
+    needs = {
+        "GET": OnSome(Role.VIEWER),
+        "PUT": OnSome(Role.EDITOR),
+        "PATCH": OnSome(Role.EDITOR),
+        "DELETE": OnSome(Role.EDITOR),
+    }
 
     @extend_schema(
         operation_id="resource_get",
@@ -187,6 +197,38 @@ class ResourceView(ApiView):
         )
         tag = {"ETag": etag(made.edits[0].revision)} if made.changed else None
         return change_answer(made, headers=tag, told=_readable(request, environment_key).everything)
+
+    @extend_schema(
+        operation_id="resource_patch",
+        summary="Set labels or the owner of a resource",
+        description=(
+            "Neither reaches a client: it makes a change, but no revision and no snapshot, and is possible while the "
+            "environment is on hold, frozen, or asks for reviews."
+        ),
+        parameters=[MESSAGE, *PRECONDITIONS],
+        request=body_of_shape(ResourcePatchIn),
+        responses=described(
+            202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
+        ),
+    )
+    def patch(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
+        """Set what the body gives, and leave the rest."""
+        query = Query(request, ("message",))
+        message = query.message()
+        query.done()
+        kind = kind_in_path(type)
+        expect = expectation_of(request, self.environment)
+        given = values_of(document_of(request), ResourcePatchIn)
+        mark = Mark(kind, name_in_path(kind, name), given.get("owner"), given.get("labels", {}), expect=expect)
+        made = change_apply(
+            environment_key=environment_key,
+            edits=(),
+            marks=(mark,),
+            actor=principal_of(request),
+            message=message or words_of_marks((mark,)),
+            request_id=request_id(),
+        )
+        return change_answer(made, told=_readable(request, environment_key).everything)
 
     @extend_schema(
         operation_id="resource_delete",
@@ -286,7 +328,7 @@ def _secrets_read(request: Request, environment_key: str, names: list[str]) -> N
 def _manifests(request: Request, environment_key: str, rows: Sequence[Resource]) -> dict[Key, dict[str, Tree]]:
     """The manifests of the resources in these rows, by type and name. The rows were read with their contents."""
     _secrets_read(request, environment_key, [row.name for row in rows if row.type == SECRET.word])
-    return {(row.type, row.name): manifest_of(resource_content(row, environment_key=environment_key)) for row in rows}
+    return {(row.type, row.name): exported_of(resource_content(row, environment_key=environment_key)) for row in rows}
 
 
 def _rows_json(
@@ -318,6 +360,7 @@ def _row_json(row: Resource, standing: Standing) -> dict[str, object]:
         "revision": value.revision,
         "version": value.version,
         "owner": value.owner,
+        "labels": dict(value.labels),
         "updated_at": moment(value.updated_at),
         **_status_json(standing.status),
         "proven": value.proven,
@@ -386,4 +429,5 @@ urlpatterns = [
 ]
 EXAMPLES = {
     "resource_put": CLUSTER,
+    "resource_patch": {"labels": {"team": "pay", "tier": None}},
 }

@@ -21,11 +21,14 @@ from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.lineages import lineage_renew, lineages_renew
 from controlplane.catalog.services.planning import Prepared, Terms, prepare
 from controlplane.catalog.services.quarantines import (
+    Opening,
     proofs_record,
     quarantine_open,
     quarantine_probed,
     quarantine_refused,
     quarantine_release,
+    quarantines_open,
+    quarantines_release,
 )
 from controlplane.catalog.services.rehearsing import (
     rehearsal_close,
@@ -34,7 +37,12 @@ from controlplane.catalog.services.rehearsing import (
     rehearsal_open,
     rehearsals_prune,
 )
-from controlplane.catalog.services.restoring import parsed_again, resource_restore, revision_parsed
+from controlplane.catalog.services.restoring import (
+    earlier_parsed,
+    parsed_again,
+    resource_restore,
+    revision_parsed,
+)
 from controlplane.catalog.services.rotation import Resealed, secrets_foreign, secrets_reseal
 from controlplane.catalog.services.secrets import secrets_read_record
 from controlplane.catalog.services.staging import names_promote, names_take_back, side_close, side_open, side_step
@@ -51,6 +59,7 @@ __all__ = [
     "ALONE",
     "Aside",
     "Beside",
+    "Opening",
     "Prepared",
     "Resealed",
     "Rewriting",
@@ -67,6 +76,7 @@ __all__ = [
     "change_plan",
     "change_start",
     "change_write",
+    "earlier_parsed",
     "environment_create",
     "environment_default_ensure",
     "environment_delete",
@@ -88,6 +98,8 @@ __all__ = [
     "quarantine_probed",
     "quarantine_refused",
     "quarantine_release",
+    "quarantines_open",
+    "quarantines_release",
     "rehearsal_close",
     "rehearsal_expire",
     "rehearsal_held",

@@ -14,6 +14,7 @@ from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import BlobKind, ChangeKind
 from controlplane.catalog.expiry import expiries_to_json
 from controlplane.catalog.guarding import NO_CONSENT, Consent
+from controlplane.catalog.marking import Mark, labels_as_json
 from controlplane.catalog.models import Change, Environment, Reference, Resource, Revision, RevisionProof
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.advising import advice
@@ -22,6 +23,7 @@ from controlplane.catalog.services.cases import Rewriting, cases_accept, cases_f
 from controlplane.catalog.services.freezing import barrier_findings, barriers_pass, review_pass
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
+from controlplane.catalog.services.marking import marks_write
 from controlplane.catalog.services.planning import (
     BATCH,
     NO_TERMS,
@@ -84,11 +86,13 @@ def change_apply(  # noqa: PLR0913 - what a change says of itself, as `change_st
     terms: Terms = NO_TERMS,
     back: GoesBack = GOES_ON,
     beside: Beside = ALONE,
+    marks: Sequence[Mark] = (),
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
     """Make all edits as one change, or none. An edit makes no revision where the resource already is as it asks.
-    `terms`: the conditions of the write; `back`: what a rollback or undo adds to it; `beside`: what else it writes.
+    `terms`: the conditions of the write; `back`: what a rollback or undo adds to it; `beside`: what else it writes;
+    `marks`: owners and labels of resources, which make no revision.
 
     Raises Forbidden (the actor may not write each of them), NotFound (environment, or a resource to delete), Conflict
     (the environment is on hold, or moved on from its base), WriteFrozen, WriteUnreviewed, LossRefused (connected
@@ -106,6 +110,7 @@ def change_apply(  # noqa: PLR0913 - what a change says of itself, as `change_st
             terms=terms,
             back=back,
             beside=beside,
+            marks=marks,
             request_id=request_id,
             consent=consent,
         )
@@ -121,6 +126,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     terms: Terms = NO_TERMS,
     back: GoesBack = GOES_ON,
     beside: Beside = ALONE,
+    marks: Sequence[Mark] = (),
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
@@ -128,31 +134,34 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     environment. `author`: who wrote what is written, where that is not `actor`, whose rights count. Raises what
     `change_apply` raises.
     """
-    planned = plan(environment, prepared, terms, actor)
+    planned = plan(environment, prepared, terms, actor, marks)
     staging = staging_of(environment, planned, [edit.key for edit in prepared], terms)
     held, held_after = environment.hold_reason, _hold_after(environment, back)
     aside = beside(environment)
-    of_resources = bool(planned.effective or staging.promoted or held != held_after)
-    if not of_resources and aside is None:
+    of_contents = bool(planned.effective or staging.promoted or held != held_after)
+    if not of_contents and not planned.marked and aside is None:
         return ChangeMade(environment.key, None, environment.generation)
-    broken = _barriers_pass(environment, actor, consent, back, aside, request_id)
+    # Owners and labels reach no client: a write of these alone breaks no freeze, and needs no review.
+    is_asked = of_contents or aside is not None
+    broken = _barriers_pass(environment, actor, consent, back, aside, request_id) if is_asked else ""
     prospect = planned.prospect(environment.key)
     tables = aside.tables if aside is not None else None
     loss = loss_accept(replace(prospect, tables=tables), consent, told=planned.told)
     rewriting = _rewriting(environment, planned, tables)
     cases = cases_accept(rewriting, consent, actor, told=planned.told, request_id=request_id)
-    undo = owners_as_json(planned.owners_moved(terms.owner))
+    undo = owners_as_json(planned.owners_moved(terms.owner)) | labels_as_json(planned.marked)
     if held != held_after:
         hold_told(environment=environment.key, before=held, after=held_after, actor=actor)
         environment.hold_reason = held_after
         environment.save(update_fields=["hold_reason"])
         undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
-    if of_resources and aside is not None:
+    wrote_both = aside is not None and (of_contents or bool(planned.marked))
+    if wrote_both:
         undo |= WROTE_BOTH
     said = (*_advice(environment, planned), *(aside.findings if aside is not None else ()), *cases.findings)
     change = change_start(
         environment=environment,
-        kind=ChangeKind.RESOURCES if of_resources else ChangeKind.ACCESS,
+        kind=_kind(of_resources=of_contents or wrote_both, of_access=aside is not None),
         actor=author or actor,
         message=message,
         reason=broken,
@@ -175,7 +184,13 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         subject=str(change.public_id),
         environment=environment.key,
         request_id=request_id,
-        detail={"generation": change.generation, "edits": len(edited), "message": message, "hold": back.hold},
+        detail={
+            "generation": change.generation,
+            "edits": len(edited),
+            "message": message,
+            "hold": back.hold,
+            **({"marked": len(planned.marked)} if planned.marked else {}),
+        },
     )
     if terms.because:
         audit_record(
@@ -188,6 +203,15 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         )
     findings = (*planned.findings, *said)
     return ChangeMade(environment.key, change, change.generation, edited, findings, loss)
+
+
+def _kind(*, of_resources: bool, of_access: bool) -> ChangeKind:
+    """What a change is about that writes contents of resources, or access rules and groups, or both; labels and owners
+    where it writes neither.
+    """
+    if of_resources:
+        return ChangeKind.RESOURCES
+    return ChangeKind.ACCESS if of_access else ChangeKind.LABELS
 
 
 def _barriers_pass(
@@ -208,6 +232,7 @@ def change_plan(
     edits: Sequence[Edit],
     asker: Principal | None,
     terms: Terms = NO_TERMS,
+    marks: Sequence[Mark] = (),
     tables: Tables | None = None,
 ) -> ChangePlanned:
     """What `change_apply` would do now, without doing it. `asker`: who would; None: whoever looks may read the whole
@@ -219,13 +244,13 @@ def change_plan(
     environment = Environment.objects.filter(key=environment_key).first()
     if environment is None:
         raise NotFound(f"There is no environment '{environment_key}'.")
-    planned = plan(environment, prepared, terms, asker)
+    planned = plan(environment, prepared, terms, asker, marks)
     loss = loss_foresee(replace(planned.prospect(environment_key), tables=tables))
     cases = cases_foresee(_rewriting(environment, planned, tables), told=planned.told)
     findings = (*planned.findings, *_advice(environment, planned), *cases.findings, *barrier_findings(environment))
     table = tables[1] if tables is not None else None
     told = loss if planned.told else loss.in_numbers
-    return ChangePlanned(environment_key, planned.outcomes, findings, told, table, len(cases.broken))
+    return ChangePlanned(environment_key, planned.outcomes, findings, told, table, len(cases.broken), planned.marked)
 
 
 def _rewriting(environment: Environment, planned: Plan, tables: Tables | None) -> Rewriting:
@@ -264,6 +289,7 @@ def _write(environment: Environment, change: Change, planned: Plan, staging: Sta
     Reference.objects.bulk_create(references, batch_size=BATCH)
     _heads_set(revisions, staging.staged)
     _resources_update([revision.resource for revision in revisions])
+    marks_write(planned.marked, resources)
     staging_store(staging, change, planned, resources, heads_before)
 
 

@@ -16,9 +16,12 @@ from controlplane.catalog.guarding import Prospect
 from controlplane.catalog.key_marks import keys_permit
 from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.limiting import write_check
+from controlplane.catalog.marking import Mark, Marked
 from controlplane.catalog.models import Environment, Resource, Revision
 from controlplane.catalog.references import needs_of
 from controlplane.catalog.sealing import key_ring
+from controlplane.catalog.services.expecting import expectations_check, is_present
+from controlplane.catalog.services.marking import marked_by
 from controlplane.catalog.services.orphans import orphans_of
 from controlplane.catalog.services.sizes import sizes_after
 from controlplane.catalog.services.strictness import refuse_missing
@@ -27,12 +30,10 @@ from controlplane.catalog.values import (
     Delete,
     Edit,
     EditedResource,
-    Existing,
-    Expectation,
     Put,
     edit_key,
 )
-from controlplane.common.errors import Conflict, Forbidden, InputInvalid, NotFound, PreconditionFailed
+from controlplane.common.errors import Conflict, Forbidden, InputInvalid
 from xdscore.codes import CATALOGUE
 from xdscore.findings import Finding, Severity, has_errors
 from xdscore.resource_types import by_word
@@ -164,7 +165,8 @@ NO_TERMS: Final = Terms()
 class Plan:
     """What a write would do. `effective`: the edits that make a difference; `current`: the stored rows of the resources
     that are edited; `orphans` and `sizes`: findings about deleted names still in use, and about types that grow large;
-    `told`: the writer may read the whole environment, and so be told of others' resources and clients.
+    `told`: the writer may read the whole environment, and so be told of others' resources and clients; `marked`: which
+    owners and labels become others by marks.
     """
 
     effective: tuple[Prepared, ...]
@@ -172,6 +174,7 @@ class Plan:
     orphans: tuple[Finding, ...]
     sizes: tuple[Finding, ...]
     told: bool = True
+    marked: tuple[Marked, ...] = ()
 
     @property
     def outcomes(self) -> tuple[EditedResource, ...]:
@@ -191,6 +194,7 @@ class Plan:
             after = resource.owner if becomes is None else becomes
             if edit.parsed is None or after != resource.owner:
                 found.append((*edit.key, resource.owner, after))
+        found += [(*each.key, *each.owner) for each in self.marked if each.owner_moves]
         return tuple(found)
 
     @property
@@ -216,6 +220,12 @@ class Plan:
         return Prospect(environment_key, gone, {key: tuple(needs_of(parsed)) for key, parsed in put.items()})
 
 
+def marks_of(edits: Sequence[Edit]) -> tuple[Mark, ...]:
+    """The marks that edits bring along: manifests that say which labels their resources have."""
+    puts = (edit.parsed for edit in edits if isinstance(edit, Put))
+    return tuple(Mark(each.type, each.name, whole=each.labels) for each in puts if each.labels is not None)
+
+
 def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[Prepared, ...]:
     """Prepare edits as far as that needs no look at the database. Raises InputInvalid (a name edited twice, prune
     without owner), and KeysForeign where secrets would be encrypted under keys that no other process has.
@@ -231,20 +241,29 @@ def prepare(edits: Sequence[Edit], environment_key: str, terms: Terms) -> tuple[
     return prepared
 
 
-def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms, actor: Principal | None) -> Plan:
-    """The difference that these edits make to the environment as it is now. `actor`: who writes; None: nobody writes,
-    and whoever looks may read the whole environment. Raises Forbidden, Conflict, NotFound, PreconditionFailed and
-    InputInvalid (content not allowed, too many or too large resources, references to nothing).
+def plan(
+    environment: Environment,
+    prepared: Sequence[Prepared],
+    terms: Terms,
+    actor: Principal | None,
+    marks: Sequence[Mark] = (),
+) -> Plan:
+    """The difference that these edits and marks make to the environment as it is now. `actor`: who writes; None: nobody
+    writes, and whoever looks may read the whole environment. Raises Forbidden, Conflict, NotFound, PreconditionFailed
+    and InputInvalid (content not allowed, too many or too large resources, references to nothing, too many labels).
 
     Who may not read the whole environment is told nothing of resources that they did not name.
     """
     edits = (*prepared, *_pruned(environment, prepared, terms))
-    told = actor is None or _check_rights(environment, prepared, edits, terms, actor)
-    current = _current_resources(environment, [edit.key for edit in edits])
-    _check_hold(environment, terms, told=told)
+    marks = (*marks_of([edit.edit for edit in prepared]), *marks)
+    told = actor is None or _check_rights(environment, prepared, edits, marks, terms, actor)
+    current = _current_resources(environment, {edit.key for edit in edits} | {mark.key for mark in marks})
+    if edits or not marks:
+        _check_hold(environment, terms, told=told)
     _check_base(environment, terms, told=told)
-    for edit in edits:
-        _check_expectation(edit, current.get(edit.key))
+    expectations_check([*(edit.edit for edit in edits), *marks], current)
+    becomes = {edit.key: edit.owner(terms.owner) for edit in edits if edit.parsed is not None}
+    marked = marked_by(marks, current, becomes)
     policy = policy_of(environment.content)
     effective = tuple(edit.graded(policy) for edit in edits if edit.changes(current.get(edit.key), terms.owner))
     _check_content(environment, effective)
@@ -260,19 +279,14 @@ def plan(environment: Environment, prepared: Sequence[Prepared], terms: Terms, a
     put = {edit.key: edit.parsed for edit in effective if edit.parsed is not None}
     sizes = _check_sizes(environment, effective, current)
     if not told:
-        return Plan(effective, current, (), (), told=False)
+        return Plan(effective, current, (), (), told=False, marked=marked)
     orphans = orphans_of(
         environment,
         deleted={edit.key for edit in effective if edit.parsed is None},
         put=put,
         created={key for key in put if not is_present(current.get(key))},
     )
-    return Plan(effective, current, orphans, sizes)
-
-
-def is_present(resource: Resource | None) -> bool:
-    """Whether the resource exists now. A deleted one has a row, too, which keeps counting its revisions."""
-    return resource is not None and not resource.deleted
+    return Plan(effective, current, orphans, sizes, marked=marked)
 
 
 def _refuse_repeats(edits: Sequence[Edit]) -> None:
@@ -288,18 +302,24 @@ def _refuse_repeats(edits: Sequence[Edit]) -> None:
 
 
 def _check_rights(
-    environment: Environment, prepared: Sequence[Prepared], edits: Sequence[Prepared], terms: Terms, actor: Principal
+    environment: Environment,
+    prepared: Sequence[Prepared],
+    edits: Sequence[Prepared],
+    marks: Sequence[Mark],
+    terms: Terms,
+    actor: Principal,
 ) -> bool:
     """Whether the writer may be told of others' resources: they may read the whole environment. `prepared`: the edits
-    that they named, among `edits`. Raises Forbidden where they may not write each of these, and where `strict` would
-    tell what they may not see.
+    that they named, among `edits`, beside `marks`. Raises Forbidden where they may not write each of these, and where
+    `strict` would tell what they may not see.
     """
     write_check(
         actor,
         environment.key,
         terms.roles,
-        writes={edit.key: edit.owner(terms.owner) if edit.parsed is not None else None for edit in edits},
-        named=[edit.key for edit in prepared],
+        writes={mark.key: mark.owner for mark in marks}
+        | {edit.key: edit.owner(terms.owner) if edit.parsed is not None else None for edit in edits},
+        named=[*(edit.key for edit in prepared), *(mark.key for mark in marks)],
     )
     told = any(actor.may(role, environment.key) for role in (Role.VIEWER, *terms.roles))
     if terms.strict and not told:
@@ -365,36 +385,6 @@ def _current_resources(environment: Environment, keys: Iterable[Key]) -> dict[Ke
             rows = Resource.objects.filter(environment=environment, type=word, name__in=names[start : start + BATCH])
             found.update({(word, row.name): row for row in rows.select_related("head")})
     return found
-
-
-def _check_expectation(prepared: Prepared, resource: Resource | None) -> None:
-    """Check the condition of the edit (If-Match, If-None-Match) again, now that the environment is locked (RFC 9110
-    section 13.1; texts.md section 4). Raises PreconditionFailed, and NotFound for a resource to delete.
-    """
-    word, name = prepared.key
-    edit = prepared.edit
-    present = is_present(resource)
-    number = resource.counter if resource is not None and present else 0
-    etag = f'"r{number}"' if present else ""
-    if isinstance(edit, Delete) and not edit.missing_ok and not present and edit.expect is Existing.ANY:
-        raise NotFound(f"There is no {word} '{name}' to delete.")
-    if not _holds(edit.expect, number, present):
-        now = f"is at revision r{number}" if present else "does not exist"
-        raise PreconditionFailed(
-            f"The {word} '{name}' {now}; the request expected otherwise. Nothing was changed.", etag=etag
-        )
-
-
-def _holds(expect: Expectation, number: int, present: bool) -> bool:
-    match expect:
-        case Existing.ANY:
-            return True
-        case Existing.ABSENT:
-            return not present
-        case Existing.PRESENT:
-            return present
-        case _:
-            return present and number in expect
 
 
 def _check_content(environment: Environment, effective: Sequence[Prepared]) -> None:

@@ -1,6 +1,7 @@
 """Takes one revision out of service, puts it back, and records which revisions clients have proven (decisions D1)."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from django.db import models, transaction
@@ -8,17 +9,18 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import SYSTEM, Principal
 from controlplane.catalog.choices import ChangeKind, QuarantineCause
-from controlplane.catalog.guarding import NO_CONSENT, Consent, Prospect
+from controlplane.catalog.guarding import NO_CONSENT, Consent, Prospect, quarantines_together
 from controlplane.catalog.models import Environment, Quarantine, Resource, Revision, RevisionProof, StagedName
 from controlplane.catalog.services.guarding import loss_accept
 from controlplane.catalog.services.staged_rows import UNPROMOTED
 from controlplane.catalog.services.staging import staged_stop, stopped_release
 from controlplane.catalog.services.writing import change_start, environment_lock
-from controlplane.catalog.undoing import QuarantineMoved, Undoes
+from controlplane.catalog.undoing import QuarantineMoved, Undoes, quarantines_as_json
 from controlplane.catalog.values import ChangeMade, ProvenContent
 from controlplane.catalog.withholding import Withholding, marks_of, with_marks
 from controlplane.common.errors import Conflict, NotFound
 from controlplane.journal.services import audit_record, event_append
+from xdscore.findings import Finding, Severity
 
 NOBODY: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 # Of a quarantine: its revision is the newest, or what the stable side has while the newest is staged.
@@ -29,7 +31,19 @@ _BATCH = 500
 _NAME_CHARS = 300
 
 
-@transaction.atomic(durable=True)
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A revision to put into quarantine. `incident`: the public id of the one about it; empty without one.
+    `refused_by`: by kind of client, the hashes (`client_mark`) of those that refused it.
+    """
+
+    word: str
+    name: str
+    revision: int
+    incident: str = ""
+    refused_by: Mapping[str, Iterable[str]] = field(default_factory=dict)
+
+
 def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     *,
     environment_key: str,
@@ -45,57 +59,110 @@ def quarantine_open(  # noqa: PLR0913 - what one row of the table says
     consent: Consent = NO_CONSENT,
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Put this revision into quarantine: the last proven one is served instead. Where there is none, nothing is served
-    to the kinds of clients that refuse it or, if no client ever acknowledged it, to anybody. Of a revision that is
-    staged, both sides have what the stable side has, until somebody releases it (rollouts.md R7).
+    """Put one revision into quarantine, as `quarantines_open` does several."""
+    return quarantines_open(
+        environment_key=environment_key,
+        openings=(Opening(word, name, revision, incident, refused_by),),
+        cause=cause,
+        reason=reason,
+        actor=actor,
+        request_id=request_id,
+        consent=consent,
+        undoes=undoes,
+    )
 
-    `refused_by`: by kind of client, the hashes (`client_mark`) of those that refused it. `undoes`: the change that this
-    write takes back. For a revision in quarantine already, only `refused_by` is added to. Raises NotFound, Conflict
-    when a newer revision took its place meanwhile (on the stable side, where a newer one is staged), and LossRefused
-    where connected clients would have nothing of it any more.
+
+@transaction.atomic(durable=True)
+def quarantines_open(
+    *,
+    environment_key: str,
+    openings: Sequence[Opening],
+    cause: QuarantineCause,
+    reason: str,
+    actor: Principal,
+    request_id: str = "",
+    consent: Consent = NO_CONSENT,
+    undoes: Undoes | None = None,
+) -> ChangeMade:
+    """Put these revisions into quarantine, by one change: the last proven one is served instead. Where there is none,
+    nothing is served to the kinds of clients that refuse it or, if no client ever acknowledged it, to anybody. Of a
+    revision that is staged, both sides have what the stable side has, until somebody releases it (rollouts.md R7).
+
+    `undoes`: the change that this write takes back. For a revision in quarantine already, only those that refused it
+    are added. Raises NotFound, Conflict with each of which a newer revision took its place meanwhile (on the stable
+    side, where a newer one is staged), and LossRefused where connected clients would have nothing of it any more.
     """
     environment = environment_lock(key=environment_key)
-    row = _revision(environment_key, word, name, revision)
-    if not _is_current(row):
-        raise Conflict(
-            f"r{revision} of the {word} '{name}' is not current any more: r{row.resource.counter} is. Nothing changed."
+    rows = [_revision(environment_key, each.word, each.name, each.revision) for each in openings]
+    _current_check(rows)
+    opened: list[tuple[Opening, Revision]] = []
+    prospects: list[Prospect] = []
+    for each, row in zip(openings, rows, strict=True):
+        existing = Quarantine.objects.filter(revision=row, released_at=None).first()
+        if existing is not None:
+            _add_refusers(existing, row, environment, each.refused_by)
+            continue
+        _touch(row, environment)
+        quarantine = Quarantine.objects.create(
+            revision=row,
+            cause=cause.value,
+            incident=each.incident,
+            reason=reason,
+            opened_by=actor.name,
+            refused_by=with_marks({}, each.refused_by),
         )
-    existing = Quarantine.objects.filter(revision=row, released_at=None).first()
-    if existing is not None:
-        _add_refusers(existing, row, environment, refused_by)
+        _choose_fallback(row.resource)
+        staged_stop(row, environment.generation + 1)  # that of the change, which comes next
+        prospects.append(_prospect(quarantine, row, environment))
+        opened.append((each, row))
+    if not opened:
         return ChangeMade(environment_key, None, environment.generation)
-    _touch(row, environment)
-    quarantine = Quarantine.objects.create(
-        revision=row,
-        cause=cause.value,
-        incident=incident,
-        reason=reason,
-        opened_by=actor.name,
-        refused_by=with_marks({}, refused_by),
-    )
-    _choose_fallback(row.resource)
-    staged_stop(row, environment.generation + 1)  # that of the change, which comes next
-    loss = loss_accept(_prospect(quarantine, row, environment), consent)
+    loss = loss_accept(quarantines_together(prospects), consent)
+    moved = [QuarantineMoved(each.word, each.name, each.revision, opened=True) for each, _ in opened]
     change = change_start(
         environment=environment,
         kind=ChangeKind.QUARANTINE,
         actor=actor,
-        message=f"quarantine of {word} '{name}' r{revision}: {reason}"[:1000],
-        undo=QuarantineMoved(word, name, revision, opened=True).as_json(),
+        message=f"quarantine of {_of(moved)}: {reason}"[:1000],
+        undo=quarantines_as_json(moved),
         undoes=undoes,
         request_id=request_id,
         loss=loss,
     )
-    audit_record(
-        actor=actor,
-        verb="quarantine.opened",
-        subject=f"{word}/{name}",
-        environment=environment_key,
-        request_id=request_id,
-        detail={"revision": revision, "cause": cause.value, "reason": reason, "incident": incident},
-    )
-    _told("quarantine.opened", environment_key, row, actor=actor, reason=reason, incident=incident)
+    for each, row in opened:
+        audit_record(
+            actor=actor,
+            verb="quarantine.opened",
+            subject=f"{each.word}/{each.name}",
+            environment=environment_key,
+            request_id=request_id,
+            detail={"revision": each.revision, "cause": cause.value, "reason": reason, "incident": each.incident},
+        )
+        _told("quarantine.opened", environment_key, row, actor=actor, reason=reason, incident=each.incident)
     return ChangeMade(environment_key, change, change.generation, loss=loss)
+
+
+def _current_check(rows: Sequence[Revision]) -> None:
+    """Raise Conflict unless each revision is current, with a finding for each that is not."""
+    passed = [row for row in rows if not _is_current(row)]
+    if not passed:
+        return
+    said = [
+        f"r{row.number} of the {row.resource.type} '{row.resource.name}' is not current any more: "
+        f"r{row.resource.counter} is."
+        for row in passed
+    ]
+    findings = tuple(
+        Finding(Conflict.code, Severity.ERROR, detail).about(row.resource.type, row.resource.name)
+        for detail, row in zip(said, passed, strict=True)
+    )
+    raise Conflict(f"{said[0]} Nothing changed.", findings=findings if len(rows) > 1 else ())
+
+
+def _of(moved: Sequence[QuarantineMoved]) -> str:
+    """What is moved into or out of quarantine, for the message of the change."""
+    first = moved[0]
+    return f"{first.type} '{first.name}' r{first.revision}" if len(moved) == 1 else f"{len(moved)} resources"
 
 
 def _prospect(quarantine: Quarantine, row: Revision, environment: Environment) -> Prospect:
@@ -191,13 +258,12 @@ def quarantine_probed(*, environment_key: str, word: str, name: str, version: st
     quarantine.save(update_fields=["accepted_by"])
     if Withholding(refused, accepted).over:
         reason = f"clients of every kind that refused it have taken it since, {kind} the last"
-        _release(row, environment, reason, SYSTEM)
+        _release((row,), environment, reason, SYSTEM)
     else:
         _rebuild(row, environment, f"quarantine of {word} '{name}' r{row.number}: {kind} has taken it")
     return True
 
 
-@transaction.atomic(durable=True)
 def quarantine_release(
     *,
     environment_key: str,
@@ -209,49 +275,75 @@ def quarantine_release(
     request_id: str = "",
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    """Release this revision from quarantine, so that it is served again; does nothing for one that is not in
-    quarantine. `undoes`: the change that this write takes back. Raises NotFound.
+    """Release one revision from quarantine, as `quarantines_release` does several."""
+    return quarantines_release(
+        environment_key=environment_key,
+        revisions=((word, name, revision),),
+        reason=reason,
+        actor=actor,
+        request_id=request_id,
+        undoes=undoes,
+    )
+
+
+@transaction.atomic(durable=True)
+def quarantines_release(
+    *,
+    environment_key: str,
+    revisions: Sequence[tuple[str, str, int]],
+    reason: str,
+    actor: Principal,
+    request_id: str = "",
+    undoes: Undoes | None = None,
+) -> ChangeMade:
+    """Release these revisions (type word, name, number) from quarantine by one change, so that they are served again;
+    does nothing with those that are not in quarantine. `undoes`: the change that this write takes back. Raises
+    NotFound.
     """
     environment = environment_lock(key=environment_key)
-    row = _revision(environment_key, word, name, revision)
-    return _release(row, environment, reason, actor, request_id, undoes)
+    rows = [_revision(environment_key, *each) for each in revisions]
+    return _release(rows, environment, reason, actor, request_id, undoes)
 
 
 def _release(
-    row: Revision,
+    rows: Sequence[Revision],
     environment: Environment,
     reason: str,
     actor: Principal,
     request_id: str = "",
     undoes: Undoes | None = None,
 ) -> ChangeMade:
-    word, name = row.resource.type, row.resource.name
-    released = Quarantine.objects.filter(revision=row, released_at=None).update(
-        released_at=timezone.now(), released_by=actor.name
-    )
+    now = timezone.now()
+    in_quarantine = Quarantine.objects.filter(released_at=None)
+    released = [
+        row for row in rows if in_quarantine.filter(revision=row).update(released_at=now, released_by=actor.name)
+    ]
     if not released:
         return ChangeMade(environment.key, None, environment.generation)
-    _touch(row, environment)
-    _choose_fallback(row.resource)
+    for row in released:
+        _touch(row, environment)
+        _choose_fallback(row.resource)
+    moved = [QuarantineMoved(row.resource.type, row.resource.name, row.number, opened=False) for row in released]
     change = change_start(
         environment=environment,
         kind=ChangeKind.QUARANTINE,
         actor=actor,
-        message=f"release of {word} '{name}' r{row.number}: {reason}"[:1000],
-        undo=QuarantineMoved(word, name, row.number, opened=False).as_json(),
+        message=f"release of {_of(moved)}: {reason}"[:1000],
+        undo=quarantines_as_json(moved),
         undoes=undoes,
         request_id=request_id,
     )
-    stopped_release(environment, row, change.generation)
-    audit_record(
-        actor=actor,
-        verb="quarantine.released",
-        subject=f"{word}/{name}",
-        environment=environment.key,
-        request_id=request_id,
-        detail={"revision": row.number, "reason": reason},
-    )
-    _told("quarantine.released", environment.key, row, actor=actor, reason=reason)
+    for row in released:
+        stopped_release(environment, row, change.generation)
+        audit_record(
+            actor=actor,
+            verb="quarantine.released",
+            subject=f"{row.resource.type}/{row.resource.name}",
+            environment=environment.key,
+            request_id=request_id,
+            detail={"revision": row.number, "reason": reason},
+        )
+        _told("quarantine.released", environment.key, row, actor=actor, reason=reason)
     return ChangeMade(environment.key, change, change.generation)
 
 

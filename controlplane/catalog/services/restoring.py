@@ -1,5 +1,9 @@
 """Brings an earlier revision back, as a new one: history only grows."""
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from django.db.models import F, OuterRef, Subquery
 from django.utils import timezone
 
 from controlplane.accounts.principal import Principal, Role
@@ -11,9 +15,12 @@ from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services.changes import change_apply
 from controlplane.catalog.values import ChangeMade, Existing, Expectation, Put
 from controlplane.common.errors import InputInvalid, NotFound
+from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
 from xdscore.schema.content_policy import TAKES_UNKNOWN
+
+_BATCH: Final = 500
 
 
 def resource_restore(  # noqa: PLR0913 - what one request may say of it
@@ -53,6 +60,48 @@ def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedReso
     """
     tree = to_json_with_secrets(blob_plaintext(blob), xds_name=name, ttl_ms=ttl_ms)
     return parse(Manifest(tree), Expected(word, name), resource_limits(), now=timezone.now(), policy=TAKES_UNKNOWN)
+
+
+def earlier_parsed(
+    *, environment_key: str, keys: Sequence[tuple[str, str]]
+) -> Mapping[tuple[str, str], ParsedResource]:
+    """For each of these types and names, the content that it had before its newest revision, secrets included, by the
+    rules of today. Raises NotFound with each that never had another, and InputInvalid with every finding.
+    """
+    found: dict[tuple[str, str], ParsedResource] = {}
+    refused: list[Finding] = []
+    for start in range(0, len(keys), _BATCH):
+        batch = set(keys[start : start + _BATCH])
+        of_batch = Revision.objects.filter(
+            resource__environment__key=environment_key,
+            resource__name__in={name for _, name in batch},
+            number__lt=F("resource__counter"),
+            blob__isnull=False,
+        )
+        newest = of_batch.filter(resource=OuterRef("resource")).order_by("-number").values("pk")[:1]
+        for row in of_batch.filter(pk=Subquery(newest)).select_related("blob", "resource"):
+            word, name = key = row.resource.type, row.resource.name
+            if key not in batch or row.blob is None:
+                continue
+            result = parsed_again(row.blob, word, name, ttl_ms=row.ttl_ms)
+            if isinstance(result, Refused):
+                refused += [finding.about(word, name) for finding in result.findings]
+            else:
+                found[key] = result
+    if refused:
+        raise InputInvalid("An earlier revision is not valid any more. Nothing was changed.", findings=tuple(refused))
+    missing = [key for key in keys if key not in found]
+    if missing:
+        raise NotFound(
+            f"{len(missing)} of {len(keys)} resources have no earlier revision to restore. Nothing was changed.",
+            findings=tuple(
+                Finding(NotFound.code, Severity.ERROR, f"The {word} '{name}' has no earlier revision.").about(
+                    word, name
+                )
+                for word, name in missing
+            ),
+        )
+    return found
 
 
 def revision_parsed(*, environment_key: str, kind: ResourceType, name: str, revision: int) -> ParsedResource:

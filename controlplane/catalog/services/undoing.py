@@ -12,6 +12,7 @@ from controlplane.catalog.models import Change, Environment, Revision
 from controlplane.catalog.selectors import environment_state
 from controlplane.catalog.services.changes import ALONE, Beside, change_apply
 from controlplane.catalog.services.environments import environment_update
+from controlplane.catalog.services.marking import marks_back, marks_steps
 from controlplane.catalog.services.planning import Terms
 from controlplane.catalog.services.restoring import parsed_again
 from controlplane.catalog.undoing import (
@@ -61,6 +62,7 @@ class _Written:
 def resources_undo_way(*, change: Change) -> Way:
     """What undoing this change of resources would do now, or everything that stands in its way."""
     way = resources_way([each.value for each in _written(change)])
+    way = replace(way, steps=(*way.steps, *marks_steps(marks_back(change))))
     columns = columns_of(change.undo)
     if columns is None or Environment.objects.get(pk=change.environment_id).hold_reason != columns.after["hold_reason"]:
         return way
@@ -77,9 +79,9 @@ def resources_undo(
     request_id: str = "",
     consent: Consent = NO_CONSENT,
 ) -> ChangeMade:
-    """Undo a change of resources: make each what it was before the change, all or none. An owner, or a hold, that the
-    change set is put back too, unless it was set again since. `through_hold`: undo although the environment is on hold;
-    `beside`: what else the undo writes.
+    """Undo a change of resources: make each what it was before the change, all or none. An owner, labels or a hold that
+    the change set are put back too, unless they were set again since. `through_hold`: undo although the environment is
+    on hold; `beside`: what else the undo writes.
 
     Raises Conflict naming each resource that was written since, by whom and in which change; InputInvalid with every
     finding when the earlier content is not allowed today; and what `change_apply` raises.
@@ -94,6 +96,7 @@ def resources_undo(
             terms=Terms(overrides_hold=through_hold, roles=(Role.EDITOR, Role.OPERATOR)),
             back=GoesBack(columns=columns_of(change.undo), undoes=undoes),
             beside=beside,
+            marks=marks_back(change),
             request_id=request_id,
             consent=consent,
         )

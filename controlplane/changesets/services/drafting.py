@@ -275,7 +275,8 @@ def _merge(locked: Locked, merges: Sequence[Merge]) -> bool:
 def _is_as(entry: ChangeSetEntry, edit: Prepared) -> bool:
     if edit.parsed is None:
         return entry.blob_id is None
-    return entry.blob_id == edit.address.hex() and entry.ttl_ms == edit.parsed.ttl_ms
+    wanted = (edit.address.hex(), edit.parsed.ttl_ms, edit.parsed.labels)
+    return (entry.blob_id, entry.ttl_ms, entry.labels) == wanted
 
 
 def _addresses(row: ChangeSet) -> list[str]:
@@ -295,6 +296,7 @@ def _entries_add(row: ChangeSet, prepared: Sequence[Prepared], bases: Mapping[Ke
                 blob_id=each.address.hex() if each.parsed is not None else None,
                 ttl_ms=each.parsed.ttl_ms if each.parsed is not None else 0,
                 base=bases[each.key],
+                labels=each.parsed.labels if each.parsed is not None else None,
             )
             for each in prepared
         ),

@@ -8,6 +8,7 @@ from controlplane.incidents.services.actions import (
 )
 from controlplane.incidents.services.assigning import incident_assign
 from controlplane.incidents.services.digesting import digest
+from controlplane.incidents.services.many import revisions_quarantine, revisions_release
 from controlplane.incidents.services.muting import incident_mute, incident_unmute
 from controlplane.incidents.services.undoing import quarantine_undo, quarantine_undo_way
 
@@ -22,4 +23,6 @@ __all__ = [
     "incident_unmute",
     "quarantine_undo",
     "quarantine_undo_way",
+    "revisions_quarantine",
+    "revisions_release",
 ]

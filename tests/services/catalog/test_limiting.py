@@ -172,10 +172,10 @@ def test_change_allowed__only_where_all_that_it_wrote_is_within(database: str) -
     allowed = pay(Limit(names=("pay*",))).allowed(Role.VIEWER, "default")
 
     def may_see(change_id: str) -> bool:
-        return change_allowed(allowed, Change.objects.get(public_id=change_id).pk)
+        return change_allowed(allowed, Change.objects.get(public_id=change_id))
 
     assert (may_see(mine), may_see(both)) == (True, False)
-    assert not change_allowed(Allowed(()), Change.objects.get(public_id=mine).pk)
+    assert not change_allowed(Allowed(()), Change.objects.get(public_id=mine))
 
 
 def test_grant__limited_role_about_a_whole_environment__the_database_refuses_it(database: str) -> None:
