@@ -50,7 +50,7 @@ WITHOUT_DATA: Final = frozenset(
     {
         *("login", "login-oidc", "login-oidc-callback", "login-second-factor", "login-second-factor-setup", "logout"),
         *("theme", "invitation", "invitation-link"),
-        *("comment", "comments"),
+        *("comment", "comments", "resources-bulk"),
     }
 )
 _OF_NAME: Final = "type=cluster&name={name}"

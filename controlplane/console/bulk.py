@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote, unquote
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -210,14 +211,15 @@ def filter_of(given: Mapping[str, str]) -> Filter:
 
 
 def _lines(chosen: tuple[Chosen, ...]) -> str:
-    return "\n".join(f"{each.kind.word} r{each.revision} {each.name}" for each in chosen)
+    """The resources as a form repeats them; their names as in a URL, for they may hold any character."""
+    return "\n".join(f"{each.kind.word} r{each.revision} {quote(each.name, safe='')}" for each in chosen)
 
 
 def _read(text: str) -> Chosen:
-    """The resource in a text such as `cluster r3 pay`. Raises NotFound."""
+    """The resource in a text such as `cluster r3 pay`, in which the name is as in a URL. Raises NotFound."""
     word, _, rest = text.partition(" ")
     revision, _, name = rest.partition(" ")
-    number = revision.removeprefix("r")
+    name, number = unquote(name), revision.removeprefix("r")
     if word not in by_word or not (number.isascii() and number.isdigit() and len(number) < 10) or name_problem(name):
         raise NotFound("The form names something that is no resource. Choose again. Nothing was changed.")
     return Chosen(by_word[word], canonical(name), int(number))

@@ -144,12 +144,15 @@ def resource_deleted(fleet: Fleet) -> Write:
 
 
 def many_deleted(fleet: Fleet) -> Write:
-    form = {"act": "delete", "chosen": "cluster r1 pay", "sure": "1", "message": "unused"}
+    form = {"act": "delete", "chosen": "cluster r2 pay", "sure": "1", "message": "unused"}
     return Write(f"{HERE}/resources/bulk", form, "message")
 
 
 def many_quarantined(fleet: Fleet) -> Write:
-    form = {"act": "quarantine", "chosen": "cluster r1 pay", "sure": "1", "message": "it breaks"}
+    publish(cluster("solo"))
+    fleet.accept(held("solo", 1))
+    digest()
+    form = {"act": "quarantine", "chosen": "cluster r1 solo", "sure": "1", "message": "it breaks"}
     return Write(f"{HERE}/resources/bulk", form, "message")
 
 

@@ -77,6 +77,7 @@ NEEDS: dict[str, Role | None] = {
     "resource": Role.VIEWER,
     "resource-edit": Role.EDITOR,
     "import": Role.EDITOR,
+    "resources-bulk": Role.VIEWER,
     "export": Role.VIEWER,
     "route-cases": Role.VIEWER,
     "route-case-new": Role.EDITOR,

@@ -43,10 +43,8 @@ def label(
         name, *rest = words
         path = session.api.resource(type, name)
         body = {"labels": _edits(rest)}
-        # Labels are no part of a revision: whichever is there is meant.
-        headers = {"If-Match": "*"}
         parameters = {"message": message or None}
-        made = session.api.request("PATCH", path, body=body, parameters=parameters, headers=headers).json()
+        made = session.api.request("PATCH", path, body=body, parameters=parameters).json()
     if not made["changed"]:
         return Outcome(text="Nothing was changed: the labels are so already.")
     session.printer.document(made, lambda: f"change {made['id']}", name=made["id"])

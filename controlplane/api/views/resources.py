@@ -62,7 +62,7 @@ from controlplane.catalog.selectors import (
 )
 from controlplane.catalog.services import Terms, change_apply, resource_restore, secrets_read_record
 from controlplane.catalog.standing import Key
-from controlplane.catalog.values import Delete
+from controlplane.catalog.values import Delete, Existing
 from controlplane.common.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import ResourceStatus, Status
@@ -208,7 +208,7 @@ class ResourceView(ApiView):
         parameters=[MESSAGE, *PRECONDITIONS],
         request=body_of_shape(ResourcePatchIn),
         responses=described(
-            202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 503, unchanged=UnchangedOut
+            202, ChangeMadeOut, 400, 401, 403, 404, 409, 412, 413, 415, 422, 503, unchanged=UnchangedOut
         ),
     )
     def patch(self, request: Request, environment_key: str, type: str, name: str) -> HttpResponse:  # noqa: A002
@@ -217,7 +217,9 @@ class ResourceView(ApiView):
         message = query.message()
         query.done()
         kind = kind_in_path(type)
-        expect = expectation_of(request, self.environment)
+        # No environment demands a revision: labels are no part of one.
+        is_bound = "If-Match" in request.headers or "If-None-Match" in request.headers
+        expect = expectation_of(request, self.environment) if is_bound else Existing.ANY
         given = values_of(document_of(request), ResourcePatchIn)
         mark = Mark(kind, name_in_path(kind, name), given.get("owner"), given.get("labels", {}), expect=expect)
         made = change_apply(
