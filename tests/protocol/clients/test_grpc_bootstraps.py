@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -79,7 +80,7 @@ def test_file_over_tls__grpc_for_node__refuses_it(tmp_path: Path, auth: str) -> 
         (tmp_path / which).touch()
         files[f"PARLEY_ADS_TLS_{which}"] = str(tmp_path / which)
     told = {"PARLEY_ADS_AUTH": auth, "PARLEY_ADS_TRUST_DOMAINS": "td.example", **files}
-    made = grpc_bootstrap(load(told, directory=tmp_path), Node("pay-1", "prod"))
+    made: Any = grpc_bootstrap(load(told, directory=tmp_path), Node("pay-1", "prod"))
 
     with steady_node(node_modules(), ["xds:///web"], rate_per_s=5, bootstrap=made) as load_:
         eventually(lambda: load_.calls, within_s=20)
