@@ -29,7 +29,7 @@ EXCEPTIONS = {
     ("XDS1021", "means every resource in a subscription."): "nobody could subscribe to that name alone",
     ("XDS1021", "at position 2."): "a line break in a name splits logs and NACK texts (reliability.md, name length)",
     ("XDS1043", "must be at most 5000011; it is 2147483647."): (
-        "the API's rule for tables of Maglev, which Envoy does not look at in a policy: with hosts it would make the table"
+        "the API's rule for tables of Maglev, which Envoy does not look at in a policy: with hosts it makes the table"
     ),
 }
 
