@@ -338,7 +338,7 @@ def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parle
     for said, name in ((denied, names[1]), (absent, names[2])):
         assert f"\ntold: {told[name].partition(': ')[2]}\n" in said.out
     assert xdsctl("explain", "explain-1", "cluster", "explained", "--at", "999999").status == NOT_THERE
-    assert xdsctl("explain", "nobody", "cluster", "explained").status == NO
+    assert xdsctl("explain", "nobody", "cluster", "explained").status == NOT_THERE
 
 
 def test_bootstrap__grpc__is_json_and_names_the_switch(xdsctl: Xdsctl) -> None:
