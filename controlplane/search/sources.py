@@ -10,8 +10,20 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.db.models import Case, Exists, IntegerField, Manager, OuterRef, Q, QuerySet, TextField, Value, When
-from django.db.models.functions import Cast
+from django.db.models import (
+    Case,
+    Exists,
+    IntegerField,
+    Manager,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    Value,
+    When,
+)
+from django.db.models.functions import Cast, Coalesce
 
 from controlplane.access.models import AccessRule, AccessRuleGroup, ClientGroup
 from controlplane.accounts.principal import Allowed, Principal, Role
@@ -143,7 +155,13 @@ def _of_environments(rows: "Manager[Any]") -> Callable[[Sight], Rows]:
 def _newest(rows: "Manager[Any]") -> Callable[[Sight], Rows]:
     """The newest rows alone: a table that only grows is not read through."""
     all_of = _of_environments(rows)
-    return lambda sight: rows.filter(pk__in=all_of(sight).order_by("-pk").values("pk")[:NEWEST])
+
+    def found(sight: Sight) -> Rows:
+        # By the oldest that counts: a list of ten thousand ids would be gone through again for each row.
+        oldest = all_of(sight).order_by("-pk").values("pk")[NEWEST - 1 : NEWEST]
+        return all_of(sight).filter(pk__gte=Coalesce(Subquery(oldest), 0))
+
+    return found
 
 
 def _client_called(word: str) -> Q:
