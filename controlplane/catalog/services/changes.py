@@ -155,13 +155,13 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         environment.hold_reason = held_after
         environment.save(update_fields=["hold_reason"])
         undo |= Columns({"hold_reason": held}, {"hold_reason": held_after}).as_json()
-    wrote_both = aside is not None and (of_contents or bool(planned.marked))
-    if wrote_both:
+    kind = _kind(of_contents=of_contents, of_labels=bool(planned.marked), of_access=aside is not None)
+    if kind is ChangeKind.RESOURCES and aside is not None:
         undo |= WROTE_BOTH
     said = (*_advice(environment, planned), *(aside.findings if aside is not None else ()), *cases.findings)
     change = change_start(
         environment=environment,
-        kind=_kind(of_resources=of_contents or wrote_both, of_access=aside is not None),
+        kind=kind,
         actor=author or actor,
         message=message,
         reason=broken,
@@ -184,13 +184,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
         subject=str(change.public_id),
         environment=environment.key,
         request_id=request_id,
-        detail={
-            "generation": change.generation,
-            "edits": len(edited),
-            "message": message,
-            "hold": back.hold,
-            **({"marked": len(planned.marked)} if planned.marked else {}),
-        },
+        detail=_saved(change.generation, len(edited), len(planned.marked), message) | {"hold": back.hold},
     )
     if terms.because:
         audit_record(
@@ -205,13 +199,19 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     return ChangeMade(environment.key, change, change.generation, edited, findings, loss)
 
 
-def _kind(*, of_resources: bool, of_access: bool) -> ChangeKind:
-    """What a change is about that writes contents of resources, or access rules and groups, or both; labels and owners
-    where it writes neither.
+def _kind(*, of_contents: bool, of_labels: bool, of_access: bool) -> ChangeKind:
+    """What a change is about that writes contents of resources, labels and owners, or access rules and groups. One of
+    resources may have written the others, too.
     """
-    if of_resources:
+    if of_contents or (of_labels and of_access):
         return ChangeKind.RESOURCES
     return ChangeKind.ACCESS if of_access else ChangeKind.LABELS
+
+
+def _saved(generation: int, edits: int, marked: int, message: str) -> dict[str, object]:
+    """What the audit log says of a change: how many resources it edited, and of how many it set labels or the owner."""
+    found: dict[str, object] = {"generation": generation, "edits": edits, "message": message}
+    return found | ({"marked": marked} if marked else {})
 
 
 def _barriers_pass(

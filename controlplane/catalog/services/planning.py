@@ -220,9 +220,9 @@ class Plan:
         return Prospect(environment_key, gone, {key: tuple(needs_of(parsed)) for key, parsed in put.items()})
 
 
-def marks_of(edits: Sequence[Edit]) -> tuple[Mark, ...]:
+def _marks_of(prepared: Sequence[Prepared]) -> tuple[Mark, ...]:
     """The marks that edits bring along: manifests that say which labels their resources have."""
-    puts = (edit.parsed for edit in edits if isinstance(edit, Put))
+    puts = (edit.parsed for edit in prepared if edit.parsed is not None)
     return tuple(Mark(each.type, each.name, whole=each.labels) for each in puts if each.labels is not None)
 
 
@@ -255,15 +255,12 @@ def plan(
     Who may not read the whole environment is told nothing of resources that they did not name.
     """
     edits = (*prepared, *_pruned(environment, prepared, terms))
-    marks = (*marks_of([edit.edit for edit in prepared]), *marks)
+    marks = (*_marks_of(prepared), *marks)
     told = actor is None or _check_rights(environment, prepared, edits, marks, terms, actor)
-    current = _current_resources(environment, {edit.key for edit in edits} | {mark.key for mark in marks})
     if edits or not marks:
         _check_hold(environment, terms, told=told)
     _check_base(environment, terms, told=told)
-    expectations_check([*(edit.edit for edit in edits), *marks], current)
-    becomes = {edit.key: edit.owner(terms.owner) for edit in edits if edit.parsed is not None}
-    marked = marked_by(marks, current, becomes)
+    current, marked = _stored(environment, edits, marks, terms)
     policy = policy_of(environment.content)
     effective = tuple(edit.graded(policy) for edit in edits if edit.changes(current.get(edit.key), terms.owner))
     _check_content(environment, effective)
@@ -287,6 +284,18 @@ def plan(
         created={key for key in put if not is_present(current.get(key))},
     )
     return Plan(effective, current, orphans, sizes, marked=marked)
+
+
+def _stored(
+    environment: Environment, edits: Sequence[Prepared], marks: Sequence[Mark], terms: Terms
+) -> tuple[dict[Key, Resource], tuple[Marked, ...]]:
+    """The stored rows of the resources that are edited or marked, which are as the write expects them, and what the
+    marks change. Raises NotFound, PreconditionFailed and InputInvalid.
+    """
+    current = _current_resources(environment, {edit.key for edit in edits} | {mark.key for mark in marks})
+    expectations_check([*(edit.edit for edit in edits), *marks], current)
+    becomes = {edit.key: edit.owner(terms.owner) for edit in edits if edit.parsed is not None}
+    return current, marked_by(marks, current, becomes)
 
 
 def _refuse_repeats(edits: Sequence[Edit]) -> None:

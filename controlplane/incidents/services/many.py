@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from django.db.models import QuerySet
+
 from controlplane.accounts.principal import Principal
 from controlplane.catalog.choices import QuarantineCause
 from controlplane.catalog.guarding import NO_CONSENT, Consent
@@ -53,22 +55,25 @@ def revisions_release(
     """Release these revisions from quarantine although clients refuse them; they are not quarantined automatically
     again (U21). Does nothing with those that are not in quarantine. Raises NotFound.
     """
-    # First, so that no digest can come between the release and the mark.
-    for (_, _, number), incident in _incidents(environment_key, revisions).items():
-        Incident.objects.filter(pk=incident.pk).update(forced_revision=number)
+    # First, so that no digest can come between the release and the mark; every incident about it, whatever the fault.
+    for word, name, number in revisions:
+        _unresolved(environment_key).filter(type=word, name=name, revision=number).update(forced_revision=number)
     return quarantines_release(
         environment_key=environment_key, revisions=revisions, reason=reason, actor=actor, request_id=request_id
     )
 
 
-def _incidents(environment_key: str, revisions: Sequence[Revision]) -> Mapping[Revision, Incident]:
-    """The newest unresolved incident about each of these revisions, for those that have one."""
-    rows = Incident.objects.filter(
+def _unresolved(environment_key: str) -> QuerySet[Incident]:
+    return Incident.objects.filter(
         environment__key=environment_key,
         cause=IncidentCause.NACK.value,
-        name__in={name for _, name, _ in revisions},
         state__in=[state.value for state in UNRESOLVED],
-    ).select_related("environment")
+    )
+
+
+def _incidents(environment_key: str, revisions: Sequence[Revision]) -> Mapping[Revision, Incident]:
+    """The newest unresolved incident about each of these revisions, for those that have one."""
+    rows = _unresolved(environment_key).filter(name__in={name for _, name, _ in revisions})
     wanted = set(revisions)
-    found = {(row.type, row.name, row.revision): row for row in rows.order_by("pk")}
+    found = {(row.type, row.name, row.revision): row for row in rows.select_related("environment").order_by("pk")}
     return {key: row for key, row in found.items() if key in wanted}
