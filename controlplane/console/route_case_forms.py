@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from django.http import QueryDict
 
 from controlplane.routecases.checks import case_problems
-from controlplane.routecases.values import ANSWERS, End, Expected, RouteCaseDraft
+from controlplane.routecases.values import ANSWERS, End, Expected, RouteCaseDraft, Share
 from xdscore.environment_choice import ClientFacts
-from xdscore.routing.values import Answer, ClusterShare, Request
+from xdscore.routing.values import Answer, Request
 
 _FIELDS: Final = ("name", "method", "url", "headers", "listener", "answer", "clusters", "virtual_host", "route_name")
 _MORE: Final = ("status", "location", "note")
@@ -150,9 +150,9 @@ def _headers(text: str) -> tuple[dict[str, str], dict[str, str]]:
     return found, {}
 
 
-def _clusters(text: str) -> tuple[tuple[ClusterShare, ...], str]:
+def _clusters(text: str) -> tuple[tuple[Share, ...], str]:
     """The clusters in lines such as `pay` or `pay 90`, and what is wrong with them."""
-    shares: list[ClusterShare] = []
+    shares: list[Share] = []
     lines = [line.split() for line in text.splitlines() if line.strip()]
     for words in lines:
         name, *percent = words
@@ -161,7 +161,7 @@ def _clusters(text: str) -> tuple[tuple[ClusterShare, ...], str]:
         number = _percent(percent[0]) if percent else _ALL
         if number is None:
             return (), f"'{percent[0][:20]}' is no share in percent."
-        shares.append(ClusterShare(name, number))
+        shares.append(Share(name, number))
     return tuple(shares), ""
 
 
@@ -173,7 +173,7 @@ def _percent(text: str) -> float | None:
     return number if number <= _ALL else None
 
 
-def _lines(shares: tuple[ClusterShare, ...]) -> str:
+def _lines(shares: tuple[Share, ...]) -> str:
     if len(shares) == 1 and shares[0].percent == _ALL:
         return shares[0].cluster
     return "\n".join(f"{each.cluster} {each.percent:g}" for each in shares)

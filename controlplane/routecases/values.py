@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from xdscore.codes import shown
 from xdscore.environment_choice import ClientFacts
-from xdscore.routing.values import Answer, ClusterShare, Request, State, Traced
+from xdscore.routing.values import Answer, Request, State, Traced
 
 NAME_CHARS: Final = 200
 NOTE_CHARS: Final = 1_000
@@ -21,6 +21,14 @@ _BECAUSE_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """A cluster that requests go to, and what share of them, in percent."""
+
+    cluster: str
+    percent: float
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Where a request ends. Names are empty, numbers 0, where the way ended before. `because`: the last choice on the
     way, in a sentence.
@@ -31,7 +39,7 @@ class End:
     route: str = ""
     virtual_host: str = ""
     route_name: str = ""
-    shares: tuple[ClusterShare, ...] = ()
+    shares: tuple[Share, ...] = ()
     status: int = 0
     location: str = ""
     because: str = ""
@@ -78,7 +86,7 @@ def end_of(found: Traced) -> End:
         route=found.route,
         virtual_host=found.virtual_host,
         route_name=found.route_name,
-        shares=tuple(sorted(found.shares, key=lambda each: each.cluster)),
+        shares=tuple(Share(each.cluster, each.percent) for each in sorted(found.shares, key=lambda each: each.cluster)),
         status=found.status,
         location=found.location,
         because=shown(told[-1].text, _BECAUSE_CHARS) if told else "",
@@ -88,7 +96,7 @@ def end_of(found: Traced) -> End:
 def end_from_json(data: Mapping[str, Any]) -> End:
     """The end that is stored in this JSON object; reads what `End.as_json` wrote."""
     values = dict(data)
-    shares = tuple(ClusterShare(*each) for each in values.pop("shares", ()))
+    shares = tuple(Share(*each) for each in values.pop("shares", ()))
     return End(**{**values, "answer": Answer(values["answer"]), "shares": shares})
 
 
@@ -101,7 +109,7 @@ class Expected:
 
     answer: Answer | None = None
     cluster: str = ""
-    weighted: tuple[ClusterShare, ...] = ()
+    weighted: tuple[Share, ...] = ()
     route: str = ""
     virtual_host: str = ""
     route_name: str = ""
@@ -121,7 +129,7 @@ class Expected:
             return False
         if self.answer is None and end.answer is Answer.REFUSED:
             return False
-        shares = (ClusterShare(self.cluster, 100.0),) if self.cluster else self.weighted
+        shares = (Share(self.cluster, 100.0),) if self.cluster else self.weighted
         if shares and not _same_shares(shares, end.shares):
             return False
         pairs = (
@@ -136,7 +144,7 @@ class Expected:
     @property
     def said(self) -> str:
         """The expected end in words."""
-        shares = (ClusterShare(self.cluster, 100.0),) if self.cluster else self.weighted
+        shares = (Share(self.cluster, 100.0),) if self.cluster else self.weighted
         answer = self.answer.value if self.answer is not None else "taken"
         parts = [f"{answer} to {_clusters(shares)}" if shares else answer]
         parts += [f"status {self.status}"] if self.status else []
@@ -148,7 +156,7 @@ class Expected:
 
 def expected_from_json(data: Mapping[str, Any]) -> Expected:
     """The expected end that is stored in this JSON object; reads what `Expected.as_json` wrote."""
-    weighted = tuple(ClusterShare(each["cluster"], float(each["percent"])) for each in data.get("weighted", ()))
+    weighted = tuple(Share(each["cluster"], float(each["percent"])) for each in data.get("weighted", ()))
     answer = Answer(data["answer"]) if data.get("answer") else None
     return Expected(**{**data, "answer": answer, "weighted": weighted})
 
@@ -257,14 +265,14 @@ class CaseRun:
         return self.draft.expect.kept_by(self.end)
 
 
-def _clusters(shares: tuple[ClusterShare, ...]) -> str:
+def _clusters(shares: tuple[Share, ...]) -> str:
     if len(shares) == 1 and shares[0].percent == 100:
         return f"cluster '{shown(shares[0].cluster)}'"
     parts = [f"'{shown(each.cluster)}' ({each.percent:g} %)" for each in shares]
     return f"clusters {', '.join(parts)}"
 
 
-def _same_shares(wanted: tuple[ClusterShare, ...], found: tuple[ClusterShare, ...]) -> bool:
+def _same_shares(wanted: tuple[Share, ...], found: tuple[Share, ...]) -> bool:
     shares = {each.cluster: each.percent for each in found}
     return shares.keys() == {each.cluster for each in wanted} and all(
         abs(shares[each.cluster] - each.percent) <= _SAME_PERCENT for each in wanted

@@ -8,10 +8,9 @@ import typer
 
 from xdscore.schema.positions import path_of
 from xdsctl.api import remark_of
-from xdsctl.commands.kinds_read import as_yaml
 from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark, UsageError
 from xdsctl.files import STDIN, STDIN_NAME, document_of_file
-from xdsctl.output import Column
+from xdsctl.output import Column, as_yaml
 from xdsctl.session import Session, command, session_of
 
 HELP_POSITION: Final = 62

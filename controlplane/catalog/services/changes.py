@@ -20,6 +20,7 @@ from controlplane.catalog.references import needs_of
 from controlplane.catalog.services.advising import advice
 from controlplane.catalog.services.blobs import blobs_write
 from controlplane.catalog.services.cases import Rewriting, cases_accept, cases_foresee
+from controlplane.catalog.services.expecting import is_present
 from controlplane.catalog.services.freezing import barrier_findings, barriers_pass, review_pass
 from controlplane.catalog.services.guarding import loss_accept, loss_foresee
 from controlplane.catalog.services.holding import hold_told
@@ -31,7 +32,6 @@ from controlplane.catalog.services.planning import (
     Plan,
     Prepared,
     Terms,
-    is_present,
     plan,
     prepare,
 )

@@ -11,21 +11,22 @@ from controlplane.routecases.values import (
     End,
     Expected,
     RouteCaseDraft,
+    Share,
     draft_from_json,
     end_from_json,
 )
 from xdscore.environment_choice import ClientFacts
-from xdscore.routing.values import Answer, ClusterShare, Request
+from xdscore.routing.values import Answer, Request
 
 PAY = End(
     Answer.ROUTED,
     listener="edge",
     route="shop",
     virtual_host="shop",
-    shares=(ClusterShare("pay", 100.0),),
+    shares=(Share("pay", 100.0),),
     route_name="r",
 )
-SPLIT = End(Answer.ROUTED, shares=(ClusterShare("a", 66.67), ClusterShare("b", 33.33)))
+SPLIT = End(Answer.ROUTED, shares=(Share("a", 66.67), Share("b", 33.33)))
 MOVED = End(Answer.REDIRECT, status=301, location="https://shop.example/pay")
 
 
@@ -40,9 +41,9 @@ MOVED = End(Answer.REDIRECT, status=301, location="https://shop.example/pay")
         (Expected(Answer.ROUTED, route_name="other"), PAY, False),
         (Expected(Answer.DIRECT), PAY, False),
         (Expected(Answer.ROUTED, cluster="a"), SPLIT, False),
-        (Expected(Answer.ROUTED, weighted=(ClusterShare("b", 33.3), ClusterShare("a", 66.7))), SPLIT, True),
-        (Expected(Answer.ROUTED, weighted=(ClusterShare("b", 33.0), ClusterShare("a", 67.0))), SPLIT, False),
-        (Expected(Answer.ROUTED, weighted=(ClusterShare("a", 66.67),)), SPLIT, False),
+        (Expected(Answer.ROUTED, weighted=(Share("b", 33.3), Share("a", 66.7))), SPLIT, True),
+        (Expected(Answer.ROUTED, weighted=(Share("b", 33.0), Share("a", 67.0))), SPLIT, False),
+        (Expected(Answer.ROUTED, weighted=(Share("a", 66.67),)), SPLIT, False),
         (Expected(Answer.REDIRECT, status=301, location="https://shop.example/pay"), MOVED, True),
         (Expected(Answer.REDIRECT, status=302), MOVED, False),
         (Expected(Answer.REDIRECT, location="https://shop.example/"), MOVED, False),
@@ -72,7 +73,7 @@ def test_end__in_words__ends_a_sentence_that_begins_with_the_request(end: End, s
 
 
 texts = st.text(alphabet="ab/ü ", max_size=5)
-shares = st.lists(st.builds(ClusterShare, texts, st.floats(0, 100)), max_size=2).map(tuple)
+shares = st.lists(st.builds(Share, texts, st.floats(0, 100)), max_size=2).map(tuple)
 ends = st.builds(
     End,
     *(st.sampled_from(Answer), texts, texts, texts, texts, shares, st.integers(0, 599), texts, texts),
