@@ -14,6 +14,7 @@ from bench.console_fleet import ENVIRONMENT, client_of
 from bench.resources import cluster_name
 from controlplane.catalog.change_log import change_list
 from controlplane.catalog.choices import ChangeKind
+from controlplane.catalog.filtering import ChangeFilter
 from controlplane.catalog.selectors import environment_get
 from controlplane.catalog.staging import changes_of_rollout
 from controlplane.changesets.selectors import change_sets_of
@@ -49,7 +50,7 @@ class Subject:
 WITHOUT_DATA: Final = frozenset(
     {
         *("login", "login-oidc", "login-oidc-callback", "login-second-factor", "login-second-factor-setup", "logout"),
-        *("theme", "invitation", "invitation-link"),
+        *("theme", "rows", "invitation", "invitation-link"),
         *("comment", "comments", "resources-bulk"),
     }
 )
@@ -75,8 +76,14 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "/e/{env}/incidents?state=all&q=filter",
         "/e/{env}/incidents?client=node-1&since=7d",
         "/e/{env}/incidents?assignee=nobody",
+        "/e/{env}/incidents?sort=-last&until=1m",
     ),
-    "clients": ("/e/{env}/clients", "/e/{env}/clients?state=refusing", "/e/{env}/clients?q=node-1&page=2"),
+    "clients": (
+        "/e/{env}/clients",
+        "/e/{env}/clients?state=refusing",
+        "/e/{env}/clients?q=node-1&page=2",
+        "/e/{env}/clients?sort=-seen&since=2h",
+    ),
     "client": ("/clients/{client}", "/clients/{client}?part=tail"),
     "over-time": ("/e/{env}/over-time", "/e/{env}/over-time?period=24h", "/e/{env}/over-time?period=all"),
     "client-resources": ("/clients/{client}/resources", "/clients/{client}/resources?type=cluster&state=NACKED&at=1h"),
@@ -85,7 +92,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "inbox": ("/messages", "/messages?environment={env}", "/messages?for=me"),
     "channel": ("/channels/{channel}", "/channels/{channel}?state=failed&kind=hold.released"),
     "channel-new": ("/channels/new", "/channels/new?kind=digest"),
-    "audit": ("/audit", "/audit?environment={env}&actor=parley"),
+    "audit": ("/audit", "/audit?environment={env}&actor=parley", "/audit?since=2h&sort=time"),
     "tokens": ("/tokens", "/tokens?kind=client&text=workload&state=good"),
     "users": ("/users", "/users?text=person"),
     "resources": (
@@ -93,6 +100,8 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "/e/{env}/resources?type=endpoint&name=service",
         "/e/{env}/resources?page=3",
         "/e/{env}/resources?status=published",
+        "/e/{env}/resources?findings=without&author=parley&since=7d&sort=-changed",
+        "/e/{env}/resources?sort=owner&page=100",
     ),
     "resource": tuple(
         f"/e/{{env}}/resource?{_OF_NAME}&tab={tab}"
@@ -112,9 +121,17 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "resource-edit": (f"/e/{{env}}/resource/edit?{_OF_NAME}",),
     "export": ("/e/{env}/export?type=cluster&name={name}",),
-    "changes": ("/e/{env}/changes", "/e/{env}/changes?text=service"),
+    "changes": (
+        "/e/{env}/changes",
+        "/e/{env}/changes?text=service",
+        "/e/{env}/changes?author=parley&since=2h&sort=-resources",
+    ),
     "change": ("/changes/{change}", "/changes/{change}?part=progress", "/changes/{deciding}", "/changes/{staged}"),
-    "change-sets": ("/e/{env}/change-sets", "/e/{env}/change-sets?state=review"),
+    "change-sets": (
+        "/e/{env}/change-sets",
+        "/e/{env}/change-sets?state=review",
+        "/e/{env}/change-sets?text=a&since=1h",
+    ),
     "change-set": (
         "/change-sets/{change_set}",
         "/change-sets/{change_set}?page=2",
@@ -126,6 +143,10 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "rollout": ("/rollouts/{rollout}", "/rollouts/{rollout}?part=now", "/rollouts/{rollout}?part=clients&side=stable"),
     "compare": ("/e/{env}/compare?from=1&to=live", "/e/{env}/compare?from=1&to={epoch}"),
     "rollback": ("/e/{env}/rollback?to=1",),
+    "snapshots": ("/e/{env}/snapshots", "/e/{env}/snapshots?since=1h&sort=epoch"),
+    "rollouts": ("/e/{env}/rollouts", "/e/{env}/rollouts?state=running&since=7d"),
+    "views": ("/e/{env}/views/resources",),
+    "views-anywhere": ("/views/audit",),
 }
 
 
@@ -164,8 +185,10 @@ def _address(pattern: str) -> str:
 def subject_now() -> Subject:
     """Choose what the measured pages show: the newest change, the incident with most clients, and so on."""
     incident = Incident.objects.order_by("-nacked", "pk").values_list("public_id", flat=True).first()
-    written = change_list(environment_key=ENVIRONMENT, kind=ChangeKind.RESOURCES).filter(staged=None)[0]
-    deciding = change_list(environment_key=ENVIRONMENT, kind=ChangeKind.ACCESS)[0]
+    written = change_list(environment_key=ENVIRONMENT, wanted=ChangeFilter(kind=ChangeKind.RESOURCES)).filter(
+        staged=None
+    )[0]
+    deciding = change_list(environment_key=ENVIRONMENT, wanted=ChangeFilter(kind=ChangeKind.ACCESS))[0]
     rollout = rollouts_of(environment_key=ENVIRONMENT, limit=1).rows[0].id
     changes = (str(written.public_id), str(deciding.public_id), changes_of_rollout(rollout)[0].change)
     proposed = change_sets_of(environment_key=ENVIRONMENT, limit=1).rows[0].id

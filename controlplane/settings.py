@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     "controlplane.routecases",
     "controlplane.loss",
     "controlplane.factors",
+    "controlplane.listing",
     "controlplane.incidents",
     "controlplane.discussion",
     "controlplane.changesets",

@@ -154,6 +154,20 @@ class Query:
             self._refuse(name, "must be a time such as 2026-07-01T12:00:00Z, or an age such as 24h")
         return found
 
+    def span(self, now: Callable[[], datetime]) -> tuple[datetime | None, datetime | None]:
+        """The times of the parameters `since` and `until`, as `since` reads each; None for what is not given. The
+        second may not be before the first.
+        """
+        first, last = self.since("since", now), self.since("until", now)
+        if first is not None and last is not None and last < first:
+            self._refuse("until", "is before 'since', so nothing can be in between")
+        return first, last
+
+    def found(self) -> bool | None:
+        """The parameter `findings`: True for `with`, False for `without`; None where it is not given."""
+        word = self.choice("findings", ("with", "without"), "")
+        return word == "with" if word else None
+
     def parsed(self, name: str, parse: Callable[[str], T | None], default: T, *, wanted: str) -> T:
         """The value that `parse` makes of a parameter's text; `default` where it is not given. Where `parse` returns
         None, the problem says that the text is not `wanted`.

@@ -16,6 +16,7 @@ from controlplane.api.problems import CONTENT_TYPE, reason_of
 from controlplane.api.shapes.common import DryRunOut, ProblemOut
 from controlplane.api.tailing import LONGEST_S
 from controlplane.api.waiting import Wanted
+from controlplane.catalog.choices import ChangeKind
 from controlplane.changesets.values import SetState
 from controlplane.clients.bootstraps import NAMED_FILES
 from controlplane.history.values import What
@@ -104,12 +105,23 @@ PRECONDITIONS: Final = [
 ]
 OWNER: Final = _query("owner", OpenApiTypes.STR, "Whose it is from now on; without it the owner stays.")
 LABEL_HELP: Final = "Only those with such labels: `team=pay`, `team!=pay`, `team`, `!team`, or several with commas."
+SPAN: Final = (
+    _query(
+        "since",
+        OpenApiTypes.STR,
+        "Only what happened then or later: a time such as `2026-07-01T12:00:00Z`, or an age such as `24h`.",
+    ),
+    _query("until", OpenApiTypes.STR, "Only what happened then or earlier: a time, or an age."),
+)
 RESOURCE_FILTERS: Final = [
     _query("type", OpenApiTypes.STR, "A type's word or type URL."),
     _query("owner", OpenApiTypes.STR, "Exactly this owner; empty: none."),
     _query("name", OpenApiTypes.STR, "A part of the name."),
     _query("status", {"type": "string", "enum": [each.value for each in Status]}, "Only those that stand so."),
     _query("label", OpenApiTypes.STR, LABEL_HELP),
+    _query("author", OpenApiTypes.STR, "Only those whose newest revision is by this author."),
+    _query("findings", {"type": "string", "enum": ["with", "without"]}, "Only those with findings, or without."),
+    *SPAN,
     _query(
         "manifests", OpenApiTypes.BOOL, "With each resource's manifest. As YAML the answer is a file that apply takes."
     ),
@@ -205,11 +217,7 @@ INCIDENT_FILTERS: Final = (
     _query("client", OpenApiTypes.STR, "Only what this client refuses, or lost: its id or node id."),
     _query("author", OpenApiTypes.STR, "Only where the suspect change is by this author."),
     _query("assignee", OpenApiTypes.STR, "Only what `me`, `person:LOGIN`, `team:OWNER` or `nobody` looks after."),
-    _query(
-        "since",
-        OpenApiTypes.STR,
-        "Only what was refused since: a time such as `2026-07-01T12:00:00Z`, or an age such as `24h`.",
-    ),
+    *SPAN,
 )
 ROLLOUT_FILTERS: Final = [
     _query(
@@ -251,11 +259,17 @@ AUDIT_FILTERS: Final = [
     _query("actor_id", OpenApiTypes.STR, "Exactly this actor, by id, e.g. `token:34`."),
     _query("verb", OpenApiTypes.STR, "Exactly this verb, e.g. `change.saved`."),
     _query("request_id", OpenApiTypes.STR, "Exactly this request."),
-    _query(
-        "since",
-        OpenApiTypes.STR,
-        "Only what was done since: a time such as `2026-07-01T12:00:00Z`, or an age such as `24h`.",
-    ),
+    *SPAN,
+]
+CHANGE_FILTERS: Final = [
+    _ENVIRONMENT,
+    _query("kind", {"type": "string", "enum": [each.value for each in ChangeKind]}, "Only changes of this kind."),
+    _query("author", OpenApiTypes.STR, "Exactly this author, by the name of then."),
+    _query("owner", OpenApiTypes.STR, "Only what was written for this owner."),
+    _query("text", OpenApiTypes.STR, "A part of the message, or of the name of a resource that was written."),
+    _query("resource", OpenApiTypes.STR, "Only what wrote this resource: `TYPE/NAME`, or a name of any type."),
+    _query("findings", {"type": "string", "enum": ["with", "without"]}, "Only those with findings, or without."),
+    *SPAN,
 ]
 DIFF_PARAMETERS: Final = [
     _query("from", OpenApiTypes.STR, "An epoch, or `live`: what is written now.", required=True),

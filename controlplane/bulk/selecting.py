@@ -35,7 +35,11 @@ def chosen_by(
     """The resources that fit a filter, at the revision that each is at. Raises InputTooLarge, which says how many there
     are, where that is too many for the act.
     """
-    rows = filtered(environment_key=environment_key, wanted=wanted, allowed=allowed)
+    return chosen_of(filtered(environment_key=environment_key, wanted=wanted, allowed=allowed), act)
+
+
+def chosen_of(rows: QuerySet[Resource], act: BulkAct) -> tuple[Chosen, ...]:
+    """These resources, at the revision that each is at. Raises InputTooLarge as `chosen_by` does."""
     found = list(rows.values_list("type", "name", "counter")[: most_of(act) + 1])
     if len(found) > most_of(act):
         raise too_many(rows.count(), act)

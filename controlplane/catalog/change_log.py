@@ -1,9 +1,11 @@
 """The changes of an environment, newest first."""
 
+from collections.abc import Collection
+
 from django.db import models
 
-from controlplane.catalog.choices import ChangeKind
-from controlplane.catalog.models import Change, Revision
+from controlplane.catalog.filtering import CHANGE_ORDERS, EVERY_CHANGE, ChangeFilter, ordered
+from controlplane.catalog.models import Change
 
 
 def changes_of_generations(*, environment_key: str, after: int, up_to: int, limit: int) -> tuple[Change, ...]:
@@ -15,17 +17,29 @@ def changes_of_generations(*, environment_key: str, after: int, up_to: int, limi
 
 
 def change_list(
-    *, environment_key: str, kind: ChangeKind | None = None, author: str = "", text: str = ""
+    *,
+    environment_key: str,
+    wanted: ChangeFilter = EVERY_CHANGE,
+    order: str = "time",
+    falls: bool = True,
 ) -> models.QuerySet[Change]:
-    """The changes of an environment with this kind, author and text, newest first; each has an attribute `edits`, the
-    number of resources that it wrote. `text` is looked for in messages and in the names of resources.
+    """The changes of an environment that meet the conditions, newest first or in the order with this word in
+    CHANGE_ORDERS; each has an attribute `edits`, the number of resources that it wrote.
     """
-    rows = Change.objects.filter(environment__key=environment_key).select_related("environment")
-    if kind is not None:
-        rows = rows.filter(kind=kind.value)
-    if author:
-        rows = rows.filter(author=author)
-    if text:
-        written = Revision.objects.filter(change=models.OuterRef("pk"), resource__name__contains=text)
-        rows = rows.filter(models.Q(message__contains=text) | models.Exists(written))
-    return rows.annotate(edits=models.Count("revisions")).order_by("-generation")
+    rows = wanted.applied(Change.objects.filter(environment__key=environment_key).select_related("environment"))
+    return rows.annotate(edits=models.Count("revisions")).order_by(*ordered(CHANGE_ORDERS[order], falls=falls))
+
+
+def changes_seen(
+    *, environment_keys: Collection[str], wanted: ChangeFilter = EVERY_CHANGE, before: int | None = None, limit: int
+) -> tuple[Change, ...]:
+    """The newest `limit` changes of these environments that meet the conditions, newest first, each with an attribute
+    `edits`, as `change_list` has it.
+
+    `before`: only those with a smaller row id.
+    """
+    rows = wanted.applied(Change.objects.filter(environment__key__in=list(environment_keys)))
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    found = rows.annotate(edits=models.Count("revisions")).select_related("environment")
+    return tuple(found.order_by("-pk")[:limit])

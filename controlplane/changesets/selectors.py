@@ -21,6 +21,7 @@ from controlplane.catalog.review import WriteUnreviewed
 from controlplane.catalog.selectors import blob_plaintext
 from controlplane.catalog.services import Terms, change_plan
 from controlplane.catalog.values import ChangePlanned
+from controlplane.changesets.filtering import EVERY_SET, SetFilter
 from controlplane.changesets.machine import Act, Standing, check
 from controlplane.changesets.models import (
     ChangeSet,
@@ -185,10 +186,18 @@ def change_set_kept(*, public_id: str, keys: Sequence[Key]) -> Mapping[Key, byte
 
 
 def change_sets_of(
-    *, environment_key: str, states: Sequence[SetState] = (), after: str = "", limit: int = 50
+    *,
+    environment_key: str,
+    states: Sequence[SetState] = (),
+    wanted: SetFilter = EVERY_SET,
+    after: str = "",
+    limit: int = 50,
 ) -> SetPage:
-    """One page of the change sets of an environment, newest first. `states`: only those that stand so."""
+    """One page of the change sets of an environment that meet the conditions, newest first. `states`: only those that
+    stand so.
+    """
     rows = ChangeSet.objects.select_related("environment").filter(environment__key=environment_key).order_by("-pk")
+    rows = wanted.applied(rows)
     if states:
         rows = rows.filter(state__in=_stored_for(states))
     last = int(after) if after.isdecimal() else None
@@ -198,11 +207,11 @@ def change_sets_of(
     # A state may follow from facts, so it is asked of rows that were read.
     while batch := list((rows.filter(pk__lt=last) if last is not None else rows)[:size]):
         standings = standings_of(batch, now)
-        wanted = [row for row in batch if not states or standings[row.pk].state in states]
+        fitting = [row for row in batch if not states or standings[row.pk].state in states]
         room = limit - len(found)
-        found += _views(wanted[:room], standings) if wanted and room else ()
-        if len(wanted) > room:
-            return SetPage(tuple(found), str(wanted[room - 1].pk if room else last))
+        found += _views(fitting[:room], standings) if fitting and room else ()
+        if len(fitting) > room:
+            return SetPage(tuple(found), str(fitting[room - 1].pk if room else last))
         last = batch[-1].pk
     return SetPage(tuple(found), "")
 

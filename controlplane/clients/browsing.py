@@ -13,6 +13,7 @@ from typing import Final
 from django.db import connection
 from django.db.models import Case, Count, Exists, IntegerField, Max, OuterRef, Q, Value, When, Window
 from django.db.models.expressions import RawSQL
+from django.utils import timezone
 
 from controlplane.clients.models import Client, Nack, Stream
 from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_rows, client_summaries, nacks_get
@@ -30,6 +31,16 @@ class Standing(StrEnum):
     GONE = "gone"  # no stream is open; forgotten a day after the last one
 
 
+# By the word of an order: the columns, the last of which no two rows have in common.
+CLIENT_ORDERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "state": ("standing", "node_id", "pk"),
+    "name": ("node_id", "pk"),
+    "family": ("family", "user_agent_version", "node_id", "pk"),
+    "seen": ("seen", "pk"),
+    "first": ("first_seen", "pk"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ClientLine:
     """One line in the list of clients: how the client stands, its newest open stream (None: no stream is open), and
@@ -42,22 +53,28 @@ class ClientLine:
     refused_at: datetime | None
 
 
-def client_page(
+def client_page(  # noqa: PLR0913 - what can be asked for
     *,
     environment_keys: Collection[str],
     text: str = "",
     standing: Standing | None = None,
     family: ClientFamily | None = None,
     clients: Collection[str] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    order: str = "state",
+    falls: bool = False,
     offset: int = 0,
     limit: int = 50,
     troubles: Troubles | None = None,
 ) -> tuple[tuple[ClientLine, ...], int]:
-    """One page of the clients of these environments, those that need attention first, and the number of clients on all
-    pages. Some fifteen queries.
+    """One page of the clients of these environments, those that need attention first or in the order with this word in
+    CLIENT_ORDERS, and the number of clients on all pages. Some fifteen queries.
 
     `text`: only clients whose id it is, or whose node id, identity, cluster or address contains it.
     `clients`: only clients with these ids.
+    `since`, `until`: only clients that were seen last then or later, or then or earlier; whoever is connected is seen
+        now.
     `troubles`: the result of `troubles_of` for these environments, where the caller has it already.
     """
     rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
@@ -79,10 +96,14 @@ def client_page(
         rows = rows.filter(standing=_ORDER.index(standing))
     if family is not None:
         rows = rows.filter(family=family.value)
+    if since is not None or until is not None or order == "seen":
+        seen = Case(When(_connected(), then=Value(timezone.now())), default="last_seen")
+        rows = rows.annotate(seen=seen).filter(_seen_within(since, until))
     # Whether a row is one of these takes longest to find out, so the page brings along how many there are; how many
     # there are of all costs nothing to count.
     total = Window(Count("pk")) if text or standing is not None else Value(rows.count())
-    page = rows.annotate(total=total).order_by("standing", "node_id", "pk").values_list("pk", "standing", "total")
+    columns = [f"-{each}" if falls else each for each in CLIENT_ORDERS[order]]
+    page = rows.annotate(total=total).order_by(*columns).values_list("pk", "standing", "total")
     kept = list(page[offset : offset + limit])
     # Behind the last page there is no row that could tell.
     count = kept[0][2] if kept else rows.count()
@@ -142,16 +163,30 @@ _ORDER: Final = tuple(Standing)
 
 def _standing(troubles: Troubles) -> Case:
     """A database expression for how a client stands, as a number: the place of the standing in `_ORDER`."""
-    connected = Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None))
     places = {standing: Value(place) for place, standing in enumerate(_ORDER)}
     return Case(
         When(pk__in=_listed(troubles.refusing), then=places[Standing.REFUSING]),
         When(pk__in=_listed(troubles.silent), then=places[Standing.SILENT]),
         When(pk__in=_listed(troubles.denied), then=places[Standing.DENIED]),
-        When(connected, then=places[Standing.CONNECTED]),
+        When(_connected(), then=places[Standing.CONNECTED]),
         default=places[Standing.GONE],
         output_field=IntegerField(),
     )
+
+
+def _seen_within(since: datetime | None, until: datetime | None) -> Q:
+    """The database condition that the time `seen` is within these, both included."""
+    within = Q()
+    if since is not None:
+        within &= Q(seen__gte=since)
+    if until is not None:
+        within &= Q(seen__lte=until)
+    return within
+
+
+def _connected() -> Exists:
+    """A database condition: a stream of the client is open."""
+    return Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None))
 
 
 def _listed(ids: Collection[str]) -> RawSQL:

@@ -1,20 +1,22 @@
 """The audit log: who did what to what, when, by which request, and what that changed."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.rights import environment_visible
-from controlplane.console.pages import Page
+from controlplane.console.lists import ListPage, ListShown
 from controlplane.console.places import Place, Section
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
+from controlplane.listing.frames import SINCE, UNTIL, Asked, Filter, Frame, Kind, Order, options
+from controlplane.listing.tables import Column
 
 _SIZE: Final = 50
 _MAX_TEXT: Final = 150
@@ -45,39 +47,73 @@ class Line:
     detail: str
 
 
-class AuditPage(Page):
+class AuditPage(ListPage):
     """The page with the audit log of the environments that the user may see, newest first. Entries that belong to no
     environment are shown to administrators of all environments.
     """
 
     template = "audit/list.html"
     needs = {"GET": None}
+    frame = Frame(
+        "audit",
+        "events",
+        "audit",
+        (
+            Filter("environment", "Environment", Kind.CHOICE, free=True, unasked="all", max_chars=_MAX_TEXT),
+            Filter("actor", "Who", max_chars=_MAX_TEXT),
+            Filter("actor_id", "Id of who", max_chars=_MAX_TEXT, hidden=True),
+            Filter("verb", "What, e.g. quarantine.opened", max_chars=64),
+            Filter("request_id", "Request id", max_chars=64),
+            SINCE,
+            UNTIL,
+        ),
+        (Order("time", "When", falls=True),),
+        of_environment=False,
+    )
+    columns: ClassVar[Sequence[Column[AuditEvent]]] = (
+        Column("id", lambda event: event.pk),
+        Column("at", lambda event: event.at),
+        Column("actor", lambda event: event.actor),
+        Column("actor_id", lambda event: event.principal),
+        Column("verb", lambda event: event.verb),
+        Column("subject", lambda event: event.subject),
+        Column("environment", lambda event: event.environment),
+        Column("request_id", lambda event: event.request_id),
+        Column("detail", lambda event: json.dumps(event.detail, ensure_ascii=False)),
+    )
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """One page of the audit log: entries older than the one whose id is `before` in the URL; without it, the
-        newest.
-        """
-        asked = {name: request.GET.get(name, "").strip()[:_MAX_TEXT] for name in _FILTERS}
-        environments = self._environments(asked["environment"])
-        before = request.GET.get("before", "")
-        found = audit_list(
-            environments=environments,
+    def shown(self, asked: Asked) -> ListShown:
+        """One page of the audit log: entries behind the one whose id is `before` in the URL; without it, the first."""
+        before = self.request.GET.get("before", "")
+        found = self._found(
+            asked,
             before=int(before) if before.isascii() and before.isdigit() and len(before) <= 18 else None,
-            actor=asked["actor"],
-            principal=asked["actor_id"],
-            verb=asked["verb"],
-            request_id=asked["request_id"],
             limit=_SIZE + 1,
         )
-        context = {
+        context: dict[str, object] = {
             "lines": [_line(event) for event in found[:_SIZE]],
             "next": found[_SIZE - 1].pk if len(found) > _SIZE else None,
             "later": bool(before),
-            "asked": asked,
-            "filtered": any(asked.values()),
-            "keys": self.principal.sees(state.key for state in self.environments),
         }
-        return self.page(context)
+        return ListShown(context, {"environment": options(self.principal.sees(each.key for each in self.environments))})
+
+    def lines(self, asked: Asked, limit: int) -> Sequence[AuditEvent]:
+        """The first entries that fit the filters."""
+        return self._found(asked, before=None, limit=limit)
+
+    def _found(self, asked: Asked, *, before: int | None, limit: int) -> tuple[AuditEvent, ...]:
+        return audit_list(
+            environments=self._environments(asked.text("environment")),
+            before=before,
+            actor=asked.text("actor"),
+            principal=asked.text("actor_id"),
+            verb=asked.text("verb"),
+            request_id=asked.text("request_id"),
+            since=asked.since,
+            until=asked.until,
+            oldest_first=bool(asked.sort) and not asked.falls,
+            limit=limit,
+        )
 
     def _environments(self, wanted: str) -> tuple[str, ...]:
         """The keys of the environments whose entries are shown: `wanted` or, where that is empty, all that the user may
@@ -91,7 +127,6 @@ class AuditPage(Page):
 
 # By the noun of the verb: the page about what it was done to.
 _ROUTES: Final = {"change": "change", "change_set": "change-set", "incident": "incident"}
-_FILTERS: Final = ("environment", "actor", "actor_id", "verb", "request_id")
 
 
 def _line(event: AuditEvent) -> Line:

@@ -9,29 +9,28 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Role
-from controlplane.bulk.selecting import chosen_by
+from controlplane.bulk.selecting import chosen_of
 from controlplane.bulk.services import bulk_apply, bulk_edits, bulk_plan
-from controlplane.bulk.values import PROPOSABLE, ROLE_OF, Bulk, BulkAct, Chosen, Filter, bulk_check
+from controlplane.bulk.values import PROPOSABLE, ROLE_OF, Bulk, BulkAct, Chosen, bulk_check
 from controlplane.catalog.rights import require, require_some
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
-from controlplane.console.bulk_words import ACTS, FILTERS, ActWords
+from controlplane.console.bulk_words import ACTS, ActWords
 from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
 from controlplane.console.posted import MAX_REASON_CHARS
 from controlplane.console.proposing import INTO, PROPOSE, PROPOSED, propose
-from controlplane.console.resources import resource_url
-from controlplane.status.values import Status
+from controlplane.console.resources import ResourcesPage, resource_url, rows_asked
 from xdscore.findings import Finding, Severity
-from xdscore.labels import LabelEdits, edit_problems, edits_read, selector_read
+from xdscore.labels import LabelEdits, edit_problems, edits_read
 from xdscore.names import canonical, name_problem
 from xdscore.resource_types import by_word
 from xdscore.schema.codes import VALUE_REFUSED
 
 _SHOWN: Final = 25
-_MAX_TEXT: Final = 1_024
 _MAX_CHOSEN_CHARS: Final = 2_000_000
 
 
@@ -91,8 +90,14 @@ class BulkPage(Page):
     @property
     def leave(self) -> str:
         """The URL of the list, filtered as it was."""
-        given = {key: value for key in FILTERS if (value := self.request.POST.get(f"f_{key}", ""))}
-        return f"{reverse('resources', args=[self.here.key])}{'?' if given else ''}{urlencode(given)}"
+        query = urlencode(self._filters)
+        return f"{reverse('resources', args=[self.here.key])}{'?' if query else ''}{query}"
+
+    @property
+    def _filters(self) -> Mapping[str, str]:
+        """What the list was filtered by."""
+        given = ((each.name, self.request.POST.get(f"f_{each.name}", "")) for each in ResourcesPage.frame.filters)
+        return {name: value for name, value in given if value}
 
     @property
     def repeated(self) -> QueryDict:
@@ -128,7 +133,7 @@ class BulkPage(Page):
                 "count": len(chosen),
                 "more": len(chosen) - len(rows),
                 "chosen": _lines(chosen),
-                "filters": [(f"f_{key}", given.get(f"f_{key}", "")) for key in FILTERS],
+                "filters": [(f"f_{name}", value) for name, value in self._filters.items()],
                 "given": {key: given.get(key, "") for key in ("owner", "labels", "message")},
                 "proposable": words.act in PROPOSABLE,
                 "leave": self.leave,
@@ -165,12 +170,10 @@ class BulkPage(Page):
                 raise InputInvalid("The form names more resources than can be chosen at once. Nothing was changed.")
             return tuple(map(_read, filter(None, (line.removesuffix("\r") for line in text.split("\n")))))
         if given.get("all") == "1":
-            return chosen_by(
-                environment_key=self.here.key,
-                wanted=filter_of({key: given.get(f"f_{key}", "") for key in FILTERS}),
-                act=act,
-                allowed=self.principal.allowed(ROLE_OF[act], self.here.key),
-            )
+            asked = ResourcesPage.frame.read(self._filters, timezone.now())
+            asked.require()
+            allowed = self.principal.allowed(ROLE_OF[act], self.here.key)
+            return chosen_of(rows_asked(self.here.key, asked, allowed=allowed), act)
         return tuple(map(_read, given.getlist("pick")))
 
     def _bulk(self, act: BulkAct, chosen: tuple[Chosen, ...]) -> Bulk:
@@ -193,21 +196,6 @@ def labels_typed(text: str) -> LabelEdits:
         findings = tuple(Finding(VALUE_REFUSED.code, Severity.ERROR, problem) for problem in problems)
         raise InputInvalid("A label cannot be written so. Nothing was changed.", findings=findings)
     return edits
-
-
-def filter_of(given: Mapping[str, str]) -> Filter:
-    """The filter that the fields of the list's form say; what says nothing that can be read filters by nothing. Raises
-    InputInvalid for a selector that cannot be read.
-    """
-    name, owner = (given.get(key, "").strip()[:_MAX_TEXT] for key in ("name", "owner"))
-    status = given.get("status", "")
-    try:
-        labels = selector_read(given.get("label", ""))
-    except ValueError as error:
-        raise InputInvalid(f"The labels to filter by cannot be read. {error}") from None
-    return Filter(
-        by_word.get(given.get("type", "")), owner or None, name, status if status in set(Status) else "", labels
-    )
 
 
 def _lines(chosen: tuple[Chosen, ...]) -> str:

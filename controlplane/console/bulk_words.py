@@ -6,9 +6,6 @@ from typing import Final
 from controlplane.accounts.principal import Role
 from controlplane.bulk.values import QUARANTINES, ROLE_OF, BulkAct
 
-FILTERS: Final = ("type", "name", "owner", "status", "label")
-"""The fields of the list's form by which it is filtered."""
-
 
 @dataclass(frozen=True, slots=True)
 class ActWords:

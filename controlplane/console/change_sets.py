@@ -1,18 +1,22 @@
 """Change sets: what is proposed in an environment, and how each of them stands."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from controlplane.changesets.selectors import SetDetail, change_set_get, change_sets_of, review_counts
+from controlplane.changesets.filtering import SetFilter
+from controlplane.changesets.selectors import SetDetail, SetPage, change_set_get, change_sets_of, review_counts
 from controlplane.changesets.values import SetState, SetView
 from controlplane.common.errors import NotFound
+from controlplane.console.lists import ListPage, ListShown
 from controlplane.console.pages import Page
 from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of, look_of_set
+from controlplane.listing.frames import SINCE, UNTIL, Asked, Filter, Frame, Kind, Option
+from controlplane.listing.tables import Column
 
 _SIZE: Final = 50
 _MAX_CURSOR_CHARS: Final = 18  # a row id
@@ -35,29 +39,67 @@ class SetLine:
         return max(0, self.view.needed - self.view.approvals)
 
 
-class ChangeSetsPage(Page):
+class ChangeSetsPage(ListPage):
     """The page with the change sets of an environment, newest first."""
 
     template = "changesets/list.html"
+    frame = Frame(
+        "change-sets",
+        "change sets",
+        "change-sets",
+        (
+            Filter("text", "Title or message contains", max_chars=150, width="wide"),
+            Filter(
+                "state",
+                "State",
+                Kind.CHOICE,
+                tuple(Option(each.value, look_of(look_of_set(each)).label) for each in SetState),
+            ),
+            Filter("author", "Author", max_chars=150),
+            SINCE,
+            UNTIL,
+        ),
+    )
+    columns: ClassVar[Sequence[Column[SetView]]] = (
+        Column("change_set", lambda view: view.id),
+        Column("title", lambda view: view.title),
+        Column("message", lambda view: view.message),
+        Column("state", lambda view: view.state.value),
+        Column("authors", lambda view: ", ".join(view.authors)),
+        Column("resources", lambda view: view.resources),
+        Column("rules_and_groups", lambda view: view.access),
+        Column("approvals", lambda view: view.approvals),
+        Column("approvals_needed", lambda view: view.needed),
+        Column("created_at", lambda view: view.created_at),
+        Column("edited_at", lambda view: view.edited_at),
+        Column("ended_at", lambda view: view.ended_at),
+    )
 
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the change sets that stand as the URL says; of all, where it does not say."""
-        states = {each.value: each for each in SetState}
-        state = states.get(request.GET.get("state", ""))
-        after = request.GET.get("after", "")[:_MAX_CURSOR_CHARS]
-        found = change_sets_of(
-            environment_key=environment_key, states=(state,) if state is not None else (), after=after, limit=_SIZE
-        )
+    def shown(self, asked: Asked) -> ListShown:
+        """One page of the change sets that fit the filters."""
+        after = self.request.GET.get("after", "")[:_MAX_CURSOR_CHARS]
+        found = self._found(asked, after=after, limit=_SIZE)
         context = {
             "lines": [SetLine(each) for each in found.rows],
             "next": found.after,
             "later": bool(after),
-            "states": [(each.value, look_of(look_of_set(each)).label) for each in SetState],
-            "state": state.value if state is not None else "",
-            "waiting": review_counts(environment_keys=[environment_key])[environment_key],
+            "waiting": review_counts(environment_keys=[self.here.key])[self.here.key],
             "review": self.here.policy.review,
         }
-        return self.page(context)
+        return ListShown(context)
+
+    def lines(self, asked: Asked, limit: int) -> Sequence[SetView]:
+        """The first change sets that fit the filters."""
+        return self._found(asked, after="", limit=limit).rows
+
+    def _found(self, asked: Asked, *, after: str, limit: int) -> SetPage:
+        return change_sets_of(
+            environment_key=self.here.key,
+            states=(SetState(asked.text("state")),) if asked.text("state") else (),
+            wanted=SetFilter(asked.text("text"), asked.text("author"), asked.since, asked.until),
+            after=after,
+            limit=limit,
+        )
 
 
 def set_entered(page: Page, change_set_id: UUID) -> SetDetail:

@@ -1,4 +1,4 @@
-"""Changes: who wrote what, and what became of it."""
+"""One change: who wrote what, and what became of it."""
 
 from dataclasses import dataclass
 from typing import Final, TypedDict
@@ -14,7 +14,6 @@ from controlplane.access.selectors import edits_of_change, secret_findings
 from controlplane.access.steps import access_text
 from controlplane.accounts.principal import Role
 from controlplane.builder.selectors import ChangeProgress, ChangeState, HeldBackName, progress_of_change
-from controlplane.catalog.change_log import change_list
 from controlplane.catalog.choices import ChangeKind, StagedChangeState
 from controlplane.catalog.contents import contents_of_change
 from controlplane.catalog.differences import ResourceDifference
@@ -24,7 +23,7 @@ from controlplane.catalog.manifests import manifest_of
 from controlplane.catalog.marking import labels_of
 from controlplane.catalog.models import Change
 from controlplane.catalog.rollbacks import undone_by, undone_of
-from controlplane.catalog.staging import StagedChangeView, staged_changes
+from controlplane.catalog.staging import StagedChangeView
 from controlplane.catalog.undoing import Way, owners_of, wrote_both
 from controlplane.changesets.selectors import change_and_set
 from controlplane.changesets.values import SetPublished
@@ -36,13 +35,11 @@ from controlplane.console.comments import comments_shown
 from controlplane.console.live import shared
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
-from controlplane.console.paging import paged
-from controlplane.console.places import Place, Section
 from controlplane.console.posted import MAX_REASON_CHARS, reason_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_change, look_of_resource
 from controlplane.discussion.values import About, Subject
-from controlplane.incidents.selectors import IncidentValue, counted_in, incidents_of_change, refused_and_lost
+from controlplane.incidents.selectors import IncidentValue, counted_in, incidents_of_change
 from controlplane.incidents.settling import ChangeReading, Delivery
 from controlplane.incidents.values import IncidentCause
 from controlplane.rollouts.selectors import rollout_brief, stops_of_changes
@@ -60,35 +57,7 @@ _MAX_STEPS: Final = 100
 _MAX_UNUSED: Final = 5
 _MAX_MARKED: Final = 100
 # Rules and groups, and the default effect.
-_ROLLING: Final = {
-    StagedChangeState.WAITING: Progress.SAVED,
-    StagedChangeState.CANDIDATE: Progress.CANDIDATE,
-    StagedChangeState.STOPPED: Progress.STOPPED,
-}
 _DECIDING: Final = (ChangeKind.ACCESS.value, ChangeKind.POLICY.value)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeLine:
-    """A change in the list.
-
-    `edits`: how many resources it wrote.
-    `refused`: how many clients refuse something of it now.
-    `lost`: how many clients lost something by it; 0 once it is taken back.
-    `undone_by`: the rollback or undo that took it back; None while it is in force.
-    """
-
-    change: Change
-    edits: int
-    status: Outcome | Progress
-    refused: int = 0
-    lost: int = 0
-    undone_by: Change | None = None
-
-    @property
-    def look(self) -> str:
-        """The key in `states.LOOKS` of the badge that shows how the change stands."""
-        return look_of_change(self.status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,52 +158,6 @@ class _Live(TypedDict):
     rollout: RolloutBrief | None
     waits: bool
     stop: ChangeStop | None
-
-
-class ChangesPage(Page):
-    """The page with the changes of an environment, newest first."""
-
-    template = "changes/list.html"
-
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the changes that fit the filters in the URL."""
-        kinds = {each.value: each for each in ChangeKind}
-        kind = kinds.get(request.GET.get("kind", ""))
-        author, text = (request.GET.get(key, "").strip()[:150] for key in ("author", "text"))
-        rows = change_list(environment_key=environment_key, kind=kind, author=author, text=text)
-        built = self.here.built_generation
-        page = paged(request, rows, lambda row: row)
-        shown = [str(row.public_id) for row in page.items]
-        refused, lost = refused_and_lost(change_ids=shown)
-        undone = undone_by(environment_key=environment_key, changes=page.items)
-        staged = staged_changes(changes=[row.pk for row in page.items])
-        statuses = change_statuses(
-            environment_key=environment_key,
-            changes={row: _progress(row, built, staged.get(row.pk)) for row in page.items},
-            refused=refused,
-            lost=lost,
-            undone=undone,
-        )
-        lines = [
-            ChangeLine(
-                row,
-                int(getattr(row, "edits", 0)),
-                statuses[str(row.public_id)],
-                refused.get(str(row.public_id), 0),
-                lost.get(str(row.public_id), 0),
-                undone.get(row.generation),
-            )
-            for row in page.items
-        ]
-        context = {
-            "page": page.showing(lines),
-            "kinds": list(kinds),
-            "kind": kind.value if kind is not None else "",
-            "author": author,
-            "text": text,
-            "filtered": bool(kind or author or text),
-        }
-        return self.page(context)
 
 
 class ChangePage(Page):
@@ -404,15 +327,6 @@ def _access_edits(change: Change) -> list[AccessLine]:
     ]
 
 
-def _progress(change: Change, built: int, staged: StagedChangeView | None) -> Progress:
-    """How far a change in the list has come. `built`: the newest generation that a build covers; `staged`: how far it
-    is with rollouts, None where nothing of it was staged.
-    """
-    if staged is not None and staged.state in _ROLLING:
-        return _ROLLING[staged.state]
-    return Progress.BUILT if change.generation <= built else Progress.SAVED
-
-
 def _reading(change: Change) -> ChangeReading:
     return ChangeReading(change, progress_of_change(change=change))
 
@@ -469,8 +383,6 @@ def _lost(change: Change, progress: ChangeProgress, incidents: tuple[IncidentVal
 
 
 urlpatterns = [
-    path("e/<str:environment_key>/changes", ChangesPage.as_view(), name="changes"),
     path("changes/<uuid:change_id>", ChangePage.as_view(), name="change"),
     path("changes/<uuid:change_id>/undo", ChangeUndoPage.as_view(), name="change-undo"),
 ]
-PLACES = (Place(Section.CONFIGURATION, 30, "Changes", "git-commit", "changes", also=("change",)),)

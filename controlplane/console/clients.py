@@ -1,10 +1,10 @@
 """Who is connected: the list, those that need attention first, and one client with what it has of each name."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -41,11 +41,12 @@ from controlplane.clients.selectors import (
     client_subscriptions,
 )
 from controlplane.clients.told import ToldCounts, told_of
-from controlplane.clients.troubles import troubles_of
+from controlplane.clients.troubles import Troubles, troubles_of
 from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
 from controlplane.console.charts import DAY, Chart, kept_nacks_chart, recent
 from controlplane.console.holding_lines import HoldingLine, Key, lines_of_client
+from controlplane.console.lists import ListPage, ListShown
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
@@ -53,6 +54,8 @@ from controlplane.console.places import Place, Section
 from controlplane.explain.memberships import memberships_of
 from controlplane.explain.standings import client_status, client_statuses
 from controlplane.incidents.settling import Answer, change_clients
+from controlplane.listing.frames import Asked, Filter, Frame, Kind, Order, options
+from controlplane.listing.tables import Column
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
 from xdscore.holdings import HoldingState
@@ -63,8 +66,6 @@ _MAX_EVENTS: Final = 40
 _MAX_ATTENTION: Final = 25
 # Of one type; the page of its resources lists all.
 _MAX_NAMES: Final = 100
-_STANDINGS: Final = {each.value: each for each in Standing}
-_ANSWERS: Final = {each.value: each for each in Answer}
 _ANSWERS_OF_TYPE: Final = (HoldingState.NACKED, HoldingState.SENT, HoldingState.ACKED)
 _ANSWERED: Final = {
     Answer.SENT: "were sent",
@@ -73,7 +74,7 @@ _ANSWERED: Final = {
     Answer.SILENT: "have said nothing for 30 s to",
     Answer.NOT_IN_USE: "acknowledged and do not use all of",
 }
-_FAMILIES: Final = {each.value: each for each in ClientFamily}
+_OF_A_FILE: Final = 500  # of how many at once a file reads how they stand
 
 _UNDERSTANDS: Final = {
     # texts.md F3, F4 and F7: nothing that a client sends tells; these are the implementations as they are released.
@@ -166,53 +167,98 @@ class OfChange:
         return _ANSWERED[self.answer]
 
 
-class ClientsPage(Page):
+class ClientsPage(ListPage):
     """The page with the clients of an environment."""
 
     template = "clients/list.html"
+    frame = Frame(
+        "clients",
+        "clients",
+        "clients",
+        (
+            Filter("q", "Node id, identity, cluster or address", width="wide"),
+            Filter("state", "State", Kind.CHOICE, options(tuple(Standing)), hidden=True),
+            Filter("family", "Family", Kind.CHOICE, options(tuple(ClientFamily))),
+            Filter("since", "Seen since", Kind.TIME, max_chars=40),
+            Filter("until", "Not seen since", Kind.TIME, max_chars=40),
+            Filter("change", "Change", max_chars=_MAX_TEXT, hidden=True),
+            Filter("answer", "Answer", Kind.CHOICE, options(tuple(Answer)), hidden=True),
+        ),
+        (
+            Order("name", "Client"),
+            Order("state", "State"),
+            Order("family", "Family"),
+            Order("seen", "Last seen", falls=True),
+            Order("first", "First seen", falls=True),
+        ),
+    )
+    columns: ClassVar[Sequence[Column[Shown]]] = (
+        Column("client", lambda each: each.line.client.id),
+        Column("node_id", lambda each: each.line.client.node_id),
+        Column("identity", lambda each: each.line.client.identity),
+        Column("cluster", lambda each: each.line.client.node_cluster),
+        Column("groups", lambda each: " ".join(each.groups)),
+        Column("state", lambda each: each.look),
+        Column("denied", lambda each: each.told.denied),
+        Column("not_there", lambda each: each.told.missing),
+        Column("family", lambda each: each.line.client.family),
+        Column("version", lambda each: each.line.client.user_agent_version),
+        Column("connected_since", lambda each: each.line.stream.opened_at if each.line.stream else None),
+        Column("last_seen", lambda each: each.line.client.last_seen),
+        Column("last_nack", lambda each: each.line.refused_at),
+    )
 
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the clients that fit the filters in the URL."""
-        text = request.GET.get("q", "").strip()[:_MAX_TEXT]
-        standing, family = request.GET.get("state", ""), request.GET.get("family", "")
-        number = page_number(request)
-        change = _of_change(request, environment_key)
-        troubles = troubles_of(environment_keys=[environment_key])
-        lines, count = client_page(
-            environment_keys=[environment_key],
-            text=text,
-            standing=_STANDINGS.get(standing),
-            family=_FAMILIES.get(family),
-            clients=change.clients if change is not None else None,
-            offset=(number - 1) * SIZE,
-            limit=SIZE,
-            troubles=troubles,
-        )
-        counts = standing_counts(environment_keys=[environment_key], troubles=troubles)[environment_key]
+    def shown(self, asked: Asked) -> ListShown:
+        """One page of the clients that fit the filters."""
+        key, number = self.here.key, page_number(self.request)
+        change, troubles = _of_change(asked, key), troubles_of(environment_keys=[key])
+        lines, count = self._found(asked, change, troubles, offset=(number - 1) * SIZE, limit=SIZE)
+        counts = standing_counts(environment_keys=[key], troubles=troubles)[key]
         context = {
-            "page": Paged(_shown(environment_key, lines), number, count),
+            "page": Paged(_shown(key, lines), number, count),
             "node_ids": "\n".join(line.client.node_id for line in lines),
-            "text": text,
-            "standing": standing,
-            "family": family,
             "counts": tuple((each.value, how_many) for each, how_many in counts.items()),
-            "families": tuple(each.value for each in ClientFamily),
             "change": change,
-            "filtered": bool(text or standing or family or change),
             "anybody": sum(counts.values()),
             "ads_address": str(settings.PARLEY.ads_public_address),
         }
-        return self.page(context)
+        return ListShown(context)
+
+    def lines(self, asked: Asked, limit: int) -> Iterator[Shown]:
+        """The first clients that fit the filters."""
+        key = self.here.key
+        change, troubles = _of_change(asked, key), troubles_of(environment_keys=[key])
+        found, _ = self._found(asked, change, troubles, offset=0, limit=limit)
+        for start in range(0, len(found), _OF_A_FILE):
+            yield from _shown(key, found[start : start + _OF_A_FILE])
+
+    def _found(
+        self, asked: Asked, change: OfChange | None, troubles: Troubles, *, offset: int, limit: int
+    ) -> tuple[tuple[ClientLine, ...], int]:
+        return client_page(
+            environment_keys=[self.here.key],
+            text=asked.text("q"),
+            standing=Standing(asked.text("state")) if asked.text("state") else None,
+            family=ClientFamily(asked.text("family")) if asked.text("family") else None,
+            clients=change.clients if change is not None else None,
+            since=asked.since,
+            until=asked.until,
+            order=asked.sort or "state",
+            falls=asked.falls,
+            offset=offset,
+            limit=limit,
+            troubles=troubles,
+        )
 
 
-def _of_change(request: HttpRequest, environment_key: str) -> OfChange | None:
-    """The filter by a change that the URL asks for; None where it asks for none. Raises NotFound for a change of
+def _of_change(given: Asked, environment_key: str) -> OfChange | None:
+    """The filter by a change that is asked for; None where it asks for none. Raises NotFound for a change of
     another environment.
     """
-    asked = request.GET.get("change", "")[:_MAX_TEXT]
+    asked = given.text("change")
     if not asked:
         return None
-    answer = _ANSWERS.get(request.GET.get("answer", ""), Answer.SENT)
+    answer = Answer(given.text("answer") or Answer.SENT)
     try:
         change = change_get(public_id=str(UUID(asked)))
     except ValueError:

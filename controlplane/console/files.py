@@ -20,7 +20,7 @@ from controlplane.catalog.manifests import exported_of, manifest_of, manifest_of
 from controlplane.catalog.models import Resource
 from controlplane.catalog.reading import NOTHING_CHANGED, parsed_all, placed, puts_of
 from controlplane.catalog.rights import OnSome
-from controlplane.catalog.selectors import resource_content, resource_list, resources_named
+from controlplane.catalog.selectors import resource_content, resources_named
 from controlplane.catalog.services import Terms, change_apply, change_plan, secrets_read_record
 from controlplane.catalog.values import ChangeMade, Delete, Edit, EditedResource
 from controlplane.common.errors import ControlPlaneError, InputTooLarge, InputUnreadable
@@ -28,7 +28,7 @@ from controlplane.console.drafts import manifests_of_text
 from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
 from controlplane.console.proposing import PROPOSE, PROPOSED, proposal_of, propose
-from controlplane.console.resources import label_filter_of
+from controlplane.console.resources import ResourcesPage, rows_asked
 from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.resource_types import SECRET, by_word
@@ -62,17 +62,10 @@ class ExportPage(Page):
 
     def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """The YAML file with the resources that fit the filters in the URL."""
-        kind = by_word.get(request.GET.get("type", ""))
-        name, owner = (request.GET.get(key, "").strip()[:1_024] for key in ("name", "owner"))
-        rows = resource_list(
-            environment_key=environment_key,
-            kind=kind,
-            owner=owner or None,
-            name_part=name,
-            labels=label_filter_of(request)[1],
-            contents=True,
-        )
-        secrets = list(rows.filter(type=SECRET.word).values_list("name", flat=True)) if kind in (None, SECRET) else []
+        asked = ResourcesPage.frame.read(request.GET, timezone.now())
+        asked.require()
+        rows = rows_asked(environment_key, asked, contents=True)
+        secrets = list(rows.filter(type=SECRET.word).values_list("name", flat=True))
         if secrets:
             secrets_read_record(
                 environment_key=environment_key, names=secrets, actor=self.principal, request_id=self.request_id

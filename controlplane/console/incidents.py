@@ -1,4 +1,4 @@
-"""What clients refuse or lost: the list, the most urgent first, and one incident with all that is known of it."""
+"""One incident, with all that is known of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,6 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.owners import owner_list
 from controlplane.catalog.rights import require
 from controlplane.catalog.selectors import change_get
-from controlplane.clients.browsing import Standing, standing_counts
-from controlplane.clients.clock import database_now
 from controlplane.clients.nack_times import nack_times_of_name
 from controlplane.common.errors import ControlPlaneError, NotFound
 from controlplane.console.charts import Chart, since_chart
@@ -24,40 +22,21 @@ from controlplane.console.diffs import first_changed
 from controlplane.console.incident_acts import Sent, incident_acted
 from controlplane.console.losses import Lost
 from controlplane.console.pages import Page
-from controlplane.console.paging import SIZE, Paged, page_number
-from controlplane.console.places import Place, Section
-from controlplane.console.resources import kind_of
 from controlplane.discussion.values import About, Subject
-from controlplane.http.moments import moment_named, moment_or_age
+from controlplane.http.moments import moment_named
 from controlplane.incidents.attribution import Confidence
-from controlplane.incidents.filtering import NOBODY, IncidentFilter
 from controlplane.incidents.fingerprint import PROVEN_ALGORITHM
 from controlplane.incidents.muting import MUTES
 from controlplane.incidents.selectors import IncidentDetail, incident_get
 from controlplane.incidents.triage import (
     incident_difference,
     incident_events,
-    incident_page,
-    incident_state_counts,
 )
-from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED, Assignee, IncidentCause, IncidentState
+from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED
 from controlplane.journal.models import AuditEvent
 from controlplane.snapshots.history import epoch_before
 from xdscore.codes import shown
-from xdscore.resource_types import RESOURCE_TYPES, by_word
-
-_MAX_TEXT: Final = 200
-
-# Which states a filter stands for, by its word in the address.
-_SHOWN: Final = {
-    "unresolved": UNRESOLVED,
-    **{state.value: (state,) for state in IncidentState},
-    "all": tuple(IncidentState),
-}
-
-_CAUSES: Final = {cause.value: cause for cause in IncidentCause}
-# How lately somebody refused it, or lost something, by the word in the address.
-_AGES: Final = {"1h": "the last hour", "24h": "the last day", "7d": "the last week"}
+from xdscore.resource_types import by_word
 
 _SUSPECTS_SHOWN: Final = 100
 _BECAUSE: Final = {
@@ -110,68 +89,6 @@ class Event:
     incident: str = ""
     to: str = ""
     until: datetime | None = None
-
-
-class IncidentsPage(Page):
-    """The page with the incidents of an environment."""
-
-    template = "incidents/list.html"
-
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the incidents that fit the filters in the URL."""
-        shown = request.GET.get("state", "")
-        shown = shown if shown in _SHOWN else "unresolved"
-        text, author, client = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("q", "author", "client"))
-        kind, since = kind_of(request), request.GET.get("since", "")
-        since = since if since in _AGES else ""
-        cause, assignee = _CAUSES.get(request.GET.get("cause", "")), request.GET.get("assignee", "")[:_MAX_TEXT]
-        number = page_number(request)
-        items, count = incident_page(
-            environment_keys=[environment_key],
-            states=_SHOWN[shown],
-            wanted=IncidentFilter(
-                cause=cause,
-                word=kind.word if kind is not None else "",
-                client=client,
-                author=author,
-                assignee=self._assignee(assignee),
-                since=moment_or_age(since, database_now()) if since else None,
-            ),
-            text=text,
-            offset=(number - 1) * SIZE,
-            limit=SIZE,
-        )
-        counts = _counts(environment_key)
-        context: dict[str, object] = {
-            "page": Paged(items, number, count),
-            "shown": shown,
-            "text": text,
-            "types": RESOURCE_TYPES,
-            "word": kind.word if kind is not None else "",
-            "cause": cause,
-            "author": author,
-            "assignee": assignee,
-            "teams": owner_list(environment_key=environment_key),
-            "client": client,
-            "ages": _AGES.items(),
-            "since": since,
-            "filtered": bool(text or kind or cause or author or assignee or client or since or shown != "unresolved"),
-            "choices": tuple(counts.items()),
-            "resolved": counts[IncidentState.RESOLVED],
-        }
-        if not count:
-            standing = standing_counts(environment_keys=[environment_key])[environment_key]
-            context["connected"] = sum(standing.values()) - standing[Standing.GONE]
-        return self.page(context)
-
-    def _assignee(self, asked: str) -> Assignee | None:
-        """Whose incidents the URL asks for; None for anybody's."""
-        word, _, name = asked.partition(":")
-        if word == "me":
-            return Assignee(self.principal.name, str(self.principal.id))
-        if word == "nobody":
-            return NOBODY
-        return Assignee(name, team=word == "team") if word in ("person", "team") and name else None
 
 
 class IncidentPage(Page):
@@ -268,12 +185,6 @@ def _chart(detail: IncidentDetail) -> Chart | None:
     return since_chart(rows, detail.first_at, detail.last_at, label="family")
 
 
-def _counts(environment_key: str) -> dict[str, int]:
-    """How many incidents each filter of the list shows, by the filter's word in the URL."""
-    by_state = incident_state_counts(environment_keys=[environment_key])
-    return {word: sum(by_state[state] for state in states) for word, states in _SHOWN.items()}
-
-
 def _others(detail: IncidentDetail) -> tuple[str, ...]:
     """The texts of samples that differ from the text of the first sample, each once; of those that have one."""
     texts = dict.fromkeys(sample.text for sample in detail.samples)
@@ -303,7 +214,5 @@ def _assigned(told: Mapping[str, str]) -> str:
 
 
 urlpatterns = [
-    path("e/<str:environment_key>/incidents", IncidentsPage.as_view(), name="incidents"),
     path("incidents/<str:incident_id>", IncidentPage.as_view(), name="incident"),
 ]
-PLACES = (Place(Section.NOW, 20, "Incidents", "alert-triangle", "incidents", also=("incident",)),)

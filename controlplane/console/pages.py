@@ -35,6 +35,8 @@ PART: Final = "X-Parley-Part"
 
 THEME_COOKIE: Final = "theme"
 THEMES: Final = ("auto", "light", "dark")  # the first is that of the device
+ROWS_COOKIE: Final = "rows"
+ROWS: Final = ("roomy", "dense")  # the first is without a choice
 
 
 class Act(TypedDict):
@@ -243,5 +245,14 @@ class Page(View):
 
 def theme_of(request: HttpRequest) -> str:
     """The theme that the user has chosen; without a choice, the one that follows the settings of their device."""
-    chosen = request.COOKIES.get(THEME_COOKIE, "")
-    return chosen if chosen in THEMES else THEMES[0]
+    return _chosen(request, THEME_COOKIE, THEMES)
+
+
+def rows_of(request: HttpRequest) -> str:
+    """How close the rows of lists stand, as the user has chosen; without a choice, with room between them."""
+    return _chosen(request, ROWS_COOKIE, ROWS)
+
+
+def _chosen(request: HttpRequest, cookie: str, known: tuple[str, ...]) -> str:
+    chosen = request.COOKIES.get(cookie, "")
+    return chosen if chosen in known else known[0]

@@ -1,29 +1,36 @@
 """The list of an environment's resources."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from django.http import HttpRequest, HttpResponse
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.http import urlencode
 
-from controlplane.accounts.principal import Role
+from controlplane.accounts.principal import EVERYTHING, Allowed, Role
+from controlplane.catalog.filtering import RESOURCE_ORDERS, ResourceFilter, ordered
+from controlplane.catalog.models import Resource
 from controlplane.catalog.selectors import ResourceRow, resource_list, resource_row
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.common.errors import NotFound
-from controlplane.console.bulk_words import ACTS, FILTERS
-from controlplane.console.pages import Page
+from controlplane.console.bulk_words import ACTS
+from controlplane.console.lists import FINDINGS, ListPage, ListShown, found_or_not
 from controlplane.console.paging import paged
 from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_resource
+from controlplane.listing.frames import SINCE, UNTIL, Asked, Filter, Frame, Kind, Option, Order, options
+from controlplane.listing.tables import Column
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import Condition, ConditionType, Reason, ResourceStatus, Status, Truth
-from xdscore.labels import Requirement, selector_read
+from xdscore.labels import selector_read
 from xdscore.names import canonical, name_problem
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 _MAX_TEXT: Final = 1_024  # a name
+_OF_A_FILE: Final = 500  # of how many at once a file reads how they stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,50 +72,99 @@ class ResourceLine:
         return "not acknowledged yet" if self.accepted.reason is Reason.UNACKNOWLEDGED else self.accepted.message
 
 
-class ResourcesPage(Page):
+def _label_problem(text: str) -> str:
+    try:
+        selector_read(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+class ResourcesPage(ListPage):
     """The page with the resources of an environment, by type and name, and how many clients have each."""
 
     template = "resources/list.html"
+    frame = Frame(
+        "resources",
+        "resources",
+        "resources",
+        (
+            Filter("name", "Name contains", max_chars=_MAX_TEXT, width="wide"),
+            Filter("type", "Type", Kind.CHOICE, tuple(Option(each.word, each.title) for each in RESOURCE_TYPES)),
+            Filter("status", "Status", Kind.CHOICE, options(tuple(Status))),
+            Filter("findings", "Findings", Kind.CHOICE, FINDINGS),
+            Filter("owner", "Owner", max_chars=150),
+            Filter("label", "Labels", max_chars=_MAX_TEXT, judge=_label_problem),
+            Filter("author", "Changed by", max_chars=150),
+            SINCE,
+            UNTIL,
+        ),
+        (
+            Order("name", "Name"),
+            Order("type", "Type"),
+            Order("revision", "Revision", falls=True),
+            Order("owner", "Owner"),
+            Order("changed", "Changed", falls=True),
+        ),
+    )
+    columns: ClassVar[Sequence[Column[ResourceLine]]] = (
+        Column("name", lambda line: line.row.name),
+        Column("type", lambda line: line.row.kind.word),
+        Column("status", lambda line: line.status.status.value),
+        Column("note", lambda line: line.note),
+        Column("clients_asking", lambda line: line.coverage.asking),
+        Column("clients_running", lambda line: line.coverage.running),
+        Column("clients_refusing", lambda line: line.coverage.nacked),
+        Column("revision", lambda line: line.row.revision),
+        Column("findings", lambda line: line.row.findings),
+        Column("owner", lambda line: line.row.owner),
+        Column("labels", lambda line: " ".join(line.row.label_words)),
+        Column("changed_at", lambda line: line.row.updated_at),
+    )
 
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of the resources that fit the filters in the URL."""
-        kind = by_word.get(request.GET.get("type", ""))
-        name, owner = (request.GET.get(key, "").strip()[:_MAX_TEXT] for key in ("name", "owner"))
-        status = _status_of(request)
-        label, labels, label_problem = label_filter_of(request)
-        rows = resource_list(
-            environment_key=environment_key, kind=kind, owner=owner or None, name_part=name, labels=labels
-        )
-        if status is not None:
-            rows = with_status(rows, environment_key=environment_key, status=status)
-        page = paged(request, rows, resource_row)
-        lines = lines_of(environment_key, page.items)
+    def shown(self, asked: Asked) -> ListShown:
+        """One page of the resources that fit the filters."""
+        page = paged(self.request, rows_asked(self.here.key, asked), resource_row)
         context = {
-            "page": page.showing(lines),
-            "types": RESOURCE_TYPES,
-            "word": kind.word if kind is not None else "",
-            "name": name,
-            "owner": owner,
-            "statuses": tuple(Status),
-            "status": status,
-            "label": label,
-            "label_problem": label_problem,
-            "filters": [(key, request.GET.get(key, "")) for key in FILTERS],
+            "page": page.showing(lines_of(self.here.key, page.items)),
+            "filters": list(asked.values.items()),
             "acts": [each for each in ACTS if (self.may(Role.OPERATOR) if each.needs_operator else self.may_edit)],
-            "filtered": bool(kind or name or owner or status or label),
         }
-        return self.page(context)
+        return ListShown(context)
+
+    def lines(self, asked: Asked, limit: int) -> Iterator[ResourceLine]:
+        """The first resources that fit the filters."""
+        rows = [resource_row(row) for row in rows_asked(self.here.key, asked)[:limit]]
+        for start in range(0, len(rows), _OF_A_FILE):
+            yield from lines_of(self.here.key, rows[start : start + _OF_A_FILE])
 
 
-def label_filter_of(request: HttpRequest) -> tuple[str, tuple[Requirement, ...], str]:
-    """The selector of labels in the URL as it was typed, its conditions, and what is wrong with it; one that cannot be
-    read has no conditions.
+def rows_asked(
+    environment_key: str, asked: Asked, *, contents: bool = False, allowed: Allowed = EVERYTHING
+) -> QuerySet[Resource]:
+    """The rows of an environment's resources that fit the filters of the list, in its order. `contents`: read the bytes
+    too; `allowed`: the only ones that there are for whoever asks.
     """
-    text = request.GET.get("label", "").strip()[:_MAX_TEXT]
-    try:
-        return text, selector_read(text), ""
-    except ValueError as error:
-        return text, (), f"{error} The list is not filtered by labels."
+    rows = resource_list(
+        environment_key=environment_key,
+        kind=by_word.get(asked.text("type")),
+        owner=asked.text("owner") or None,
+        name_part=asked.text("name"),
+        labels=selector_read(asked.text("label")),
+        contents=contents,
+        allowed=allowed,
+    )
+    if status := asked.text("status"):
+        rows = with_status(rows, environment_key=environment_key, status=Status(status))
+    wanted = ResourceFilter(
+        author=asked.text("author"),
+        since=asked.since,
+        until=asked.until,
+        findings=found_or_not(asked),
+        now=timezone.now(),
+    )
+    columns = RESOURCE_ORDERS[asked.sort or "type"]
+    return wanted.applied(rows).order_by(*ordered(columns, falls=asked.falls))
 
 
 def resource_url(environment_key: str, word: str, name: str, route: str = "resource") -> str:
@@ -140,12 +196,6 @@ def line_of(environment_key: str, kind: ResourceType, name: str) -> ResourceLine
     row = resource_list(environment_key=environment_key, kind=kind).filter(name=name).first()
     lines = lines_of(environment_key, [resource_row(row)]) if row is not None else []
     return next(iter(lines), None)
-
-
-def _status_of(request: HttpRequest) -> Status | None:
-    """The status by which the URL filters; None where it filters by none."""
-    text = request.GET.get("status", "")
-    return Status(text) if text in set(Status) else None
 
 
 def kind_of(request: HttpRequest) -> ResourceType | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypedDict
+from typing import ClassVar, Final, NamedTuple, TypedDict
 from uuid import UUID
 
 from django.contrib import messages
@@ -17,6 +17,7 @@ from controlplane.catalog.rights import environment_visible, require
 from controlplane.catalog.rollout_settings import MAX_STEPS
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import Chart, rollout_chart
+from controlplane.console.lists import ListPage, ListShown
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.places import Place, Section
@@ -24,6 +25,8 @@ from controlplane.console.posted import MAX_REASON_CHARS, reason_of, whole_of
 from controlplane.console.resources import resource_url
 from controlplane.console.states import look_of_rollout, look_of_rollout_client
 from controlplane.incidents.selectors import incident_get, incidents_of_name
+from controlplane.listing.frames import SINCE, UNTIL, Asked, Filter, Frame, Kind, options
+from controlplane.listing.tables import Column
 from controlplane.rollouts.selectors import (
     rollout_environment,
     rollout_verdicts,
@@ -46,10 +49,12 @@ from controlplane.rollouts.values import (
     RolloutClient,
     RolloutLine,
     RolloutResource,
+    RolloutState,
     RolloutView,
     RolloutWatch,
     StepView,
 )
+from controlplane.rollouts.values import RolloutPage as PageOfRollouts
 from xdscore.sides import Side
 
 _CLIENTS: Final = 50
@@ -164,22 +169,54 @@ class ResourceLine:
     difference: ResourceDifference | None
 
 
-class RolloutsPage(Page):
+class RolloutsPage(ListPage):
     """The page with the rollouts of an environment, newest first."""
 
     template = "rollouts/list.html"
+    frame = Frame(
+        "rollouts",
+        "rollouts",
+        "rollouts",
+        (Filter("state", "State", Kind.CHOICE, options(tuple(RolloutState))), SINCE, UNTIL),
+    )
+    columns: ClassVar[Sequence[Column[RolloutLine]]] = (
+        Column("rollout", lambda row: row.id),
+        Column("mode", lambda row: row.mode),
+        Column("state", lambda row: row.state.value),
+        Column("step", lambda row: row.step),
+        Column("steps", lambda row: row.steps),
+        Column("resources", lambda row: row.resources),
+        Column("taken_back", lambda row: row.reverted),
+        Column("waits_for", lambda row: row.waits_for),
+        Column("started_at", lambda row: row.started_at),
+        Column("ended_at", lambda row: row.ended_at),
+    )
 
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+    def shown(self, asked: Asked) -> ListShown:
         """One page of rollouts; at most one of them is open."""
-        after = request.GET.get("after", "")[:_MAX_CURSOR_CHARS]
-        page = rollouts_of(environment_key=environment_key, after=after, limit=_CLIENTS)
+        after = self.request.GET.get("after", "")[:_MAX_CURSOR_CHARS]
+        page = self._found(asked, after=after, limit=_CLIENTS)
         context = {
             "lines": [Line(each) for each in page.rows],
             "next": page.after,
             "later": bool(after),
             "settings": self.here.policy.rollout,
         }
-        return self.page(context)
+        return ListShown(context)
+
+    def lines(self, asked: Asked, limit: int) -> Sequence[RolloutLine]:
+        """The first rollouts that fit the filters."""
+        return self._found(asked, after="", limit=limit).rows
+
+    def _found(self, asked: Asked, *, after: str, limit: int) -> PageOfRollouts:
+        return rollouts_of(
+            environment_key=self.here.key,
+            states=(RolloutState(asked.text("state")),) if asked.text("state") else (),
+            since=asked.since,
+            until=asked.until,
+            after=after,
+            limit=limit,
+        )
 
 
 class _Chosen(NamedTuple):

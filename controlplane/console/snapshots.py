@@ -1,10 +1,11 @@
 """Snapshots: what was served when, how two of them differ, and the way back."""
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
@@ -20,10 +21,13 @@ from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.values import finding_from_json
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.console.lists import ListPage, ListShown
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
 from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_environment
+from controlplane.listing.frames import SINCE, UNTIL, Asked, Frame, Order
+from controlplane.listing.tables import Column
 from controlplane.snapshots.history import addresses_at, addresses_between, epoch_before
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback, rollback_plan
@@ -37,6 +41,7 @@ LIVE: Final = "live"
 _DIFFS: Final = 25  # on a page: each is written as YAML twice
 _MAX_REASON: Final = 400
 _SIZE: Final = 25
+_OF_A_FILE: Final = 100  # of how many at once a file reads what made them
 _MAX_WAITING: Final = 1_000  # changes that no build has covered yet
 
 
@@ -81,27 +86,53 @@ class SnapshotLine:
         return sum(value for value in self.row.counts.values() if isinstance(value, int))
 
 
-class SnapshotsPage(Page):
+class SnapshotsPage(ListPage):
     """The page with an environment's stored snapshots, newest first; any two can be compared."""
 
     template = "snapshots/list.html"
+    frame = Frame("snapshots", "snapshots", "snapshots", (SINCE, UNTIL), (Order("epoch", "Snapshot", falls=True),))
+    columns: ClassVar[Sequence[Column[SnapshotLine]]] = (
+        Column("snapshot", lambda line: line.row.epoch),
+        Column("published_at", lambda line: line.row.at),
+        Column("changes", lambda line: " ".join(str(change.public_id) for change in line.causes)),
+        Column("resources", lambda line: line.resources),
+        Column("not_as_written", lambda line: line.build.held_count if line.build is not None else None),
+        Column("findings", lambda line: line.finding_count if line.build is not None else None),
+    )
 
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
+    def shown(self, asked: Asked) -> ListShown:
         """One page of the environment's snapshots."""
-        page = paged(request, snapshot_list(environment_key=environment_key), lambda row: row, size=_SIZE)
-        builds = builds_of_epochs(environment_key=environment_key, epochs=[row.epoch for row in page.items])
-        causes = causes_of_builds(environment_key=environment_key, builds=builds)
-        lines = [
+        page = paged(self.request, self._rows(asked), lambda row: row, size=_SIZE)
+        return ListShown({"page": page.showing(self._lines(page.items))})
+
+    def lines(self, asked: Asked, limit: int) -> Iterator[SnapshotLine]:
+        """The first snapshots that fit the filters."""
+        rows = list(self._rows(asked)[:limit])
+        for start in range(0, len(rows), _OF_A_FILE):
+            yield from self._lines(rows[start : start + _OF_A_FILE])
+
+    def _rows(self, asked: Asked) -> QuerySet[SnapshotRow]:
+        rows = snapshot_list(environment_key=self.here.key)
+        if asked.since is not None:
+            rows = rows.filter(at__gte=asked.since)
+        if asked.until is not None:
+            rows = rows.filter(at__lte=asked.until)
+        return rows.order_by("epoch") if asked.sort and not asked.falls else rows
+
+    def _lines(self, rows: Sequence[SnapshotRow]) -> list[SnapshotLine]:
+        builds = builds_of_epochs(environment_key=self.here.key, epochs=[row.epoch for row in rows])
+        causes = causes_of_builds(environment_key=self.here.key, builds=builds)
+        newest = self.here.epoch
+        return [
             SnapshotLine(
                 row,
                 builds.get(row.epoch),
-                current := row.epoch == self.here.epoch,
+                row.epoch == newest,
                 causes.get(row.epoch, ()),
-                *(_now(self.here) if current else ()),
+                *(_now(self.here) if row.epoch == newest else ()),
             )
-            for row in page.items
+            for row in rows
         ]
-        return self.page({"page": page.showing(lines)})
 
 
 class SnapshotPage(Page):

@@ -94,6 +94,7 @@ LOOKS: Final[dict[str, Look]] = {
     "frozen": Look("warn", "lock", "holds now"),
     "freeze_later": Look("quiet", "clock", "later"),
     "freeze_over": Look("quiet", "check", "over"),
+    "default_view": Look("quiet", "check", "opens first"),
     "empty": Look("quiet", "minus", "no resources"),
     "served": Look("good", "circle-check", "all published"),
     # What a client has of a resource; the names of A88 and CSDS

@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from controlplane.http.moments import moment_or_age
+from controlplane.http.moments import moment_typed
+
+__all__ = ["iso_text", "moment_typed", "relative"]
 
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 _NOW_S: Final = 5
@@ -27,10 +29,3 @@ def relative(value: datetime, now: datetime) -> str:
 def iso_text(moment: datetime) -> str:
     """The time as RFC 3339 in UTC, to the second."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"
-
-
-def moment_typed(text: str, now: datetime) -> datetime | None:
-    """The time that the field of a form names: as browsers send it, without an offset and in UTC, or as
-    `moment_or_age` reads it. None where it is no time.
-    """
-    return moment_or_age(text, now) or moment_or_age(f"{text}Z", now)

@@ -35,6 +35,20 @@ def moment_or_span(text: str, now: datetime) -> datetime | None:
     return _moved(text, now, 1)
 
 
+def moment_typed(text: str, now: datetime) -> datetime | None:
+    """The time that somebody typed into a field: as `moment_or_age` reads it, also with a blank in an age (`2 h`); and
+    a date, or a time without an offset, which browsers send, in UTC. None where it is no time.
+    """
+    compact = "".join(text.split())
+    if _SPAN.fullmatch(compact):
+        return moment_or_age(compact, now)
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
 def _moved(text: str, now: datetime, sign: int) -> datetime | None:
     span = _SPAN.fullmatch(text)
     if span is None:

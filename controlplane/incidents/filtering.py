@@ -18,7 +18,7 @@ class IncidentFilter:
     `author`: who made the change that is the suspect.
     `assignee`: who is to look after it; with NOBODY, what nobody looks after: it is assigned to nobody, or to somebody
         who may not see it any more.
-    `since`: only incidents whose last refusal or loss was then or later.
+    `since`, `until`: only incidents whose last refusal or loss was then or later, or then or earlier.
     """
 
     cause: IncidentCause | None = None
@@ -29,6 +29,7 @@ class IncidentFilter:
     author: str = ""
     assignee: Assignee | None = None
     since: datetime | None = None
+    until: datetime | None = None
 
     def applied(self, rows: QuerySet[Incident]) -> QuerySet[Incident]:
         """The rows among `rows` that meet every condition."""
@@ -46,6 +47,8 @@ class IncidentFilter:
             rows = rows.filter(_assigned(self.assignee))
         if self.since is not None:
             rows = rows.filter(last_at__gte=self.since)
+        if self.until is not None:
+            rows = rows.filter(last_at__lte=self.until)
         if self.client:
             refused = IncidentClient.objects.filter(Q(client=self.client) | Q(node_id=self.client))
             rows = rows.filter(Exists(refused.filter(incident=OuterRef("pk"))))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from controlplane.catalog.contents import contents_of_revisions
 from controlplane.catalog.manifests import manifest_of
@@ -30,6 +30,14 @@ from xdscore.schema.differences import unified_text
 
 _MAX_RANKED: Final = 2_000
 _MAX_EVENTS: Final = 50
+# By the word of an order: the columns, the last of which no two rows have in common.
+INCIDENT_ORDERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "name": ("name", "type", "pk"),
+    "clients": ("nacked", "pk"),
+    "state": ("state", "pk"),
+    "first": ("first_at", "pk"),
+    "last": ("last_at", "pk"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +88,14 @@ def incident_page(
     states: Collection[IncidentState] = UNRESOLVED,
     wanted: IncidentFilter = EVERY_INCIDENT,
     text: str = "",
+    order: str = "",
+    falls: bool = True,
     offset: int = 0,
     limit: int = 50,
 ) -> tuple[tuple[IncidentRow, ...], int]:
-    """One page of the incidents of these environments, the most urgent first, and the number of incidents on all pages.
-    Two queries.
+    """One page of the incidents of these environments, the most urgent first or in the order with this word in
+    INCIDENT_ORDERS, and the number of incidents on all pages. Three queries at
+    most.
 
     Only those in these `states` that meet the conditions `wanted` and contain `text` in their resource, words or id.
     """
@@ -94,13 +105,16 @@ def incident_page(
     rows = wanted.applied(rows)
     if text:
         rows = rows.filter(_holding(text))
-    now = database_now()
-    found = list(rows.order_by("-last_at").values_list("pk", "nacked", "sent", "last_at", "cause")[:_MAX_RANKED])
-    found.sort(key=lambda row: (-_urgency(*row[1:], now=now), -row[0]))
-    shown = [pk for pk, *_ in found[offset : offset + limit]]
+    if order:
+        columns = [f"-{each}" if falls else each for each in INCIDENT_ORDERS[order]]
+        count = rows.count()
+        shown = list(rows.order_by(*columns).values_list("pk", flat=True)[offset : offset + limit])
+    else:
+        ranked = _ranked(rows)
+        count, shown = len(ranked), ranked[offset : offset + limit]
     read = {row.pk: row for row in Incident.objects.select_related("environment").filter(pk__in=shown)}
     # One may have been deleted with its environment in between.
-    return tuple(_row(read[pk]) for pk in shown if pk in read), len(found)
+    return tuple(_row(read[pk]) for pk in shown if pk in read), count
 
 
 def incident_state_counts(
@@ -143,6 +157,14 @@ def incident_events(detail: IncidentDetail) -> Sequence[AuditEvent]:
     incident = detail.incident
     subjects = [incident.id, f"{incident.type}/{incident.name}"] if incident.name else [incident.id]
     return audit_list(environments=[incident.environment], subjects=subjects, since=detail.first_at, limit=_MAX_EVENTS)
+
+
+def _ranked(rows: QuerySet[Incident]) -> list[int]:
+    """The ids of the newest of these rows, the most urgent first."""
+    now = database_now()
+    found = list(rows.order_by("-last_at").values_list("pk", "nacked", "sent", "last_at", "cause")[:_MAX_RANKED])
+    found.sort(key=lambda row: (-_urgency(*row[1:], now=now), -row[0]))
+    return [pk for pk, *_ in found]
 
 
 def _urgency(nacked: int, sent: int, last_at: datetime, cause: str, *, now: datetime) -> float:

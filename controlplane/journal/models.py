@@ -24,9 +24,12 @@ class AuditEvent(AppendOnly):
     detail = models.JSONField(default=dict)
 
     class Meta:
-        """Entries are looked up by environment, newest first."""
+        """Entries are looked up by environment, newest first, and among them by who acted."""
 
-        indexes = (models.Index(fields=("environment", "id")),)
+        indexes = (
+            models.Index(fields=("environment", "id")),
+            models.Index(fields=("actor", "id"), name="audit_by_actor"),
+        )
 
     def __str__(self) -> str:
         """The time, actor, verb and subject of the entry on one line."""

@@ -18,13 +18,17 @@ def audit_list(  # noqa: PLR0913 - what can be asked for
     request_id: str = "",
     subjects: Collection[str] = (),
     since: datetime | None = None,
+    until: datetime | None = None,
+    oldest_first: bool = False,
     limit: int = 100,
 ) -> tuple[AuditEvent, ...]:
-    """Audit entries, newest first, that belong to one of these environments; "" stands for entries that belong to none.
+    """Audit entries that belong to one of these environments, newest first, or the other way around with
+    `oldest_first`; "" stands for entries that belong to none.
 
-    `before`: only those with a smaller id.
+    `before`: only those behind the entry with this id, in the same order.
     `principal`: only what the principal with this id did.
     `subjects`: only entries about one of these; empty: about anything.
+    `since`, `until`: when it was done, both included.
     """
     rows = AuditEvent.objects.filter(environment__in=list(environments))
     given = {"actor": actor, "principal": principal, "verb": verb, "request_id": request_id}
@@ -33,9 +37,11 @@ def audit_list(  # noqa: PLR0913 - what can be asked for
         rows = rows.filter(subject__in=list(subjects))
     if since is not None:
         rows = rows.filter(at__gte=since)
+    if until is not None:
+        rows = rows.filter(at__lte=until)
     if before is not None:
-        rows = rows.filter(pk__lt=before)
-    return tuple(rows.order_by("-pk")[:limit])
+        rows = rows.filter(pk__gt=before) if oldest_first else rows.filter(pk__lt=before)
+    return tuple(rows.order_by("pk" if oldest_first else "-pk")[:limit])
 
 
 def oldest_event_waiting() -> datetime | None:

@@ -144,15 +144,24 @@ def notification_list(
     environment_keys: Collection[str],
     reader: PrincipalId,
     alone: bool = False,
+    severity: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
     before: int | None = None,
     limit: int = 100,
 ) -> tuple[NotificationView, ...]:
     """The notifications of these environments, newest first, without those that are for another person alone. `reader`:
-    who reads them; `alone`: only those that concern the reader; `before`: only those with a smaller number; None: from
-    the newest.
+    who reads them; `alone`: only those that concern the reader; `severity`: only those that are so urgent; `since`,
+    `until`: when they were told, both included; `before`: only those with a smaller number; None: from the newest.
     """
     rows = Notification.objects.filter(environment__in=["", *environment_keys])
     rows = rows.filter(recipient=str(reader)) if alone else rows.exclude(_of_another(reader))
+    if severity:
+        rows = rows.filter(severity=severity)
+    if since is not None:
+        rows = rows.filter(at__gte=since)
+    if until is not None:
+        rows = rows.filter(at__lte=until)
     if before is not None:
         rows = rows.filter(pk__lt=before)
     return tuple(

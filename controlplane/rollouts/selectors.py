@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from controlplane.catalog.rollout_settings import RolloutSettings
 from controlplane.catalog.selectors import environment_get
@@ -75,12 +75,21 @@ def rollout_environment(*, public_id: str) -> str:
 
 
 def rollouts_of(
-    *, environment_key: str, states: Collection[RolloutState] = (), after: str = "", limit: int = 50
+    *,
+    environment_key: str,
+    states: Collection[RolloutState] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+    after: str = "",
+    limit: int = 50,
 ) -> RolloutPage:
-    """The rollouts of an environment in these states (none: in any), newest first, after the cursor `after`. Two
-    queries.
+    """The rollouts of an environment in these states (none: in any), newest first, after the cursor `after`. `since`,
+    `until`: when they started, both included. Two queries.
     """
-    shown, following = _page(environment_key, states, after, limit)
+    rows = Rollout.objects.all()
+    rows = rows.filter(started_at__gte=since) if since is not None else rows
+    rows = rows.filter(started_at__lte=until) if until is not None else rows
+    shown, following = _page(environment_key, states, after, limit, rows)
     counted = (
         RolloutResource.objects.filter(rollout__in=shown)
         .order_by()
@@ -98,7 +107,7 @@ def rollout_views(
     """The page of rollouts that `rollouts_of` gives, each with all that is told of it but its counts by kind of client,
     and the cursor at which the next page begins (empty on the last). Four queries.
     """
-    rows, following = _page(environment_key, states, after, limit)
+    rows, following = _page(environment_key, states, after, limit, Rollout.objects.all())
     return views_of(rows), following
 
 
@@ -218,8 +227,10 @@ def preview(*, environment_key: str, settings: RolloutSettings) -> Preview:
     return preview_of(environment.key, settings)
 
 
-def _page(environment_key: str, states: Collection[RolloutState], after: str, limit: int) -> tuple[list[Rollout], str]:
-    rows = Rollout.objects.filter(environment__key=environment_key).select_related("environment")
+def _page(
+    environment_key: str, states: Collection[RolloutState], after: str, limit: int, rows: QuerySet[Rollout]
+) -> tuple[list[Rollout], str]:
+    rows = rows.filter(environment__key=environment_key).select_related("environment")
     if states:
         rows = rows.filter(state__in=[state.value for state in states])
     if after.isascii() and after.isdigit() and len(after) < 18:

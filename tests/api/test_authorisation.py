@@ -97,10 +97,7 @@ def rows() -> Iterator[Row]:
     yield row("environments/<part:environment_key>/snapshots", "GET", "environments/prod/snapshots", EVERYBODY)
     yield row("environments/<part:environment_key>/diff", "GET", "environments/prod/diff?from=live", EVERYBODY)
     yield from access_rows(row)
-    yield row("changes/<uuid:change_id>", "GET", "changes/{change}", EVERYBODY)
-    yield row("changes/<uuid:change_id>/convergence", "GET", "changes/{change}/convergence", EVERYBODY)
-    undo = "changes/<uuid:change_id>/undo"
-    yield row(undo, "POST", "changes/{change}/undo", EDITORS | OPERATORS, {"reason": "r"})  # it wrote resources
+    yield from change_rows(row)
     yield row("validate", "POST", "validate", EVERYBODY, [cluster()], scoped=False)
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
     yield row("explain", "GET", "explain?environment=prod&type=cluster&name=pay", EVERYBODY)
@@ -116,6 +113,14 @@ def rows() -> Iterator[Row]:
     yield row("bootstrap/<slug:family>", "GET", "bootstrap/envoy?environment=prod&node_id=p-1", EVERYBODY)
     yield row("schema/", "GET", "schema/", EVERYBODY, scoped=False)
     yield row("schema/ui/", "GET", "schema/ui/", EVERYBODY, scoped=False)
+
+
+def change_rows(row: Callable[..., Row]) -> Iterator[Row]:
+    yield row("changes", "GET", "changes", EVERYBODY, scoped=False)
+    yield row("changes/<uuid:change_id>", "GET", "changes/{change}", EVERYBODY)
+    yield row("changes/<uuid:change_id>/convergence", "GET", "changes/{change}/convergence", EVERYBODY)
+    undo = "changes/<uuid:change_id>/undo"
+    yield row(undo, "POST", "changes/{change}/undo", EDITORS | OPERATORS, {"reason": "r"})  # it wrote resources
 
 
 def route_case_rows(row: Callable[..., Row]) -> Iterator[Row]:

@@ -409,7 +409,16 @@ def test_every_answer__asked_for_again_by_a_namesake_of_another_environment__is_
 
     assert leaks == []
     # The owner sees the word everywhere.
-    lists = ("environments", "audit", "tokens", "client-tokens", "incidents", "channels", "environments/default")
+    lists = (
+        "environments",
+        "audit",
+        "changes",
+        "tokens",
+        "client-tokens",
+        "incidents",
+        "channels",
+        "environments/default",
+    )
     within = ("resources", "client-groups", "rules", "access/history")
     wanted = {*lists, *(f"environments/default/{each}" for each in within), f"changes/{known['change_id'][-1]}"}
     assert wanted - seen == set()

@@ -288,7 +288,7 @@ CONSOLE_NOTHING_LOST: Final = {
     "request": "it asks, and writes nothing",
     **dict.fromkeys(("route-case", "route-case-new", "route-cases"), _NOT_SERVED),
     "second-factor": _NOT_SERVED,
-    "tokens": _NOT_SERVED,
+    **dict.fromkeys(("tokens", "views", "views-anywhere"), _NOT_SERVED),
     **dict.fromkeys(("invitation", "invitations", "own-access", "people-group", "people-groups"), _NOT_SERVED),
     **dict.fromkeys(("user", "user-access", "users"), _NOT_SERVED),
 }

@@ -21,6 +21,7 @@ OPEN = {
     "login-second-factor-setup",
     "logout",
     "theme",
+    "rows",
     "invitation",
     "invitation-link",
 }
@@ -100,6 +101,8 @@ NEEDS: dict[str, Role | None] = {
     "compare": Role.VIEWER,
     "rollback": Role.OPERATOR,
     "builds": Role.VIEWER,
+    "views": Role.VIEWER,
+    "views-anywhere": None,
 }
 
 
@@ -117,6 +120,7 @@ def _path(route: str, *, environment: str = "default", change: str = "") -> str:
         ("<uuid:comment_id>", "00000000-0000-4000-8000-000000000000"),
         ("<uuid:channel_id>", "00000000-0000-4000-8000-000000000000"),
         ("<int:epoch>", "1"),
+        ("<str:listed>", "audit" if route == "views-anywhere" else "changes"),
         ("<str:incident_id>", "00000000-0000-4000-8000-000000000000"),
         ("<str:client_id>", "absent"),
         ("<str:code>", "XDS2002"),

@@ -87,11 +87,12 @@ def test_page__resource_with_a_ttl__says_when_clients_drop_it(admin: Client, fle
     assert "<dt>Ttl</dt>" not in pay
 
 
-def test_list__filter_that_is_no_status__is_none(admin: Client, fleet: Fleet) -> None:
-    shown = page(admin, "/e/default/resources?status=sound")
+def test_list__filter_that_is_no_status__says_which_there_are_and_lists_nothing(admin: Client, fleet: Fleet) -> None:
+    shown = page(admin, "/e/default/resources?status=sound", 422)
 
-    assert ">pay</a>" in shown
-    assert "Clear filters" not in shown
+    assert "&#x27;Status&#x27; cannot be &#x27;sound&#x27;. Choices: published, waiting" in shown
+    assert ">pay</a>" not in shown
+    assert "Clear filters" in shown
 
 
 def test_page__quarantined__says_so_who_refused_it_and_what_clients_get(admin: Client, fleet: Fleet) -> None:

@@ -96,6 +96,30 @@ class IncidentOut(serializers.Serializer[Any]):
     muted = MuteOut(allow_null=True, help_text="Null while channels are told of it.")
 
 
+class ChangeRowOut(serializers.Serializer[Any]):
+    """A change in a list; `GET /changes/{change_id}` has the rest."""
+
+    id = serializers.UUIDField()
+    environment = serializers.CharField()
+    kind = serializers.ChoiceField(choices=[kind.value for kind in ChangeKind])
+    generation = serializers.IntegerField()
+    author = serializers.CharField(help_text="What they were called then.")
+    author_id = serializers.CharField(allow_null=True, help_text="Null: not known, or older than ids.")
+    message = serializers.CharField(allow_blank=True)
+    owner = serializers.CharField(allow_blank=True)
+    request_id = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+    edit_count = serializers.IntegerField(help_text="How many resources it wrote.")
+    status = serializers.ChoiceField(
+        choices=[*(each.value for each in Outcome), *(each.value for each in Progress)],
+        help_text="What is wrong with it, or how far it has come. `built`: the change itself says what became of it.",
+    )
+    refused_by = serializers.IntegerField(help_text="How many clients refuse something of it now.")
+    lost_by = serializers.IntegerField(help_text="How many clients lost something by it; 0 once it is taken back.")
+    undoes = serializers.CharField(allow_null=True, help_text="The change that this one took back.")
+    undone_by = serializers.CharField(allow_null=True, help_text="The change that took this one back.")
+
+
 class CountsOut(serializers.Serializer[Any]):
     """How many clients were sent content of a change, acknowledged it, or refused it. The others have not answered, or
     left.

@@ -16,7 +16,7 @@ from controlplane.clients.clock import database_now
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 
-_PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "actor_id", "verb", "request_id", "since")
+_PARAMETERS = (*CURSOR_PARAMETERS, "environment", "actor", "actor_id", "verb", "request_id", "since", "until")
 
 
 class AuditView(ApiView):
@@ -40,7 +40,7 @@ class AuditView(ApiView):
         environment = query.text("environment", at_most=63)
         actor, principal = (query.text(name, at_most=150) for name in ("actor", "actor_id"))
         verb, asked_by = (query.text(name, at_most=150) for name in ("verb", "request_id"))
-        since = query.since("since", database_now)
+        since, until = query.span(database_now)
         query.done()
         environments = list(seen_environments(request, environment))
         if not environment and principal_of(request).may(Role.ADMIN, None):
@@ -53,6 +53,7 @@ class AuditView(ApiView):
             verb=verb,
             request_id=asked_by,
             since=since,
+            until=until,
             limit=limit + 1,
         )
         last = str(found[limit - 1].pk) if len(found) > limit else ""

@@ -46,7 +46,7 @@ class IncidentListView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """One page of incidents, the one with the latest refusal or loss first."""
-        filters = ("cause", "type", "name", "resource", "client", "author", "assignee", "since")
+        filters = ("cause", "type", "name", "resource", "client", "author", "assignee", "since", "until")
         query = Query(request, (*CURSOR_PARAMETERS, "environment", "state", *filters))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
         after, environment = query.text("after", at_most=64), query.text("environment", at_most=63)
@@ -162,6 +162,7 @@ class IncidentReleaseView(ApiView):
 def _wanted(query: Query, asks: Principal) -> IncidentFilter:
     kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
     cause = query.choice("cause", [each.value for each in IncidentCause], "")
+    since, until = query.span(database_now)
     return IncidentFilter(
         cause=IncidentCause(cause) if cause else None,
         word=kind.word if kind is not None else "",
@@ -175,7 +176,8 @@ def _wanted(query: Query, asks: Principal) -> IncidentFilter:
             None,
             wanted="must be me, nobody, person:LOGIN or team:OWNER",
         ),
-        since=query.since("since", database_now),
+        since=since,
+        until=until,
     )
 
 

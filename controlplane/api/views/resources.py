@@ -47,6 +47,7 @@ from controlplane.api.views.base import ApiView, principal_of
 from controlplane.api.views.changes import change_answer, held_back_json
 from controlplane.api.views.guarding import rollout_asked
 from controlplane.catalog.expiry import findings_at
+from controlplane.catalog.filtering import ResourceFilter
 from controlplane.catalog.manifests import exported_of, manifest_of
 from controlplane.catalog.marking import Mark, words_of_marks
 from controlplane.catalog.models import Resource, Revision
@@ -63,6 +64,7 @@ from controlplane.catalog.selectors import (
 from controlplane.catalog.services import Terms, change_apply, resource_restore, secrets_read_record
 from controlplane.catalog.standing import Key
 from controlplane.catalog.values import Delete, Existing
+from controlplane.clients.clock import database_now
 from controlplane.common.errors import NotFound
 from controlplane.status.selectors import Standing, standings_of, with_status
 from controlplane.status.values import ResourceStatus, Status
@@ -87,12 +89,15 @@ class ResourceListView(ApiView):
         """One page of resources. With `manifests=true` and `Accept: application/yaml`, the page is a file that `apply`
         takes.
         """
-        query = Query(request, (*OFFSET_PARAMETERS, "type", "owner", "name", "status", "label", "manifests"))
+        filters = ("type", "owner", "name", "status", "label", "author", "findings", "since", "until")
+        query = Query(request, (*OFFSET_PARAMETERS, *filters, "manifests"))
         kind = query.parsed("type", kind_named, None, wanted=f"must be one of {type_words()}, or a type URL")
         owner = query.text("owner") if "owner" in request.query_params else None
         name_part = query.text("name")
         status = query.choice("status", [each.value for each in Status], "")
         labels = query.labels()
+        since, until = query.span(database_now)
+        wanted = ResourceFilter(query.text("author", at_most=150), since, until, query.found(), timezone.now())
         manifests = query.flag("manifests")
         window = window_of(query)
         query.done()
@@ -106,6 +111,7 @@ class ResourceListView(ApiView):
             contents=manifests,
             allowed=allowed,
         )
+        rows = wanted.applied(rows)
         if status:
             rows = with_status(rows, environment_key=environment_key, status=Status(status))
         found = list(rows[window.offset : window.offset + window.limit])

@@ -18,12 +18,14 @@ from django.utils.safestring import SafeString
 
 from controlplane.clients.foreign_text import escape
 from controlplane.console.diffs import DiffLine, lines_of
+from controlplane.console.lists import Toolbar, head_of
 from controlplane.console.states import look_of
 from controlplane.console.times import iso_text, relative
 from controlplane.discussion.linking import parts_of, shortened
 
 register = template.Library()
 
+_ARROWS: Final = {"ascending": "arrow-up", "descending": "arrow-down"}
 # Outside of quotes: an even number of them stands before it.
 _RULE: Final = re.compile(r"\b([Rr]ule \d{1,18})\b(?=(?:[^']*'[^']*')*[^']*$)")
 
@@ -60,6 +62,20 @@ def moment(value: datetime | None, *, brief: bool = False) -> SafeString:
     exact, ago_text = utc.strftime("%Y-%m-%d %H:%M:%S UTC"), relative(value, timezone.now())
     ago = format_html('<time datetime="{}" title="{}" data-relative>{}</time>', iso_text(value), exact, ago_text)
     return ago if brief else format_html('{} <span class="quiet text-nowrap">{}</span>', ago, exact)
+
+
+@register.simple_tag
+def column(bar: Toolbar, word: str, label: str, kind: str = "") -> SafeString:
+    """The head of a column by which the list under a toolbar can be sorted: a link, and which way it is sorted now.
+    `kind`: a class of the column, such as `number`.
+    """
+    head = head_of(bar.asked, word)
+    arrow = icon(_ARROWS[head.state]) if head.state else ""
+    state = format_html(' aria-sort="{}"', head.state) if head.state else ""
+    look = format_html(' class="{}"', kind) if kind else ""
+    return format_html(
+        '<th scope="col"{}{}><a class="sort" href="?{}">{}{}</a></th>', look, state, head.query, label, arrow
+    )
 
 
 @register.simple_tag

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controlplane.http.moments import moment_or_age, moment_or_span
+from controlplane.http.moments import moment_or_age, moment_or_span, moment_typed
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
@@ -48,3 +48,21 @@ def test_moment__time_or_span__is_that_moment_to_come(text: str, found: datetime
 )
 def test_moment__anything_else__is_none(text: str) -> None:
     assert moment_or_age(text, NOON) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (" 2 h", datetime(2026, 7, 1, 10, tzinfo=UTC)),
+        ("7d", datetime(2026, 6, 24, 12, tzinfo=UTC)),
+        ("2026-07-01", datetime(2026, 7, 1, tzinfo=UTC)),
+        ("2026-07-01 10:30", datetime(2026, 7, 1, 10, 30, tzinfo=UTC)),
+        ("2026-07-01T10:30", datetime(2026, 7, 1, 10, 30, tzinfo=UTC)),
+        ("2026-07-01T10:00:00+02:00", datetime(2026, 7, 1, 8, tzinfo=UTC)),
+        ("999999w", None),
+        ("2 hours", None),
+        ("", None),
+    ],
+)
+def test_moment__typed_into_a_field__is_in_utc_where_it_does_not_say(text: str, found: datetime | None) -> None:
+    assert moment_typed(text, NOON) == found
