@@ -80,16 +80,6 @@ def test_apply__time_runs_out__undecided(xdsctl: Xdsctl) -> None:
     assert "goes on without this command" in said.err
 
 
-def test_rollout__status_and_history__of_a_change(xdsctl: Xdsctl) -> None:
-    made = applied(xdsctl, cluster("rolled"), more=("-o", "name")).out.strip()
-
-    waited = xdsctl("rollout", "status", made, "--wait", "--timeout", "30s", "-o", "json")
-
-    assert (waited.status, waited.data["id"]) == (DONE, made)
-    assert xdsctl("rollout", "history").out.startswith("EPOCH")
-    assert xdsctl("rollout", "status", "00000000-0000-0000-0000-000000000000").status == NOT_THERE
-
-
 def test_apply__mistakes_in_two_files__each_with_its_line_and_nothing_stored(xdsctl: Xdsctl, files: Path) -> None:
     (files / "clusters.yaml").write_text("# ours\n" + yaml.safe_dump({**cluster("new"), "conect_timeout": "1s"}))
     (files / "edge.json").write_text(json.dumps([{**route("edge", "pay"), "virtual_hosts": 7}], indent=1))
@@ -293,8 +283,6 @@ def test_clients_and_incidents__none_yet__say_so(xdsctl: Xdsctl, empty: str) -> 
     for command in (("clients", "list"), ("ps",), ("incidents", "list")):
         said = xdsctl(*command, "-e", empty)
         assert (said.status, said.out, said.err) == (DONE, "", "Nothing found.\n")
-    assert xdsctl("clients", "describe", "nobody").status == NOT_THERE
-    assert xdsctl("incidents", "show", "nothing").status == NOT_THERE
 
 
 def test_explain__what_clients_have_on_the_wire__0_1_and_5(xdsctl: Xdsctl, parley: Parley) -> None:
