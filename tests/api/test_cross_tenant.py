@@ -129,6 +129,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         "name": ["pay"],
         "revision": ["1"],
         "epoch": ["1", "2"],
+        "listed": ["resources", "audit"],
         "change_id": [applied["id"], rule.json["change"]],
         "client_id": [each["id"] for each in clients],
         "incident_id": [incident["id"]],
