@@ -5,11 +5,10 @@ leads to. Only what the reader may do is offered.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.http import urlencode
 
 from controlplane.accounts.principal import Role
@@ -228,10 +227,9 @@ def _freeze(_: Intent, asker: Asker) -> Iterator[Act]:
 
 
 def _where(intent: Intent, asker: Asker) -> Iterator[Act]:
-    with suppress(NoReverseMatch):
-        given = {"authority": intent.what, **({"client": intent.client} if intent.client else {})}
-        url = f"{reverse('request', args=[asker.environment])}?{urlencode(given)}"
-        yield Act("route", "Where it goes", intent.what, asker.environment, url)
+    given = {"authority": intent.what, **({"client": intent.client} if intent.client else {})}
+    url = f"{reverse('request', args=[asker.environment])}?{urlencode(given)}"
+    yield Act("route", "Where it goes", intent.what, asker.environment, url)
 
 
 _ACTS: Final[Mapping[Verb, Callable[[Intent, Asker], Iterator[Act]]]] = {

@@ -58,6 +58,8 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     },
     "audit": {DONE: "--since 1h", NOT_THERE: "-e nowhere"},
     "bootstrap": {DONE: "grpc --client me", NOT_THERE: "grpc --client me -e nowhere"},
+    "label": {DONE: "cluster m-kept seen=yes", NOT_THERE: "cluster nobody seen=yes", USAGE: "cluster m-kept seen"},
+    "search": {DONE: "m-kept", USAGE: "m-kept --kind nothing"},
     **proposals.ROWS,
     **route_case_files.ROWS,
     "channels list": {DONE: ""},

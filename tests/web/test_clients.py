@@ -97,7 +97,7 @@ def test_clients__one_acknowledged_what_stands_in_for_what_it_refused__still_ref
     fleet.accept(held("pay", 1), who=slice(1))
 
     shown = page(admin, "/e/default/clients?q=node-1")
-    found = page(admin, "/search?q=node-")
+    found = page(admin, "/search?q=node-&kind=client")
 
     assert ">refusing<" in shown.partition("<tbody>")[2]
     assert ">connected<" not in shown.partition("<tbody>")[2]
