@@ -57,6 +57,8 @@ from controlplane.notify.models import Channel, Delivery, DeliveryState, Notific
 from controlplane.notify.services import channel_create
 from controlplane.rollouts.selectors import rollout_open
 from controlplane.rollouts.services import rollout_abort, rollout_tick
+from controlplane.routecases.services import case_create as route_case_create
+from controlplane.routecases.values import Expected, RouteCaseDraft
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.client_kinds import ClientFamily
@@ -64,6 +66,7 @@ from xdscore.environment_choice import ClientFacts, Selector
 from xdscore.holdings import Holding, HoldingState
 from xdscore.redaction import NO_SECRETS
 from xdscore.resource_types import CLUSTER, ENDPOINT, ROUTE
+from xdscore.routing.values import Answer, Request
 
 Item = TypeVar("Item")
 
@@ -201,6 +204,14 @@ def channels_tell(*, channels: int, messages: int, first: int = 0) -> None:
             )
             for number, notification in enumerate(told if place == 0 else told[:_TOLD_OTHERS])
         )
+
+
+def route_cases_keep(*, count: int, first: int = 0) -> None:
+    """Keep `count` requests, numbered from `first`, with the end that is expected of each."""
+    for number in range(first, first + count):
+        request = Request(f"{number}.example.com", "/v1/pay")
+        draft = RouteCaseDraft(f"case-{number}", request, Expected(Answer.REFUSED), listener=LISTENER_NAME)
+        route_case_create(environment_key=ENVIRONMENT, draft=draft, actor=SYSTEM)
 
 
 _PROPOSED: Final = "proposed"

@@ -22,6 +22,7 @@ from controlplane.console.urls import urlpatterns
 from controlplane.incidents.models import Incident
 from controlplane.notify.models import Channel
 from controlplane.rollouts.selectors import rollouts_of
+from controlplane.routecases.selectors import case_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Subject:
     user: int
     group: int
     channel: str
+    route_case: int
 
 
 # They show no data, or one text.
@@ -160,6 +162,7 @@ _PARTS: Final = {
     "<int:epoch>": "{epoch}",
     "<int:user_id>": "{user}",
     "<int:group_id>": "{group}",
+    "<int:route_case_id>": "{route_case}",
     "<uuid:channel_id>": "{channel}",
 }
 
@@ -197,7 +200,8 @@ def subject_now() -> Subject:
     epoch = environment_get(key=ENVIRONMENT).epoch
     channel = str(Channel.objects.order_by("pk").values_list("public_id", flat=True)[0])
     subjects = (*changes, rollout, proposed, str(incident), client_of(1), cluster_name(0))
-    return Subject(ENVIRONMENT, epoch, *subjects, user, group, channel)
+    route_case = case_list(environment_key=ENVIRONMENT)[0].pk
+    return Subject(ENVIRONMENT, epoch, *subjects, user, group, channel, route_case)
 
 
 def addresses(subject: Subject) -> Iterator[tuple[str, str]]:

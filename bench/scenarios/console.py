@@ -11,6 +11,7 @@ from bench.registry import Measurement, Parameters, scenario
 
 _AT_MOST_MS = 300
 _PEOPLE = 60
+_ROUTE_CASES = 200
 _CHANNELS = 100  # as many as there may be
 _MESSAGES = 86_400  # at one of them: as many as budgets let an environment send while they are kept
 _ROLLED_OUT = 20  # resources of the open rollout
@@ -78,5 +79,6 @@ def _fleet(parameters: Parameters) -> None:
     console_fleet.incidents_make(incidents=parameters["incidents"], clients=parameters["clients"])
     console_fleet.people_act(count=_PEOPLE)
     console_fleet.channels_tell(channels=_CHANNELS, messages=_MESSAGES)
+    console_fleet.route_cases_keep(count=_ROUTE_CASES)
     console_fleet.rollout_begin(resources=_ROLLED_OUT)
     console_fleet.change_sets_make(count=_PROPOSED, resources=_PROPOSED_AT_ONCE)

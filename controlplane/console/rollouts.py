@@ -13,7 +13,7 @@ from django.urls import path
 from controlplane.accounts.principal import Role
 from controlplane.catalog.differences import ResourceDifference, revisions_differ
 from controlplane.catalog.json_reading import duration_text
-from controlplane.catalog.rights import environment_visible, require
+from controlplane.catalog.rights import require
 from controlplane.catalog.rollout_settings import MAX_STEPS
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
 from controlplane.console.charts import Chart, rollout_chart
@@ -292,8 +292,7 @@ class RolloutPage(Page):
         and where the user may not see it.
         """
         try:
-            key = rollout_environment(public_id=str(rollout_id))
-            self.environment = environment_visible(self.principal, key)
+            self.enter(rollout_environment(public_id=str(rollout_id)))
         except NotFound:
             raise NotFound(f"There is no rollout '{rollout_id}'.") from None
 

@@ -27,6 +27,7 @@ def grow(*, resources: int, changes: int, clients: int, incidents: int, people: 
     console_fleet.incidents_make(incidents=incidents, clients=clients)
     console_fleet.people_act(count=len(people), first=people.start)
     console_fleet.channels_tell(channels=len(people), messages=changes * 10, first=people.start)
+    console_fleet.route_cases_keep(count=len(people), first=people.start)
     console_fleet.rollout_begin(resources=resources // 20)
     console_fleet.change_sets_make(count=incidents, resources=resources // 6)
 

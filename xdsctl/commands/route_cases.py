@@ -8,7 +8,7 @@ import typer
 
 from xdscore.schema.positions import path_of
 from xdsctl.api import remark_of
-from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, Remark, UsageError
+from xdsctl.exits import CommandError, Exit, JsonObject, NotThereError, Outcome, Remark, UsageError
 from xdsctl.files import STDIN, STDIN_NAME, document_of_file
 from xdsctl.output import Column, as_yaml
 from xdsctl.session import Session, command, session_of
@@ -217,13 +217,13 @@ def _cases(session: Session, state: str | None = None) -> Iterable[JsonObject]:
 
 
 def _named(session: Session, name: str) -> JsonObject:
-    """The case with this name. Raises CommandError where there is none."""
+    """The case with this name. Raises NotThereError where there is none."""
     found = next((each for each in _cases(session) if each["name"] == name), None)
     if found is None:
         text = (
             f"There is no route case '{name}' in '{session.context.environment}'. 'xdsctl route-cases list' has them."
         )
-        raise CommandError(Exit.NO, text)
+        raise NotThereError(text)
     return found
 
 

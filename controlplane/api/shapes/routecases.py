@@ -7,7 +7,7 @@ from rest_framework.exceptions import ValidationError
 
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.api.shapes.common import FindingOut
-from controlplane.api.shapes.routing import AskedIn, WeightedOut
+from controlplane.api.shapes.routing import AskedIn
 from controlplane.routecases.checks import expect_problems
 from controlplane.routecases.services import Written
 from controlplane.routecases.values import ANSWERS, MAX_CASES, NAME_CHARS, NOTE_CHARS, expected_from_json
@@ -106,12 +106,19 @@ class CasesRunIn(StrictSerializer):
         return attrs
 
 
+class ShareOut(serializers.Serializer[Any]):
+    """A cluster, and what share of requests like this it gets, in percent."""
+
+    cluster = serializers.CharField()
+    percent = serializers.FloatField()
+
+
 class ExpectOut(serializers.Serializer[Any]):
     """The end that is expected; what is absent may be anything."""
 
     answer = serializers.ChoiceField(choices=_ANSWERS, required=False)
     cluster = serializers.CharField(required=False)
-    weighted = WeightedOut(many=True, required=False)
+    weighted = ShareOut(many=True, required=False)
     route = serializers.CharField(required=False)
     virtual_host = serializers.CharField(required=False)
     route_name = serializers.CharField(required=False)
@@ -127,7 +134,7 @@ class EndOut(serializers.Serializer[Any]):
     route = serializers.CharField(allow_null=True)
     virtual_host = serializers.CharField(allow_null=True)
     route_name = serializers.CharField(allow_null=True)
-    weighted = WeightedOut(many=True, help_text="The clusters that it goes to, one or more.")
+    weighted = ShareOut(many=True, help_text="The clusters that it goes to, one or more.")
     status = serializers.IntegerField(allow_null=True)
     location = serializers.CharField(allow_null=True)
     text = serializers.CharField(help_text="As the end of a sentence that begins with the request.")
