@@ -110,15 +110,17 @@ def change_set_environment(*, public_id: str) -> str:
 def change_set_get(*, public_id: str) -> SetDetail:
     """A change set as it stands now. Raises NotFound."""
     row = row_of(public_id)
-    standing = standings_of([row], database_now())[row.pk]
-    (view,) = _views([row], {row.pk: standing})
-    entries = row.entries.order_by("type", "name").values_list("type", "name", "blob_id", "base")
+    remarks = _remarks(row)
+    standing = standings_of([row], database_now(), approvals={row.pk: sum(each.counts for each in remarks)})[row.pk]
+    entries = list(row.entries.order_by("type", "name").values_list("type", "name", "blob_id", "base"))
+    wishes = wishes_of(row)
+    (view,) = _views([row], {row.pk: standing}, {("entries", row.pk): len(entries), ("wishes", row.pk): len(wishes)})
     return SetDetail(
         view=view,
         entries=tuple(SetEntry(word, name, blob is None, base) for word, name, blob, base in entries),
-        wishes=wishes_of(row),
+        wishes=wishes,
         moved=moved_of(row) if standing.moved else (),
-        remarks=_remarks(row),
+        remarks=remarks,
         acts=frozenset(act for act in Act if _is_possible(act, standing)),
     )
 
@@ -289,8 +291,12 @@ def _is_possible(act: Act, standing: Standing) -> bool:
     return True
 
 
-def _views(rows: Sequence[ChangeSet], standings: Mapping[int, Standing]) -> tuple[SetView, ...]:
-    """The values of these rows, in a number of queries that does not grow."""
+def _views(
+    rows: Sequence[ChangeSet], standings: Mapping[int, Standing], counts: Mapping[tuple[str, int], int] | None = None
+) -> tuple[SetView, ...]:
+    """The values of these rows, in a number of queries that does not grow. `counts`: how many entries and wishes each
+    holds, by what is counted and row id, where that was read before.
+    """
     authors: defaultdict[int, list[str]] = defaultdict(list)
     for author in ChangeSetAuthor.objects.filter(change_set__in=rows).order_by("pk"):
         authors[author.change_set_id].append(author.name)
@@ -298,9 +304,10 @@ def _views(rows: Sequence[ChangeSet], standings: Mapping[int, Standing]) -> tupl
     made = ChangeSetChange.objects.filter(change_set__in=rows).order_by("pk")
     for change_set, change in made.values_list("change_set", "change__public_id"):
         changes[change_set].append(str(change))
-    entries, wishes = _counted(ChangeSetEntry.objects.all(), rows), _counted(ChangeSetWish.objects.all(), rows)
-    both = entries.annotate(of=Value("entries")).union(wishes.annotate(of=Value("wishes")), all=True)
-    counts = {(of, change_set): n for change_set, n, of in both}
+    if counts is None:
+        entries, wishes = _counted(ChangeSetEntry.objects.all(), rows), _counted(ChangeSetWish.objects.all(), rows)
+        both = entries.annotate(of=Value("entries")).union(wishes.annotate(of=Value("wishes")), all=True)
+        counts = {(of, change_set): n for change_set, n, of in both}
     return tuple(
         SetView(
             id=str(row.public_id),

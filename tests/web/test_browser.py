@@ -100,7 +100,8 @@ def test_keys__search_help_and_escape__do_what_the_list_says(page: Page, parley:
     expect(page.locator("#search")).to_be_focused()
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_hidden()
-    page.locator("h1").click()
+    # A click on what is below the box may come to what the box suggests by now.
+    page.locator("#search").blur()
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
     page.keyboard.press("Escape")
