@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import grpc
 
 from adsserver.ports import MOVED_CAUSE
+from xdscore import stream_ends
 from xdscore.codes import shown
 
 
@@ -18,7 +19,7 @@ class End:
     @property
     def cause(self) -> str:
         """The reason as it is recorded with the stream."""
-        return self.text or "the client ended the stream"
+        return self.text or stream_ends.CLIENT_ENDED
 
 
 # Closing and cancelling look alike here: which of the two is noticed first is chance.

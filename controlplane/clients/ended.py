@@ -1,7 +1,7 @@
 """Answers what clients had when their streams ended: who took something, and who left before it answered.
 
-Values only. A stream ends by its client where its end has no cause of ours (`adsserver.servicers.ends`): the client
-closed it, or is gone.
+Values only. A stream ends by its client where its recorded cause says so (`xdscore.stream_ends`): the client closed it,
+or is gone. All other causes are of an ADS process (`adsserver.servicers.ends`).
 """
 
 from collections import defaultdict
@@ -14,6 +14,7 @@ from controlplane.clients.holding_sets import StoredSets
 from controlplane.clients.models import Stream, Subscription
 from xdscore.environment_choice import ClientFacts
 from xdscore.holdings import Holding
+from xdscore.stream_ends import CLIENT_ENDED
 
 Key = tuple[str, str]
 """The word of a type, and a resource's name."""
@@ -47,7 +48,12 @@ def streams_ended(*, environment_key: str, since: datetime, keys: Collection[Key
     held = _held([row[0] for row in found], keys)
     return tuple(
         EndedStream(
-            client, ClientFacts(identity, node_id, cluster), (agent, version), closed_at, not cause, held.get(pk, {})
+            client,
+            ClientFacts(identity, node_id, cluster),
+            (agent, version),
+            closed_at,
+            cause == CLIENT_ENDED,
+            held.get(pk, {}),
         )
         for pk, client, closed_at, cause, identity, node_id, cluster, agent, version in reversed(found)
         if closed_at is not None

@@ -11,6 +11,7 @@ from adsserver.engine.events import DeltaRequest, Nack, Respond, Variant
 from adsserver.engine.publication import Publication
 from adsserver.engine.session import Session
 from adsserver.ports import Directory, StreamInfo
+from adsserver.servicers.ends import CLIENT_ENDED
 from adsserver.store.contents import ContentMemory
 from adsserver.store.facts import FactBuffer
 from adsserver.store.last_good import LastGood
@@ -119,7 +120,7 @@ class Fleet:
         self.settle()
         return member
 
-    def leave(self, node_id: str, cause: str = "") -> None:
+    def leave(self, node_id: str, cause: str = CLIENT_ENDED.cause) -> None:
         """The client's process ends, its stream with it; or the ADS process ended the stream for this cause."""
         member = self.members.pop(node_id)
         self.buffer.closed(member.info, cause)
