@@ -29,7 +29,7 @@ class Exit(IntEnum):
     NO_ANSWER = 3, "no answer: the network, a fault of the server. Worth trying again"
     CONFLICT = (
         4,
-        "conflict: a moved base, a hold, a freeze, a review that is lacking, a lost If-Match. Look again first",
+        "conflict: a moved base, a hold, a freeze, no review, a lost If-Match, broken route cases. Look again first",
     )
     UNDECIDED = 5, "undecided: time ran out, or nobody can know"
     LOSS = (

@@ -1,13 +1,18 @@
 """`label`: what people note of resources in pairs, key=value."""
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from xdscore.labels import LabelEdits, edit_problems, edits_read
+from xdscore.lazily import Lazily
 from xdsctl.commands.resources import Message, Selector, Type
 from xdsctl.exits import JsonObject, Outcome, UsageError
 from xdsctl.session import command, session_of
+
+if TYPE_CHECKING:
+    from xdscore import labels
+else:
+    labels = Lazily("xdscore.labels")
 
 HELP_POSITION: Final = 21
 
@@ -51,13 +56,13 @@ def label(
     return Outcome(text=_told(made))
 
 
-def _edits(words: list[str]) -> LabelEdits:
+def _edits(words: list[str]) -> "labels.LabelEdits":
     """The edits that somebody typed. Raises UsageError with every problem."""
     try:
-        edits = edits_read(words)
+        edits = labels.edits_read(words)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if problems := edit_problems(edits):
+    if problems := labels.edit_problems(edits):
         raise UsageError(" ".join(problems))
     if not edits:
         raise UsageError("Say which labels to set or remove, such as team=pay or team-.")

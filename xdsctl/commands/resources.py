@@ -1,10 +1,10 @@
 """`get`, `describe`, `history`, `edit`, `delete`: one resource, or a list of them."""
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from xdscore.labels import label_words
+from xdscore.lazily import Lazily
 from xdsctl.api import remark_of
 from xdsctl.editing import draft_edited, draft_written
 from xdsctl.exits import CommandError, JsonObject, Outcome, UsageError
@@ -15,6 +15,11 @@ from xdsctl.kinds import words_beginning
 from xdsctl.losses import AcceptCases, AcceptLoss, accepting
 from xdsctl.output import Column, Format, ago, as_yaml
 from xdsctl.session import command, session_of
+
+if TYPE_CHECKING:
+    from xdscore import labels
+else:
+    labels = Lazily("xdscore.labels")
 
 Type = Annotated[str, typer.Argument(metavar="TYPE", help="cluster, listener, route, endpoint, …")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The resource's name, as clients ask for it.")]
@@ -49,7 +54,7 @@ _COLUMNS: Final = (
     Column("REASON", lambda row: row["reason"]),
     Column("VERSION", lambda row: row["version"], wide=True),
     Column("FINDINGS", lambda row: row["findings"], wide=True),
-    Column("LABELS", lambda row: ",".join(label_words(row.get("labels", {}))), wide=True),
+    Column("LABELS", lambda row: ",".join(labels.label_words(row.get("labels", {}))), wide=True),
 )
 HISTORY_COLUMNS: Final = (
     Column("REVISION", lambda row: f"r{row['revision']}"),
@@ -258,7 +263,7 @@ def _description(content: JsonObject) -> str:
         f"Type:       {content['type']}",
         f"Name:       {content['name']}",
         f"Revision:   r{current['revision']}, {ago(current['created_at'])}, by {current['author']}",
-        f"Labels:     {' '.join(label_words(content.get('labels', {}))) or 'none'}",
+        f"Labels:     {' '.join(labels.label_words(content.get('labels', {}))) or 'none'}",
         f"Status:     {_standing(content)}",
         *(
             f"  {each['type']}: {each['status']}, {each['reason']}, since {ago(each['since'])}. {each['message']}"

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from xdscore.schema.positions import path_of
+from xdscore.lazily import Lazily
 from xdsctl.api import remark_of
 from xdsctl.exits import CommandError, Exit, JsonObject, NotThereError, Outcome, Remark, UsageError
 from xdsctl.files import STDIN, STDIN_NAME, document_of_file
 from xdsctl.output import Column, as_yaml
 from xdsctl.session import Session, command, session_of
+
+if TYPE_CHECKING:
+    from xdscore.schema import positions as places
+else:
+    places = Lazily("xdscore.schema.positions")
 
 HELP_POSITION: Final = 62
 _PATH: Final = "/requests/cases"
@@ -208,7 +213,7 @@ class _Placing:
 
 
 def _placed(finding: JsonObject, file: str, document: Any) -> Remark:
-    line, column = document.positions.at(path_of(finding.get("pointer", ""), document.tree))
+    line, column = document.positions.at(places.path_of(finding.get("pointer", ""), document.tree))
     return replace(remark_of(finding), file=STDIN_NAME if file == STDIN else file, line=line, column=column)
 
 
