@@ -7,11 +7,11 @@
   if (!palette) return; // nobody is signed in
 
   function boxOf(input) {
-    const options = document.getElementById(input.dataset.options);
+    const options = document.getElementById(input.dataset.suggestions);
     return { input, options, say: options.parentElement.querySelector("[role=status]"), chosen: null };
   }
 
-  const boxes = [...document.querySelectorAll("input[data-options]")].map(boxOf);
+  const boxes = [...document.querySelectorAll("input[data-suggestions]")].map(boxOf);
 
   const all = (box) => [...box.options.querySelectorAll("[role=option]")];
   const isShown = (box) => !box.options.hidden && all(box).length > 0;

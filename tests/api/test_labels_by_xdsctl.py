@@ -13,7 +13,7 @@ from tests.api.test_by_xdsctl import xdsctl_as
 from tests.services.undo.hands import put
 from tests.support.manifests import cluster
 from tests.support.web_thread import serving_web
-from tests.support.xdsctl import DONE, NO, USAGE, Xdsctl
+from tests.support.xdsctl import DONE, NOT_THERE, USAGE, Xdsctl
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -62,7 +62,7 @@ def test_label__that_is_none__is_wrong_usage_and_asks_nobody(xdsctl: Xdsctl) -> 
     for words in (["pay"], ["pay", "team"], ["pay", "-- =x"], ["pay", "a=1", "a-"], ["pay", "ä=1"]):
         answer = xdsctl("label", "cluster", *words)
         assert answer.status == USAGE, words
-    assert xdsctl("label", "cluster", "nobody", "a=1").status == NO
+    assert xdsctl("label", "cluster", "nobody", "a=1").status == NOT_THERE
     assert labels("pay") == ""
 
 

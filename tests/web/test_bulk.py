@@ -65,7 +65,7 @@ def test_list__filtered_by_labels__shows_those_and_says_what_it_cannot_read(admi
 
     assert ["cluster r1 pay" in found, "cluster r1 shop" in found] == [True, False]
     assert '<span class="label">team=pay</span>' in found
-    assert "The list is not filtered by labels." in wrong
+    assert "Nothing is listed until it is right." in wrong
     exported = admin.get("/e/default/export?label=team%3Dpay").content.decode()
     assert ["@labels" in exported, "shop" in exported] == [True, False]
 

@@ -8,7 +8,9 @@ none. Each route is looked up among those before it, not compared with each of t
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.descriptor import FieldDescriptor
 
 from xdscore.schema.fixed_texts import fixed_start, lowered
 from xdscore.schema.walk import AnyMessage
@@ -53,6 +55,17 @@ def shadowed_in(host: AnyMessage) -> Iterator[tuple[int, int]]:
             takers.setdefault(wants.conditions, _Takers()).add(index, wants)
 
 
+def _conditions(field: FieldDescriptor, value: Any) -> Iterator[bytes]:
+    """Each condition in a field, such that the same bytes are the same condition. What is no message, as a field of a
+    newer Envoy may be, is one as a whole.
+    """
+    if field.message_type is None or field.message_type.GetOptions().map_entry:
+        yield repr(value).encode()
+        return
+    for one in value if field.is_repeated else (value,):
+        yield one.SerializeToString(deterministic=True)
+
+
 def _wants(match: AnyMessage) -> _Wants | None:
     """What a route wants; None where that is not judged."""
     kind = match.WhichOneof("path_specifier")
@@ -62,8 +75,7 @@ def _wants(match: AnyMessage) -> _Wants | None:
         if each.name == "runtime_fraction":
             partly = True
         elif each.name not in _NO_CONDITIONS:
-            items = value if each.is_repeated else (value,)
-            conditions += ((each.number, one.SerializeToString(deterministic=True)) for one in items)
+            conditions += ((each.number, one) for one in _conditions(each, value))
     wanted = frozenset(conditions)
     if kind in _TEXTS:
         folds = match.HasField("case_sensitive") and not match.case_sensitive.value
