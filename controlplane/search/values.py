@@ -30,7 +30,7 @@ class Kind(StrEnum):
     COMMENT = "comment"
     CHANNEL = "channel"
     TOKEN = "token"  # noqa: S105 - a kind of thing, not a password
-    CLIENT_TOKEN = "client-token"  # noqa: S105
+    CLIENT_TOKEN = "client-token"  # noqa: S105 - a kind of thing, not a password
     PERSON = "person"
 
 

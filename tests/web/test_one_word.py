@@ -37,18 +37,21 @@ WELL: Final = frozenset({*map(str, Progress)} - {Progress.SAVED.value, Progress.
 # and says a word all the same would not be found here; what asks it is.
 READERS: Final[Mapping[str, tuple[str, ...]]] = {
     "controlplane.api.schema": ("resource: REST, filter",),
+    "controlplane.api.shapes.bulk": ("resource: REST, filter",),
     "controlplane.api.shapes.changes": ("change: REST",),
     "controlplane.api.shapes.environments": ("environment: REST, document",),
     "controlplane.api.shapes.resources": ("resource: REST, document",),
+    "controlplane.api.views.change_list": ("change: REST, list",),
     "controlplane.api.views.changes": ("change: REST",),
     "controlplane.api.views.environments": ("environment: REST, document", "environment: REST, list"),
     "controlplane.api.views.resources": ("resource: REST, document", "resource: REST, list", "resource: REST, filter"),
-    "controlplane.console.changes": ("change: list", "change: page"),
+    "controlplane.console.change_list": ("change: list",),
+    "controlplane.console.changes": ("change: page",),
     "controlplane.console.drafts": ("resource: verdict",),
     "controlplane.console.environments": ("environment: list", "environment: page"),
+    "controlplane.console.found": ("resource: search",),
     "controlplane.console.home": ("environment: home",),
     "controlplane.console.resources": ("resource: list", "resource: page", "resource: history", "resource: editor"),
-    "controlplane.console.searching": ("resource: search",),
     "controlplane.console.snapshots": ("environment: snapshots", "environment: snapshot"),
     "controlplane.console.states": (),  # how words look
     "controlplane.console.views": ("resource: code",),
@@ -123,8 +126,10 @@ class Everywhere:
     def of_change(self, change: str) -> dict[str, str]:
         """How a change stands; what is well is told as far as it has come, which is not the same everywhere."""
         shown, listed = page(self._browser, f"/changes/{change}"), page(self._browser, "/e/default/changes")
+        [row] = [each for each in self._get("changes?environment=default")["results"] if each["id"] == change]
         told = {
             "REST": self._get(f"changes/{change}")["status"],
+            "REST, list": row["status"],
             "page": _badge(shown.partition('id="progress"')[2]),
             "list": _badge(listed.partition(f'href="/changes/{change}"')[2]),
         }
