@@ -15,7 +15,8 @@ def manifests_described(result: dict[str, Any], **_: object) -> dict[str, Any]:
         for operation in path.values():
             body = operation.get("requestBody", {})
             content = body.get("content", {})
-            if content.get(YAML, {}).get("schema") in (PLAIN, ANYTHING, MANIFEST):
+            known = content.get(YAML, {}).get("schema")
+            if known in (PLAIN, ANYTHING, MANIFEST) or (known is not None and "oneOf" in known):
                 body["required"] = True
             if content.get(YAML, {}).get("schema") in (PLAIN, ANYTHING):
                 either = {"anyOf": [content[JSON]["schema"], content[YAML]["schema"]]}

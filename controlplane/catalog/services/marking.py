@@ -1,6 +1,7 @@
 """Writes owners and labels of resources, as a part of a change; `catalog.marking` says what they are."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from controlplane.catalog.marking import Key, Mark, Marked, labels_of
 from controlplane.catalog.models import Change, Resource, Revision
@@ -74,7 +75,7 @@ def marks_back(change: Change) -> tuple[Mark, ...]:
     owners = {(word, name): (was, became) for word, name, was, became in owners_of(change.undo)}
     labels = {moved.key: moved for moved in labels_of(change.undo)}
     found = []
-    for key, row in _present(change, {*(owners.keys() - written), *labels}).items():
+    for key, row in sorted(_present(change, {*(owners.keys() - written), *labels}).items(), key=itemgetter(0)):
         was, became = owners.get(key, ("", None)) if key not in written else ("", None)
         owner = was if row.owner == became else None
         edits = labels[key].back(unpacked(row.labels)) if key in labels else {}

@@ -298,7 +298,8 @@ def test_replica__secret_of_the_candidate_cannot_be_opened__stable_content_is_se
     assert isinstance(newer_cluster, Served)
     publish_with(CandidatePart(EVERYBODY, {key: newer, A: newer_cluster}))
     blob = Blob.objects.get(pk=newer.content.blob.hex())
-    Blob.objects.filter(pk=blob.pk).update(data=bytes(blob.data)[:-1] + b"?")
+    sealed = bytes(blob.data)
+    Blob.objects.filter(pk=blob.pk).update(data=sealed[:-1] + bytes([sealed[-1] ^ 1]))
 
     snapshot = Replica(tmp_path).look().snapshot()
 
