@@ -39,7 +39,7 @@ def chosen_by(
 
 
 def chosen_of(rows: QuerySet[Resource], act: BulkAct) -> tuple[Chosen, ...]:
-    """These resources, at the revision that each is at. Raises InputTooLarge as `chosen_by` does."""
+    """The resources of `rows`, at the revision that each is at. Raises InputTooLarge as `chosen_by` does."""
     found = list(rows.values_list("type", "name", "counter")[: most_of(act) + 1])
     if len(found) > most_of(act):
         raise too_many(rows.count(), act)
