@@ -103,6 +103,27 @@ def test_delete__of_all_that_fit_the_filter__is_one_change_at_the_revisions_that
     assert set(Resource.objects.filter(deleted=False).values_list("name", flat=True)) == {"shop", "pay-new"}
 
 
+@pytest.mark.parametrize(
+    "narrow", [{"f_author": "somebody"}, {"f_since": "2999-01-01"}, {"f_until": "2000-01-01"}, {"f_findings": "with"}]
+)
+def test_delete__of_all_that_fit__every_filter_of_the_list_counts(admin: Client, narrow: dict[str, str]) -> None:
+    put(cluster("pay"), cluster("shop"))
+
+    asked = sent(admin, 422, act="delete", all="1", **narrow)
+
+    assert "cluster r1" not in asked
+    assert not Resource.objects.filter(deleted=True).exists()
+
+
+def test_delete__of_all_that_fit_a_filter_that_cannot_be_read__is_refused(admin: Client) -> None:
+    put(cluster("pay"))
+
+    asked = sent(admin, 422, act="delete", all="1", f_since="the other day", sure="1")
+
+    assert "'Since' cannot be" in asked
+    assert not Resource.objects.filter(deleted=True).exists()
+
+
 def test_delete__written_since_it_was_shown__is_refused_by_name_and_nothing_typed_is_lost(admin: Client) -> None:
     put(cluster("pay"), cluster("shop"), cluster("calm"))
     put(cluster("pay", connect_timeout="2s"), cluster("shop", connect_timeout="2s"))
