@@ -30,6 +30,8 @@ def faults_of(page: Page) -> list[str]:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         for width in (WIDE, NARROW):
             page.set_viewport_size({"width": width, "height": 900})
+            for field in ("#request-scheme", "#request-method"):
+                expect(page.locator(field)).to_be_visible()
             found += [*axe_faults(page), *width_faults(page, width)]
     page.set_viewport_size({"width": WIDE, "height": 900})
     return [*found, *focus_faults(page), *live_faults(page), *zoom_faults(page)]
