@@ -73,12 +73,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A question as others may be given it: the path of a link, the whole URL of that link, and commands. `left_out`:
-    what looks like a secret, and is in none of them: names of headers, and of parameters with a question mark before
-    them.
+    """A question as others may be given it: the path of a link, the whole URL of that link, and commands. `keep`: the
+    path of the form that keeps it as a route case. `left_out`: what looks like a secret, and is in none of them: names
+    of headers, and of parameters with a question mark before them.
     """
 
     link: str
+    keep: str
     url: str
     xdsctl: str
     curl: str
@@ -131,8 +132,9 @@ def repeated(environment_key: str, asked: Asked) -> Repeated:
     """The question as others may be given it: without what looks like a secret."""
     request, left_out = shareable(asked.request)
     asked = replace(asked, request=request)
-    link = _link(environment_key, asked, left_out)
-    return Repeated(link, f"{settings.PARLEY.public_url}{link}", *_commands(environment_key, asked), left_out)
+    query = _query(asked, left_out)
+    link, keep = (f"{reverse(route, args=[environment_key])}?{query}" for route in ("request", "route-case-new"))
+    return Repeated(link, keep, f"{settings.PARLEY.public_url}{link}", *_commands(environment_key, asked), left_out)
 
 
 _DEFAULTS: Final = {name: str(field.default) for name, field in Typed.__dataclass_fields__.items()}
@@ -176,7 +178,7 @@ def _headers(text: str) -> tuple[dict[str, str], dict[str, str]]:
     return found, {}
 
 
-def _link(environment_key: str, asked: Asked, left_out: tuple[str, ...]) -> str:
+def _query(asked: Asked, left_out: tuple[str, ...]) -> str:
     request = asked.request
     given = {
         "authority": request.authority,
@@ -189,8 +191,7 @@ def _link(environment_key: str, asked: Asked, left_out: tuple[str, ...]) -> str:
         "at": str(asked.at or ""),
         "without": " ".join(left_out),
     }
-    query = urlencode({name: text for name, text in given.items() if text})
-    return f"{reverse('request', args=[environment_key])}?{query}"
+    return urlencode({name: text for name, text in given.items() if text})
 
 
 def _commands(environment_key: str, asked: Asked) -> tuple[str, str]:

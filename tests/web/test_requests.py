@@ -177,6 +177,20 @@ def test_form__an_earlier_epoch__is_the_answer_of_then(admin: Client, published:
     assert "It goes to cluster pay" in asked(admin, **PAY, at=str(before))
 
 
+def test_answer__can_be_kept_as_a_route_case__with_its_end_and_without_what_looks_like_a_secret(
+    admin: Client, published: None
+) -> None:
+    shown = asked(admin, authority="shop.example", path="/pay", headers="authorization: Bearer abc\nx-a: 1")
+
+    [link] = re.findall(r'href="([^"]*/route-cases/new[^"]*)"', shown)
+    form = page(admin, html.unescape(link))
+
+    assert 'value="http://shop.example/pay"' in form
+    assert "x-a: 1" in form
+    assert "Bearer" not in html.unescape(link) + form
+    assert ">pay</textarea>" in form
+
+
 def test_link__asks_the_same_without_what_looks_like_a_secret_and_says_so(admin: Client, published: None) -> None:
     headers = f"x-canary: 1\nauthorization: Bearer {SECRET}\ncookie: a={SECRET}"
     shown = asked(admin, **PAY | {"path": f"/pay?n=1&token={SECRET}"}, headers=headers)
