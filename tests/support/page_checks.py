@@ -62,6 +62,10 @@ _LIVE: Final = """() => [...document.querySelectorAll("[aria-live], [role=status
   return [...(says === "polite" ? [] : [`interrupts: ${shown}`]), ...(inner ? [`speaks twice: ${shown}`] : [])];
 })"""
 
+# What htmx says of a question that it gave up since a newer one, or a new page, took its place. Of one that failed it
+# says more: `htmx:sendError`.
+_TAKEN_BACK: Final = ("htmx:sendAbort,", "htmx:afterRequest,")
+
 
 @dataclass(slots=True)
 class Watch:
@@ -76,7 +80,7 @@ class Watch:
         context.on("request", lambda asked: self._unless(asked.url.split("/")[2] == host, f"asks {asked.url}"))
         context.on("weberror", lambda error: self.faults.append(f"failed: {error.error}"))
         context.on("dialog", _dismisser(self.faults))
-        context.on("console", lambda said: self._unless(said.type != "error" or _is_answer(said), f"said: {said.text}"))
+        context.on("console", lambda said: self._unless(not _is_fault(said), f"said: {said.text}"))
 
     def _unless(self, well: bool, fault: str) -> None:
         if not well:
@@ -87,6 +91,10 @@ class Watch:
         found = list(self.faults)
         self.faults.clear()
         return found
+
+
+def _is_fault(said: ConsoleMessage) -> bool:
+    return said.type == "error" and not _is_answer(said) and not said.text.startswith(_TAKEN_BACK)
 
 
 def _is_answer(said: ConsoleMessage) -> bool:
