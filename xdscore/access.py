@@ -16,7 +16,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TypeVar
 
-from xdscore.client_groups import ClientGroup, Trust
+from xdscore.client_groups import ClientGroup, GroupIndex, Trust
 from xdscore.denials import Denied, Missing
 from xdscore.environment_choice import ClientFacts
 from xdscore.patterns import PatternIndex
@@ -163,7 +163,7 @@ class AccessTable:
         D16).
         """
         compiled = self._compiled
-        groups = frozenset(group.key for group in compiled.mentioned if group.has(client))
+        groups = frozenset(group.key for group in compiled.mentioned_index.of(client))
         return Audience(environment, groups, client.verified and compiled.secrets_by_declared_groups)
 
     @property
@@ -334,6 +334,10 @@ class _Compiled:
         self._rules = tuple(rules)
         self._verdicts = {rule.number: Ruling(rule.effect, rule.number, rule.message) for rule in rules}
         self._spoken_to: dict[Audience, tuple[Rule, ...]] = {}
+
+    @cached_property
+    def mentioned_index(self) -> GroupIndex:
+        return GroupIndex(self.mentioned)
 
     @cached_property
     def index(self) -> PatternIndex:

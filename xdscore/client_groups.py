@@ -1,9 +1,13 @@
 """Client groups: which clients an access rule speaks of (decisions A10)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 
 from xdscore.environment_choice import ClientFacts, Selector
+from xdscore.names import canonical
+from xdscore.patterns import PatternIndex
 
 
 class Trust(Enum):
@@ -54,3 +58,39 @@ class ClientGroup:
         if not matchers or self.has(client) or (self.trust is Trust.VERIFIED and not client.verified):
             return False
         return any(matcher.but_for_metadata(client) for matcher in matchers)
+
+
+class GroupIndex:
+    """Finds the groups of one client among many groups, without asking each: every matcher is filed under its pattern
+    for one fact of a client, and only groups with a pattern that matches are asked. Immutable.
+    """
+
+    __slots__ = ("_always", "_files", "_groups")
+
+    def __init__(self, groups: Sequence[ClientGroup]) -> None:
+        self._groups = tuple(groups)
+        self._always: set[int] = set()
+        filed: dict[str, list[tuple[str, int]]] = {"identity": [], "node_id": [], "node_cluster": []}
+        for place, group in enumerate(groups):
+            for matcher in group.matchers:
+                fact = next((each for each in filed if getattr(matcher, each) is not None), None)
+                pattern = "" if fact is None else str(getattr(matcher, fact))
+                # The index is one of names, which it knows in their one spelling; a fact has no other than its own.
+                if fact is None or pattern != canonical(pattern):
+                    self._always.add(place)
+                else:
+                    filed[fact].append((pattern, place))
+        self._files = [
+            (attrgetter(fact), PatternIndex([pattern for pattern, _ in found]), [place for _, place in found])
+            for fact, found in filed.items()
+            if found
+        ]
+
+    def of(self, client: ClientFacts) -> list[ClientGroup]:
+        """The groups to which this client belongs (`ClientGroup.has`), in the order in which they were given."""
+        if not self._groups:
+            return []
+        asked = set(self._always)
+        for fact, index, places in self._files:
+            asked.update([places[number] for number in index.matching(fact(client))])
+        return [group for place in sorted(asked) if (group := self._groups[place]).has(client)]

@@ -37,7 +37,9 @@ def console(parameters: Parameters) -> Iterator[Measurement]:
 
         from bench import console_fleet  # noqa: PLC0415
         from bench.console_pages import addresses, subject_now  # noqa: PLC0415
+        from controlplane.ops.process import collector_tune  # noqa: PLC0415
 
+        collector_tune()  # as a web process does when it begins
         began = time.perf_counter()
         apart(_fleet, parameters)
         yield Measurement("filling the installation", "s", (time.perf_counter() - began,))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from controlplane.clients.asks import Asks, FleetAsks, names_covered
 from xdscore.access import AccessTable, Audience, Effect
+from xdscore.client_groups import GroupIndex
 from xdscore.environment_choice import ClientFacts
 from xdscore.names import canonical
 from xdscore.resource_types import by_word
@@ -96,14 +97,18 @@ class _Judge:
         self._names = names
         self._covered: dict[tuple[str, bool, str], frozenset[str]] = {}
         self._known: dict[tuple[Audience, str, bool, str], frozenset[Key]] = {}
+        # Which rules match an edited name is the same for everybody.
+        self._rows = {
+            word: {name: table.row(by_word[word], name) for name in edited} for word, edited in self._edited.items()
+        }
 
     def concerned(self, audience: Audience, asks: Asks) -> frozenset[Key]:
         key = (audience, asks.word, asks.wildcard, asks.name_set)
         if key not in self._known:
             edited = self._edited.get(asks.word, {})
-            may = self._table.permissions(audience, by_word[asks.word])
+            may, rows = self._table.permissions(audience, by_word[asks.word]), self._rows.get(asks.word, {})
             self._known[key] = frozenset(
-                (asks.word, edited[name]) for name in self._asked(asks) if may.ruling(name).effect is Effect.ALLOW
+                (asks.word, edited[name]) for name in self._asked(asks) if may.of_row(rows[name]).effect is Effect.ALLOW
             )
         return self._known[key]
 
@@ -120,9 +125,9 @@ def _members(
 ) -> Mapping[str, Sequence[str]]:
     """The keys of the groups of each client; an empty key where it is in none. `audiences` say it of some groups."""
     mentioned = {group.key for group in table.groups_mentioned}
-    others = [group for group in table.groups if group.key not in mentioned]
+    others = GroupIndex([group for group in table.groups if group.key not in mentioned])
     return {
-        client: [*audiences[client].groups, *(group.key for group in others if group.has(facts))] or [""]
+        client: [*audiences[client].groups, *(group.key for group in others.of(facts))] or [""]
         for client, facts in clients.items()
     }
 

@@ -16,7 +16,7 @@ from controlplane.rollouts.cohort import Member, kind_word, kinds_told_apart
 from controlplane.rollouts.key_sets import Universe
 from controlplane.rollouts.values import Key
 from xdscore.access import AccessTable, Audience, Effect
-from xdscore.client_groups import ClientGroup
+from xdscore.client_groups import ClientGroup, GroupIndex
 from xdscore.client_kinds import ClientKind, kind_of
 from xdscore.environment_choice import ClientFacts
 from xdscore.resource_types import by_word
@@ -80,6 +80,7 @@ def _members(
     asks = _Asks(environment_key, fleet, table, names)
     kinds = {each.client: kind_of(*each.agent) for each in fleet.members}
     apart = kinds_told_apart((kinds[each.client], each.identity) for each in fleet.members)
+    index = GroupIndex(chosen)
     clients = {}
     for each in fleet.members:
         facts = each.facts
@@ -92,7 +93,7 @@ def _members(
             kind=kind_word(kinds[each.client], apart),
             asks=of_names,
             wildcards=wildcards,
-            groups=frozenset(group.key for group in chosen if group.has(facts)),
+            groups=frozenset(group.key for group in index.of(facts)),
         )
         clients[each.client] = Known(member, facts, each.certain)
     return ReadFleet(clients, apart)

@@ -458,7 +458,6 @@ def test_access__cases_as_expected_and_not__0_and_1(xdsctl: Xdsctl, parley: Parl
 
     assert (kept.status, kept.err) == (DONE, "1 case is as expected.\n")
     assert (broken.status, broken.err) == (NO, "1 of 2 cases are not as expected.\n")
-    # Other tests have rules here.
     rules = {each["pattern"]: each["message"] for each in xdsctl("access", "rules", "-o", "json").data}
     assert rules["secret-*"] == "ask the payments team"
     file.write_text("cases: []")
