@@ -12,10 +12,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, QuerySet
 
 from controlplane.accounts.models import RoleGrant
-from controlplane.accounts.people import Grant
+from controlplane.accounts.people import Grant, grant_told
 from controlplane.accounts.principal import Principal, Role
 from controlplane.accounts.selectors import id_of_user
 from controlplane.common.errors import Conflict, InputInvalid, NotFound
+from controlplane.common.limits import Limit, limit_problem, limit_read
 from controlplane.journal.services import audit_record
 from xdscore.codes import shown
 
@@ -40,8 +41,11 @@ def people_group_list() -> QuerySet[Group]:
 
 def people_group_of(row: Group) -> PeopleGroup:
     """The group that is stored in this row of `people_group_list`."""
-    grants = [Grant(each.pk, each.role, each.environment, row.name, "") for each in row.role_grants.all()]
-    grants.sort(key=lambda grant: (grant.environment, grant.role))
+    grants = [
+        Grant(each.pk, each.role, each.environment, row.name, "", limit_read(each.within))
+        for each in row.role_grants.all()
+    ]
+    grants.sort(key=lambda grant: (grant.environment, grant.role, grant.id))
     people: int = row.people  # type: ignore[attr-defined]  # the list counts them
     return PeopleGroup(row.pk, row.name, people, tuple(grants))
 
@@ -124,23 +128,32 @@ def person_leave(*, group_id: int, user_id: int, actor: Principal, reason: str, 
 
 @transaction.atomic
 def people_group_role_give(
-    *, group_id: int, role: Role, environment: str, actor: Principal, reason: str, request_id: str = ""
+    *,
+    group_id: int,
+    role: Role,
+    environment: str,
+    limit: Limit | None = None,
+    actor: Principal,
+    reason: str,
+    request_id: str = "",
 ) -> None:
-    """Give a group a role in an environment (empty: in all). Called after `catalog.role_rights` has checked and locked
-    the environment. A second call changes nothing. Raises NotFound.
+    """Give a group a role in an environment (empty: in all), only on the resources that `limit` takes (None: as a
+    whole). Called after `catalog.role_rights` has checked and locked the environment. A second call changes nothing.
+    Raises NotFound, and InputInvalid for a role that cannot be limited.
     """
+    if problem := limit_problem(role, limit):
+        raise InputInvalid(f"{problem} Nothing was changed.")
     group = _group(group_id)
-    if RoleGrant.objects.get_or_create(user=None, group=group, environment=environment, role=role.value)[1]:
-        _record(
-            "role.granted",
-            group,
-            actor,
-            reason,
-            request_id,
-            environment=environment,
-            role=role.value,
-            to="people-group",
-        )
+    grant, made = RoleGrant.objects.get_or_create(
+        user=None,
+        group=group,
+        environment=environment,
+        role=role.value,
+        within=limit.text if limit is not None else "",
+    )
+    if made:
+        told = {**grant_told(grant), "to": "people-group"}
+        _record("role.granted", group, actor, reason, request_id, environment=environment, **told)
 
 
 @transaction.atomic
@@ -154,16 +167,8 @@ def people_group_role_take(
         return
     if grant.role == Role.ADMIN.value:
         _keeps_administering(group, actor)
-    _record(
-        "role.taken",
-        group,
-        actor,
-        reason,
-        request_id,
-        environment=grant.environment,
-        role=grant.role,
-        **{"from": "people-group"},
-    )
+    told = {**grant_told(grant), "from": "people-group"}
+    _record("role.taken", group, actor, reason, request_id, environment=grant.environment, **told)
     grant.delete()
 
 
@@ -192,7 +197,7 @@ def _name_check(name: str) -> None:
 
 
 def _record(
-    verb: str, group: Group, actor: Principal, reason: str, request_id: str, *, environment: str = "", **more: str
+    verb: str, group: Group, actor: Principal, reason: str, request_id: str, *, environment: str = "", **more: object
 ) -> None:
     audit_record(
         actor=actor,

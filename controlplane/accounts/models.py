@@ -134,7 +134,9 @@ class RoleGrant(models.Model):
                 name="user_grant_once",
             ),
             models.UniqueConstraint(
-                fields=("group", "environment", "role"), condition=models.Q(user=None), name="group_grant_once"
+                fields=("group", "environment", "role", "within"),
+                condition=models.Q(user=None),
+                name="group_grant_once",
             ),
         )
 

@@ -286,7 +286,7 @@ def role_give(
         provider_group="",
     )
     if made:
-        _record("role.granted", user, actor, reason, request_id, environment=environment, **_told(grant))
+        _record("role.granted", user, actor, reason, request_id, environment=environment, **grant_told(grant))
     return person_get(user_id=user_id)
 
 
@@ -308,7 +308,7 @@ def role_take(
             )
         if id_of_user(user) == actor.id and grant.role == Role.ADMIN.value:
             raise Conflict("Nobody takes their own right to administer: somebody else has to. Nothing was changed.")
-        _record("role.taken", user, actor, reason, request_id, environment=grant.environment, **_told(grant))
+        _record("role.taken", user, actor, reason, request_id, environment=grant.environment, **grant_told(grant))
         grant.delete()
     return person_get(user_id=user_id)
 
@@ -381,7 +381,7 @@ def _check(user: User, actor: Principal, by_superuser: bool) -> None:
         )
 
 
-def _told(grant: RoleGrant) -> dict[str, object]:
+def grant_told(grant: RoleGrant) -> dict[str, object]:
     """What the audit log says of a role that is given or taken: it, and its limit."""
     limit = limit_read(grant.within)
     return {"role": grant.role, **(limit.as_json() if limit is not None else {})}

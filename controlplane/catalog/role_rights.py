@@ -41,12 +41,26 @@ def role_grant(
 
 @transaction.atomic
 def people_group_role_grant(
-    *, group_id: int, role: Role, environment: str, actor: Principal, reason: str, request_id: str = ""
+    *,
+    group_id: int,
+    role: Role,
+    environment: str,
+    limit: Limit | None = None,
+    actor: Principal,
+    reason: str,
+    request_id: str = "",
 ) -> None:
-    """Give a group of people a role in an environment (empty: in all), which cannot be deleted meanwhile. Raises
-    InputInvalid for an environment that does not exist, and what `people_group_role_give` raises.
+    """Give a group of people a role in an environment (empty: in all), which cannot be deleted meanwhile; only on the
+    resources that `limit` takes (None: as a whole). Raises InputInvalid for an environment that does not exist, and
+    what `people_group_role_give` raises.
     """
     environments_stay(keys=[environment] if environment else [])
     people_group_role_give(
-        group_id=group_id, role=role, environment=environment, actor=actor, reason=reason, request_id=request_id
+        group_id=group_id,
+        role=role,
+        environment=environment,
+        limit=limit,
+        actor=actor,
+        reason=reason,
+        request_id=request_id,
     )

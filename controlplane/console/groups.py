@@ -23,6 +23,7 @@ from controlplane.accounts.groups import (
 from controlplane.accounts.principal import Role
 from controlplane.catalog.role_rights import people_group_role_grant
 from controlplane.common.errors import ControlPlaneError, InputInvalid
+from controlplane.console.limits import limit_of_form, limit_words
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
 from controlplane.console.people import role_of, role_words
@@ -74,6 +75,7 @@ class PeopleGroupPage(Page):
             "page": paged(request, people_in_group(group_id=group_id), lambda user: user),
             "roles": role_words(),
             "keys": [state.key for state in self.environments],
+            "limit": limit_words(request.POST),
             "given": request.POST,
             "error": error,
             "most": MAX_NAME_CHARS,
@@ -104,7 +106,13 @@ class PeopleGroupPage(Page):
                 return "They have no role by this group from now on."
             case "give":
                 role, environment = role_of(request)
-                people_group_role_grant(group_id=group_id, role=role, environment=environment, **why)
+                people_group_role_grant(
+                    group_id=group_id,
+                    role=role,
+                    environment=environment,
+                    limit=limit_of_form(given),
+                    **why,
+                )
                 return f"The role {role.value} holds from now on."
             case "take":
                 people_group_role_take(group_id=group_id, grant_id=number_of(given, "grant"), **why)

@@ -8,6 +8,7 @@ from django.test import Client
 
 from controlplane.accounts.models import RoleGrant
 from controlplane.accounts.principal import Role
+from controlplane.accounts.selectors import user_principal
 from controlplane.journal.models import AuditEvent
 from tests.web.conftest import HOSTILE, USERS, SignIn, assert_harmless, page
 
@@ -51,6 +52,26 @@ def test_group__made_filled_and_given_a_role__its_user_has_it_until_it_is_taken(
         assert told[verb] == ("admin", "operators", "on call")
 
 
+def test_group__given_a_role_for_some_resources__its_user_has_it_within_that_alone(root: Client, group: Group) -> None:
+    user = USERS.objects.create_user("eve")
+    user.groups.add(group)
+    limits = ({"limit_owner": "pay", "limit_names": "pay*"}, {"limit_types": ["route"]}, {"limit_types": ["route"]})
+
+    for limit in limits:
+        assert act(root, group, "give", role="editor", environment="prod", **limit) == 302
+    principal = user_principal(user)
+    shown = page(root, f"/users/groups/{group.pk}")
+
+    assert principal is not None
+    assert not principal.may(Role.EDITOR, "prod")
+    assert {limit.text for scope in principal.scopes for limit in scope.limits} == {
+        each.within for each in RoleGrant.objects.filter(group=group)
+    }
+    assert RoleGrant.objects.filter(group=group).count() == 2  # the second time says nothing new
+    assert "only resources &#x27;pay*&#x27; of owner &#x27;pay&#x27;" in shown
+    assert AuditEvent.objects.filter(verb="role.granted", detail__owner="pay", subject="operators").count() == 1
+
+
 def test_group__user_taken_out_renamed_and_deleted__ends_what_it_gave(root: Client, group: Group) -> None:
     user = USERS.objects.create_user("eve")
     user.groups.add(group)
@@ -73,6 +94,12 @@ def test_group__user_taken_out_renamed_and_deleted__ends_what_it_gave(root: Clie
         ("add", {"username": "nobody"}, 422, "nobody called"),
         ("give", {"role": "king", "environment": "prod"}, 422, "Choose a role"),
         ("give", {"role": "viewer", "environment": "absent"}, 422, "There is no environment"),
+        (
+            "give",
+            {"role": "operator", "environment": "prod", "limit_owner": "pay"},
+            422,
+            "only editor and viewer can be limited",
+        ),
         ("rename", {"name": " "}, 422, "one line"),
         ("rename", {"name": "taken"}, 409, "already"),
         ("take", {"grant": "x"}, 404, "does not exist"),
