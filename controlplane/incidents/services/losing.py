@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 
 from controlplane.catalog.change_names import ChangeName, named_fields
 from controlplane.catalog.guarding import loss_from_json
-from controlplane.catalog.models import Change, Environment
+from controlplane.catalog.models import Change, Environment, Resource, Revision
 from controlplane.catalog.rollbacks import undone_by
 from controlplane.clients.clock import database_now
 from controlplane.clients.foreign_text import one_line
@@ -46,7 +46,7 @@ def loss_over(*, change: Change, built_generation: int) -> Resolution | None:
     """The reason why the loss by this change is over, with what is published now; None while it is not. Both opening
     and resolving incidents ask this.
     """
-    return _taken_back(change, built_generation)
+    return _taken_back(change, built_generation) or _there_again(change, built_generation)
 
 
 def _due() -> tuple[tuple[Environment, int], ...]:
@@ -146,3 +146,24 @@ def _taken_back(change: Change, built_generation: int) -> Resolution | None:
     if rollback is None or rollback.generation > built_generation:
         return None
     return Resolution("the change was rolled back, and that is published", str(rollback.public_id), rollback.author)
+
+
+def _there_again(change: Change, built_generation: int) -> Resolution | None:
+    """Whether everything that clients lost, which this change deleted, was written again and is served to all."""
+    loss = loss_from_json(change.loss)  # type: ignore[arg-type]  # who asks knows that it has one
+    lost = {(each.type, each.name) for each in loss.names}
+    if not lost or loss.truncated:
+        return None
+    gone = Revision.objects.filter(change=change, blob=None, resource__name__in=[name for _, name in lost])
+    if not lost <= set(gone.values_list("resource__type", "resource__name")):
+        return None  # access rules took it, or a quarantine: that the resource is written says nothing
+    heads = Revision.objects.filter(
+        pk__in=Resource.objects.filter(pk__in=gone.values("resource"), staged=None).values("head"),
+        blob__isnull=False,
+        change__generation__lte=built_generation,
+    ).exclude(quarantines__released_at=None, quarantines__isnull=False)
+    back = {(each.resource.type, each.resource.name): each for each in heads.select_related("resource", "change")}
+    if not lost <= back.keys():
+        return None
+    last = max((back[key].change for key in lost), key=lambda each: each.generation)
+    return Resolution("what was lost was written again, and that is published", str(last.public_id), last.author)

@@ -12,8 +12,9 @@ from pytest_django.fixtures import Settings
 from controlplane.builder.selectors import change_progress
 from controlplane.catalog.choices import QuarantinePolicy
 from controlplane.catalog.guarding import Loss, LostName
-from controlplane.catalog.models import Environment, Quarantine, Resource
+from controlplane.catalog.models import Environment, Quarantine, Resource, Revision
 from controlplane.catalog.selectors import change_get
+from controlplane.clients.clock import database_now
 from controlplane.common.errors import Conflict
 from controlplane.database.aliases import READER
 from controlplane.incidents.filtering import IncidentFilter
@@ -199,6 +200,53 @@ def test_digest__way_back_is_written_and_not_published__opens_until_it_is(rolls_
     digest()
 
     assert told() == [("incident.opened", change), ("incident.resolved", change)]
+
+
+def test_digest__what_was_deleted_is_written_again__is_resolved_once_all_of_it_is_published() -> None:
+    publish(cluster("pay"), cluster("other"))
+    lose(publish(delete=("pay", "other")))
+    digest()
+    publish(cluster("pay"))
+    digest()
+    again = publish(cluster("other", connect_timeout="9s"), built=False)
+    digest()
+    assert loss_incident().state == IncidentState.OPEN
+
+    rebuild()
+    digest()
+
+    assert loss_incident().state == IncidentState.RESOLVED
+    (event, *_) = incident_events(incident_get(public_id=str(loss_incident().public_id)))
+    assert (event.detail["change"], event.detail["author"]) == (again, "dana")
+
+
+def test_digest__what_was_deleted_is_written_again_and_withheld__stays_open() -> None:
+    publish(cluster("pay"), cluster("other"))
+    lose(publish(delete=("pay", "other")))
+    digest()
+    publish(cluster("pay"), cluster("other"), built=False)
+    again = Revision.objects.get(resource__name="pay", number=3)
+    Quarantine.objects.create(revision=again, cause="manual", reason="no", opened_by="dana")
+    rebuild()
+    digest()
+    assert loss_incident().state == IncidentState.OPEN
+
+    Quarantine.objects.update(released_at=database_now())
+    publish(cluster("third"))
+    digest()
+
+    assert loss_incident().state == IncidentState.RESOLVED
+
+
+def test_digest__a_rule_took_it_and_the_resource_is_written__stays_open() -> None:
+    publish(cluster("pay"), cluster("other"))
+    lose(publish(cluster("unrelated")))  # as a change of rules does: nothing that was lost was deleted
+    digest()
+
+    publish(cluster("pay", connect_timeout="9s"), cluster("other", connect_timeout="9s"))
+    digest()
+
+    assert loss_incident().state == IncidentState.OPEN
 
 
 def test_digest__another_change_is_published__leaves_it_open() -> None:
