@@ -189,11 +189,21 @@ def resource_list(
     )
 
 
-def resource_names(*, environment_key: str, kind: ResourceType, limit: int = 1_000) -> tuple[str, ...]:
+def resource_names(
+    *, environment_key: str, kind: ResourceType, part: str = "", allowed: Allowed = EVERYTHING, limit: int = 1_000
+) -> tuple[str, ...]:
     """The names of an environment's resources of one type, in order; the first `limit`, for suggestions while
     typing.
+
+    `part`: a text that the name contains in either case; names that begin with it come first. `allowed`: the only
+    resources that there are for whoever asks.
     """
     rows = Resource.objects.filter(environment__key=environment_key, type=kind.word, deleted=False).order_by("name")
+    if not allowed.everything:
+        rows = rows.filter(rows_allowed(allowed))
+    if part:
+        begins = models.Case(models.When(name__istartswith=part, then=0), default=1)
+        rows = rows.filter(name__icontains=part).order_by(begins, "name")
     return tuple(rows.values_list("name", flat=True)[:limit])
 
 

@@ -84,6 +84,10 @@ class ChangeSetResourcePage(StoredEditor):
         """The URL of the change set."""
         return reverse("change-set", args=[self.detail.view.id])
 
+    def names_beside(self) -> tuple[tuple[str, str], ...]:
+        """Type and name of what the set writes."""
+        return tuple((each.type, each.name) for each in self.detail.entries if not each.deletes)
+
     def told(self, error: object) -> Mapping[str, object]:
         """The template values of what the verdict says: that somebody was faster (`error` is a Conflict)."""
         return self.side(error)

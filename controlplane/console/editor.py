@@ -5,8 +5,8 @@ hold secrets is never sent back.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
 from django.conf import settings
@@ -27,6 +27,7 @@ from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
 from controlplane.common.errors import ControlPlaneError, InputTooLarge
 from controlplane.console.drafts import Checked, Draft, NameTaken, draft_check, draft_edits, draft_save
+from controlplane.console.naming import Naming
 from controlplane.console.pages import PART, Page
 from controlplane.console.proposing import PROPOSE, PROPOSED, proposal_of, propose
 from controlplane.console.resources import kind_of, line_of, resource_url, subject_of
@@ -73,12 +74,14 @@ class EditorPage(Page, ABC):
         self.subject_checked()
         action = request.POST.get("action", "")
         if action == "complete":
-            return self._completed(request.POST.get("before", ""))
+            return self._completed(request.POST.get("before", ""), request.POST.get("after", ""))
         given = _form_of(request)
         draft = Draft(self.here.key, given.text, self.kind, self.name, self.kept())
         part = PART in request.headers
         try:
             _within_limit(given.text)
+            if action == "names":
+                return self._named(given, part=part)
             if action == "instead":  # the text was to be a new resource of this name
                 given = replace(given, revision=self.stored().revision)
             if action == "save":
@@ -158,15 +161,34 @@ class EditorPage(Page, ABC):
             "instead_url": resource_url(*question, "resource-edit") if carried else "",
         }
 
-    def _completed(self, before: str) -> HttpResponse:
-        """The words that may follow the text `before`, as JSON for the editor's script."""
+    def names_beside(self) -> Collection[tuple[str, str]]:
+        """Type and name of what else is written together with the text, and so can be referred to."""
+        return ()
+
+    def _naming(self, text: str) -> Naming:
+        allowed = self.principal.allowed(Role.VIEWER, self.here.key)
+        return Naming(self.here.key, allowed, text, self.names_beside())
+
+    def _named(self, given: Form, *, part: bool) -> HttpResponse:
+        """The names that the text can refer to: those with the part of a name that the form asks for."""
+        asked = self.request.POST.get("named", "").strip()[:200]
+        found: dict[str, object] = {"named": self._naming(given.text).listed(asked), "named_part": asked}
+        return self.part("resources/names.html", found) if part else self._answer(given, found, part=False)
+
+    def _completed(self, before: str, after: str) -> HttpResponse:
+        """The words that may follow the text `before`, as JSON for the editor's script. `after`: what stands behind
+        the cursor.
+        """
         try:
-            _within_limit(before)
+            _within_limit(before + after)
         except InputTooLarge:
             return JsonResponse({"word": "", "options": []})
-        found = completion_of(before, type_url=self.kind.url if self.kind is not None else "")
+        type_url = self.kind.url if self.kind is not None else ""
+        found = completion_of(before, type_url=type_url, names_of=self._naming(before + after).names_of)
         suggestions = found.suggestions if found is not None else ()
-        options = [{"label": each.label, "kind": each.kind, "detail": each.detail} for each in suggestions]
+        options = [
+            {key: value for key, value in asdict(each).items() if key != "plain" or value} for each in suggestions
+        ]
         return JsonResponse({"word": found.word if found is not None else "", "options": options})
 
     def back(self) -> str:

@@ -51,8 +51,9 @@ function languageOf(jsonText) { return jsonText ? json() : yaml(); }
 // says so: Enter stays the end of a line.
 async function complete(context) {
   const text = context.state.doc.sliceString(0, context.pos);
+  const after = context.state.doc.sliceString(context.pos);
   if (!context.explicit && !/[\w@"'.\/]$|: $/.test(text)) return null;
-  const body = new URLSearchParams({ action: "complete", before: text, csrfmiddlewaretoken: form.elements.csrfmiddlewaretoken.value });
+  const body = new URLSearchParams({ action: "complete", before: text, after, csrfmiddlewaretoken: form.elements.csrfmiddlewaretoken.value });
   let found;
   try {
     const answer = await fetch(location.href, { method: "POST", body, headers: { "X-Parley-Part": "1" } });
@@ -64,9 +65,10 @@ async function complete(context) {
   return {
     from: context.pos - found.word.length,
     // A list that was cut is asked for again with every letter.
-    validFor: found.options.length < MOST ? /^[\w@.\/-]*$/ : undefined,
-    options: found.options.map(({ label, kind, detail }) => ({
-      label, detail, type: { field: "property", value: "enum", type: "type" }[kind], apply: kind === "field" ? written(label) : label,
+    validFor: found.options.length < MOST ? /^[^\s"'#{}[\],]*$/ : undefined,
+    options: found.options.map(({ label, kind, detail, plain }) => ({
+      label, detail, type: { field: "property", value: "enum", type: "type", name: "variable" }[kind],
+      apply: kind === "field" ? written(label) : kind === "name" ? named(label, plain) : label,
     })),
   };
 }
@@ -77,6 +79,15 @@ function written(label) {
     const quoted = /["']/.test(editor.state.doc.sliceString(from - 1, from));
     const quote = label.startsWith("@") && !quoted && !spokenJson ? '"' : "";
     const insert = spokenJson || quoted ? label : `${quote}${label}${quote}: `;
+    editor.dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input.complete" });
+  };
+}
+
+// A name as it is written: YAML wants quotes around some.
+function named(label, plain) {
+  return (editor, completion, from, to) => {
+    const quoted = /["']/.test(editor.state.doc.sliceString(from - 1, from));
+    const insert = spokenJson ? JSON.stringify(label).slice(1, -1) : quoted ? label : plain;
     editor.dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input.complete" });
   };
 }
@@ -157,10 +168,45 @@ async function send(action) {
   }
 }
 
+// The names that can be referred to; one that is pressed is written where the cursor is.
+async function listNames() {
+  const body = new URLSearchParams(new FormData(form));
+  body.set("action", "names");
+  const found = document.getElementById("names-found");
+  try {
+    const answer = await fetch(location.href, { method: "POST", body, headers: { "X-Parley-Part": "1" } });
+    // From this server, made by the template of the same page; nothing in it is somebody's markup.
+    found.innerHTML = await answer.text();
+    pressable(found);
+  } catch {
+    found.textContent = "The server does not answer. What you wrote is still here; try again in a moment.";
+  }
+}
+
+function pressable(found) {
+  for (const name of found.querySelectorAll("[data-name]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "name-to-write";
+    name.replaceWith(button);
+    button.append(name);
+    button.title = "Write it where the cursor is";
+    button.addEventListener("click", () => {
+      view.dispatch(view.state.replaceSelection(name.dataset.name), { userEvent: "input" });
+      view.focus();
+    });
+  }
+}
+pressable(document.getElementById("names-found"));
+
 form.addEventListener("submit", (event) => {
   if (event.submitter?.hasAttribute("formaction")) return; // to another page, with the text
   event.preventDefault();
+  if (event.submitter?.value === "names") return listNames();
   send(event.submitter?.value ?? "check");
+});
+document.getElementById("named").addEventListener("keydown", (event) => {
+  if (event.key === "Enter") { event.preventDefault(); listNames(); }
 });
 document.addEventListener("click", (event) => {
   const link = event.target.closest("[data-goto]");

@@ -1,33 +1,37 @@
-"""What may be written where somebody types: the fields of the message, the values of an enum, the types of an `@type`.
+"""What may be written where somebody types: the fields of the message, the values of an enum, the types of an `@type`,
+the names of resources that a field may name.
 
 From the descriptors that validate, so that what is suggested is what is taken.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX
-from xdscore.schema.cursor import TYPE_KEY, Level, Place, place_of
+from xdscore.resource_types import RESOURCE_TYPES, TYPE_URL_PREFIX, ResourceType
+from xdscore.schema.cursor import TYPE_KEY, Level, Place, outermost, place_of
 from xdscore.schema.pool import Schema
+from xdscore.schema.references import kind_named_in
 from xdscore.schema.shapes import ANY, SPECIAL, WRAPPERS
 from xdscore.schema.types_registry import descriptor_of, kept, schema
+from xdscore.schema.yaml_out import yaml_of
 
 MAX_SUGGESTIONS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A word that may be written at the cursor. `kind` is "field", "value" or "type"; `detail` says what a field
-    holds.
+    """A word that may be written at the cursor. `kind` is "field", "value", "type" or "name"; `detail` says what a
+    field holds, and of which type a name is; `plain` is how YAML has a name outside of quotes.
     """
 
     label: str
     kind: str
     detail: str = ""
+    plain: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +42,39 @@ class Completion:
     suggestions: tuple[Suggestion, ...]
 
 
-def completion_of(before: str, *, type_url: str = "") -> Completion | None:
+NamesOf = Callable[[ResourceType, str], Mapping[str, str]]
+"""Returns the names of resources of a type in which a word stands, each with what there is to say of it; the best
+first, MAX_SUGGESTIONS at most.
+"""
+
+
+def _nobody(_kind: ResourceType, _word: str) -> Mapping[str, str]:
+    return {}
+
+
+def completion_of(before: str, *, type_url: str = "", names_of: NamesOf = _nobody) -> Completion | None:
     """The suggestions at the end of `before`, the text that stands before the cursor; None where there are none.
 
-    `type_url`: the type of the resource, for a text that does not say it itself.
+    `type_url`: the type of the resource, for a text that does not say it itself. `names_of`: asked once, where a
+    resource is to be named.
     """
     place = place_of(before)
     if place is None:
         return None
-    found = _values(place, type_url) if place.value_of else _fields(place, type_url)
+    if kind := _kind_named(place, type_url):
+        found: Iterator[Suggestion] = _names(kind, names_of(kind, place.word))
+    else:
+        found = _values(place, type_url) if place.value_of else _fields(place, type_url)
     typed = place.word.lower()
     fitting = [each for each in found if typed in each.label.lower()]
     fitting.sort(key=lambda each: not each.label.lower().startswith(typed))
     return Completion(place.word, tuple(fitting[:MAX_SUGGESTIONS])) if fitting else None
+
+
+def names_written(text: str, kind: ResourceType) -> tuple[str, ...]:
+    """The names that a half-written text gives to resources of this type, in their order."""
+    given = (each.get(kind.name_field, "") for each in outermost(text) if each.get(TYPE_KEY) == kind.url)
+    return tuple(dict.fromkeys(filter(None, given)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +101,23 @@ def _fields(place: Place, type_url: str) -> Iterator[Suggestion]:
         # Fields that Envoy keeps for configurations of its second version only.
         if field.name not in here.keys and not field.name.startswith("hidden_envoy_deprecated"):
             yield Suggestion(field.name, "field", _detail(field))
+
+
+def _kind_named(place: Place, type_url: str) -> ResourceType | None:
+    """The type of the resource that is being named at this place: by the value of a key, or by an item of a list."""
+    key, levels = place.value_of, place.levels
+    if not key and len(levels) > 1:
+        key, levels = levels[-1].key, levels[:-1]
+    where = _where(levels, type_url) if key and key != TYPE_KEY else None
+    field = _field(where, key) if where is not None else None
+    if field is None or (not place.value_of and not field.is_repeated):
+        return None
+    return kind_named_in(field)
+
+
+def _names(kind: ResourceType, names: Mapping[str, str]) -> Iterator[Suggestion]:
+    for name, detail in names.items():
+        yield Suggestion(name, "name", detail or kind.title, yaml_of([name])[2:].rstrip("\n"))
 
 
 def _values(place: Place, type_url: str) -> Iterator[Suggestion]:

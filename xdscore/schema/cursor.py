@@ -6,6 +6,7 @@ no suggestions; nothing here is ever an error.
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +17,8 @@ _MAX_DEPTH: Final = 100
 _DASHES: Final = re.compile(r"\s*(?:- +)*")
 # No part can give back what another could take instead, so that no line, however long, is read more than twice.
 _KEY: Final = re.compile(r"""(?:"([^"]*)" *|'([^']*)' *|([^\s"'#{\[][^:#]*)):(?: +|$)""")
-_WORD: Final = re.compile(r"""["']?([\w@./-]*)$""")
+# Names of resources may hold nearly anything, such as `outbound|80||pay`.
+_WORD: Final = re.compile(r"""["']?([^\s"'#{}\[\],]*)$""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +52,16 @@ def place_of(before: str) -> Place | None:
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping that has begun and not ended where reading stands."""
+    """A mapping that has begun and not ended where reading stands. `values`: its keys, each with its value; empty where
+    that does not stand on the same line.
+    """
 
     key: str = ""
-    type_url: str = ""
-    keys: set[str] = field(default_factory=set)
-
-    def add(self, key: str, value: str) -> None:
-        """Note a key of the mapping with its value; empty when the value does not stand on the same line."""
-        self.keys.add(key)
-        if key == TYPE_KEY:
-            self.type_url = value
+    values: dict[str, str] = field(default_factory=dict)
 
     def level(self) -> Level:
         """The mapping with the keys read so far, as a level."""
-        return Level(self.key, self.type_url, frozenset(self.keys))
+        return Level(self.key, self.values.get(TYPE_KEY, ""), frozenset(self.values))
 
 
 def _yaml_place(before: str) -> Place | None:
@@ -98,12 +95,12 @@ def _yaml_levels(above: list[str], dashes: str, column: int) -> tuple[Level, ...
             continue
         dash, value = line[:start].find("-"), line[key.end() :].strip()
         if item < 0 and start == mapping:
-            found[-1].add(_name(key), value.strip("\"'"))
+            found[-1].values[_name(key)] = value.strip("\"'")
             item = dash
         elif not value and start < mapping and (item < 0 or (start <= item and dash < item)):
             # A list may stand as far left as the key it belongs to.
             found[-1].key = _name(key)
-            found.append(_Open(keys={_name(key)}))
+            found.append(_Open(values={_name(key): ""}))
             mapping, item = start, dash
         if len(found) > _MAX_DEPTH:
             return None
@@ -136,15 +133,20 @@ class _Json:
     def inside(self) -> _Open | None:
         return self.stack[-1] if self.stack else None
 
+    @property
+    def outermost(self) -> _Open | None:
+        """The mapping that is open, where it is in no other one."""
+        return self.inside if self.inside is not None and sum(each is not None for each in self.stack) == 1 else None
+
     def string(self, text: str) -> None:
         """Take in a whole string, which is a key or a value."""
         if self.inside is None:
             return
         if self.valued:
-            self.inside.add(self.key, text)
+            self.inside.values[self.key] = text
         else:
             self.key = text
-            self.inside.keys.add(text)
+            self.inside.values.setdefault(text, "")
 
     def sign(self, sign: str) -> None:
         """Take in a sign: a bracket, a comma or a colon."""
@@ -178,3 +180,46 @@ def _json_place(before: str) -> Place | None:
         if len(open_now.stack) > _MAX_DEPTH:
             return None
     return None
+
+
+def outermost(text: str) -> Iterator[Mapping[str, str]]:
+    """The texts that stand in each outermost mapping of a half-written text, by their keys: in each document, and in
+    each item of a list.
+    """
+    return _json_outermost(text) if text.lstrip()[:1] in ("{", "[") else _yaml_outermost(text)
+
+
+def _yaml_outermost(text: str) -> Iterator[Mapping[str, str]]:
+    column, found = -1, dict[str, str]()
+    for line in text.split("\n"):
+        if line.startswith("---"):
+            yield found
+            column, found = -1, {}
+            continue
+        lead = _DASHES.match(line)
+        start = lead.end() if lead is not None else 0
+        key = _KEY.match(line, start)
+        if key is None:
+            continue
+        column = start if column < 0 else column
+        if start != column:
+            continue
+        if "-" in line[:start]:
+            yield found
+            found = {}
+        found[_name(key)] = line[key.end() :].partition(" #")[0].strip().strip("\"'")
+    yield found
+
+
+def _json_outermost(text: str) -> Iterator[Mapping[str, str]]:
+    open_now = _Json()
+    for token in _JSON_TOKEN.finditer(text):
+        if token["sign"]:
+            if token["sign"] == "}" and open_now.outermost is not None:
+                yield open_now.outermost.values
+            open_now.sign(token["sign"])
+        elif token["string"] is not None:
+            open_now.string(token["string"])
+        if len(open_now.stack) > _MAX_DEPTH:
+            return
+    yield from (each.values for each in open_now.stack[:2] if each is not None)

@@ -8,7 +8,7 @@ through nested Anys.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from xdscore.names import canonical
 from xdscore.resource_types import CLUSTER, ENDPOINT, EXTENSION, ROUTE, SECRET, ResourceType
@@ -87,6 +87,7 @@ NAMED_TYPES = frozenset(
 """The words of the types whose resources others name. Clients come to the rest by themselves: by wildcard, or by names
 of their own.
 """
+_EDS_NAME = CLUSTER.message + ".EdsClusterConfig.service_name"
 _CONFIG_SOURCE = "envoy.config.core.v3.ConfigSource"
 _NOT_FOLLOWED = (SPECIAL - {ANY}) | {_CONFIG_SOURCE}
 _OURS = ("ads", "self")
@@ -112,6 +113,16 @@ def named_by(message: AnyMessage) -> Iterator[Named]:
     twice.
     """
     return ((kind, canonical(name), path) for kind, name, path in _walk(message, ()))
+
+
+def kind_named_in(field: FieldDescriptor) -> ResourceType | None:
+    """The type of the resources that this field of a message may name; None where it names none."""
+    if field.full_name == _EDS_NAME:
+        return ENDPOINT
+    sourced = _SOURCED.get(field.containing_type.full_name) if field.containing_type is not None else None
+    if sourced is not None and field.name == sourced.name_field:
+        return sourced.kind
+    return _NAMED_FIELDS.get(field.full_name)
 
 
 def eds_name_of(message: AnyMessage) -> str:

@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xdscore.schema.completion import MAX_SUGGESTIONS, completion_of
+from xdscore.resource_types import CLUSTER as CLUSTERS
+from xdscore.resource_types import ENDPOINT, EXTENSION, SECRET, ResourceType
+from xdscore.resource_types import ROUTE as ROUTES
+from xdscore.schema.completion import MAX_SUGGESTIONS, completion_of, names_written
 from xdscore.schema.cursor import place_of
 
 JSON = '{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", '
@@ -55,6 +58,80 @@ def test_value__of_an_enum_bool_or_type__is_completed(before: str, values: list[
     assert suggested(before) == values
 
 
+def asked_for(before: str) -> tuple[ResourceType, str] | None:
+    """For which names a completion asks: of which type, with which part."""
+    asked: list[tuple[ResourceType, str]] = []
+
+    def names_of(kind: ResourceType, part: str) -> dict[str, str]:
+        asked.append((kind, part))
+        return {}
+
+    completion_of(before, names_of=names_of)
+    return asked[0] if asked else None
+
+
+LISTENER = '"@type": type.googleapis.com/envoy.config.listener.v3.Listener\nfilter_chains:\n'
+HCM = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+AGGREGATE = "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig"
+ROUTES_OF_A = ROUTE + "virtual_hosts:\n- name: a\n  routes:\n  - match: {prefix: /}\n    route:\n      "
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted"),
+    [
+        (ROUTES_OF_A + "cluster: pa", (CLUSTERS, "pa")),
+        (ROUTES_OF_A + "cluster: 'outbound|80||pa", (CLUSTERS, "outbound|80||pa")),
+        (ROUTES_OF_A + "weighted_clusters:\n        clusters:\n        - name: ", (CLUSTERS, "")),
+        (LISTENER + f"- filters:\n  - name: hcm\n    typed_config:\n      '@type': {HCM}\n      rds:\n"
+         "        route_config_name: e", (ROUTES, "e")),
+        (CLUSTER + f"transport_socket:\n  name: tls\n  typed_config:\n    '@type': {TLS}\n    common_tls_context:\n"
+         "      tls_certificate_sds_secret_configs:\n      - name: ", (SECRET, "")),
+        (CLUSTER + "eds_cluster_config:\n  service_name: xdstp://a/b", (ENDPOINT, "xdstp://a/b")),
+        (CLUSTER + f"cluster_type:\n  name: any\n  typed_config:\n    '@type': {AGGREGATE}\n    clusters:\n"
+         "    - one\n    - tw", (CLUSTERS, "tw")),
+        (LISTENER + "- filters:\n  - name: x", (EXTENSION, "x")),
+        (JSON + '"edsClusterConfig": {"serviceName": "pa', (ENDPOINT, "pa")),
+        (JSON + '"name": "pa', None),
+        (ROUTES_OF_A + "clus", None),
+    ],
+)  # fmt: skip
+def test_name__where_a_field_refers_to_a_resource__is_asked_for_by_its_type(
+    before: str, wanted: tuple[ResourceType, str] | None
+) -> None:
+    assert asked_for(before) == wanted
+
+
+def test_name__that_yaml_would_read_otherwise__is_written_with_quotes() -> None:
+    found = completion_of(ROUTES_OF_A + "cluster: ", names_of=lambda *_: {"pay": "", "on: off": "", "80": "here"})
+
+    assert found is not None
+    assert [(each.label, each.plain, each.detail) for each in found.suggestions] == [
+        ("pay", "pay", "Cluster"),
+        ("on: off", "'on: off'", "Cluster"),
+        ("80", "'80'", "here"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (CLUSTER + "name: pay  # the old one\n---\n" + ROUTE + "name: edge\n---\n" + CLUSTER + 'name: "refund"',
+         ("pay", "refund")),
+        ("- " + CLUSTER + "  name: pay\n  load_assignment:\n    name: x\n- name: refund\n  " + ROUTE, ("pay",)),
+        ("- " + CLUSTER.replace("\n", "\n  ") + "name: pay\n- " + CLUSTER.replace("\n", "\n  ") + "name: pay-2\n  conn",
+         ("pay", "pay-2")),
+        ("[" + JSON + '"name": "pay", "metadata": {"name": "x"}}, ' + JSON + '"name": "pay-2", "conn',
+         ("pay", "pay-2")),
+        ("", ()),
+    ],
+)  # fmt: skip
+def test_names_written__in_a_half_written_text__are_those_of_its_outermost_mappings(
+    text: str, names: tuple[str, ...]
+) -> None:
+    assert names_written(text, CLUSTERS) == names
+
+
 def test_key__nothing_said_yet__begins_with_the_type() -> None:
     assert suggested("") == ["@type"]
     assert "connect_timeout" in suggested("conn", "type.googleapis.com/envoy.config.cluster.v3.Cluster")
@@ -102,6 +179,7 @@ def test_place__any_text__is_a_place_or_none_and_never_a_crash(text: str) -> Non
 
     assert place is None or text.endswith(place.word)
     completion_of(text)
+    names_written(text, CLUSTERS)
 
 
 def test_place__deeper_than_any_manifest__is_none() -> None:
