@@ -86,3 +86,24 @@ def test_apply__that_breaks_a_case__ends_with_4_and_says_how_to_mean_it(xdsctl: 
     assert (dry.status, "XDS3091" in dry.err) == (NO, True)
     assert (refused.status, "--accept-cases 1" in refused.err, "XDS3091" in refused.err) == (CONFLICT, True, True)
     assert meant.status == DONE
+
+
+def test_rules_and_policies__that_break_a_case__are_stored_by_the_number_of_cases_alone(
+    xdsctl: Xdsctl, tmp_path: Path
+) -> None:
+    (tmp_path / "cases.yaml").write_text(yaml.safe_dump([PAY | {"client": {"node_id": "edge-1"}}]))
+    assert xdsctl("route-cases", "apply", "-f", str(tmp_path / "cases.yaml")).status == DONE
+    allow = xdsctl("create", "rule", "--effect", "allow", "--pattern", "*", "-o", "name")
+    deny = ("create", "rule", "--effect", "deny", "--pattern", "pay", "--position", "1")
+    closed = ("edit", "rule", allow.out.strip(), "-f", "-", "-m", "closed")
+
+    refused = [xdsctl(*deny), xdsctl(*closed, stdin="effect: deny")]
+    meant = xdsctl(*deny, "--accept-cases", "1", "-o", "name")
+    undone = xdsctl("delete", "rule", meant.out.strip(), "--yes")
+
+    assert [(each.status, "--accept-cases 1" in each.err) for each in refused] == [(CONFLICT, True)] * 2
+    assert (meant.status, undone.status) == (DONE, DONE)
+    again = xdsctl(*closed, "--accept-cases", "1", stdin="effect: deny")
+    assert (again.status, "XDS3091" in again.err) == (DONE, True)
+    opened = xdsctl("edit", "environment", "default", "-f", "-", "--accept-cases", "1", stdin="default_effect: allow")
+    assert opened.status == DONE

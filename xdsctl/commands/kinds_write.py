@@ -19,7 +19,7 @@ from xdsctl.exits import CommandError, Exit, JsonObject, Outcome, UsageError
 from xdsctl.files import Draft, draft_read
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import ENVIRONMENT, GROUP, RULE
-from xdsctl.losses import AcceptLoss, accepting, dry_run_lines, foreseen_lines
+from xdsctl.losses import AcceptCases, AcceptLoss, accepting, dry_run_lines, foreseen_lines
 from xdsctl.output import as_yaml
 from xdsctl.session import Session, command, session_of
 
@@ -79,13 +79,14 @@ _RULE: Final = _Kind(RULE, lambda session: session.api.environment("/rules"), "i
 @dataclass(frozen=True, slots=True)
 class _How:
     """How a write is carried out: the message for its change, the number of clients whose loss is accepted, whether it
-    is only tried, and for which reason it breaks a freeze (empty: it does not).
+    is only tried, for which reason it breaks a freeze (empty: it does not), and how many route cases it may break.
     """
 
     message: str
     accept_loss: int
     dry_run: DryRun
     break_glass: str = ""
+    accept_cases: int = 0
 
 
 def _said(text: str) -> Any:
@@ -158,6 +159,7 @@ def create_rule(  # noqa: PLR0913, PLR0917 - each is an option of the command li
     dry_run: DryRunOption = DryRun.NONE,
     break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
 ) -> Outcome:
     """Make an access rule, by options, by a file, or by both: options go before the file."""
     given = {
@@ -168,7 +170,9 @@ def create_rule(  # noqa: PLR0913, PLR0917 - each is an option of the command li
         "position": position or None,
         "message": text,
     }
-    return _create(session_of(ctx), _RULE, filename, given, _How(message, accept_loss, dry_run, break_glass))
+    return _create(
+        session_of(ctx), _RULE, filename, given, _How(message, accept_loss, dry_run, break_glass, accept_cases)
+    )
 
 
 @command
@@ -180,9 +184,12 @@ def edit_environment(
     dry_run: DryRunOption = DryRun.NONE,
     break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
 ) -> Outcome:
     """Change policies of an environment in $EDITOR, or by a file that holds what is to change."""
-    return _edit(session_of(ctx), _ENVIRONMENT, key, filename, _How(message, accept_loss, dry_run, break_glass))
+    return _edit(
+        session_of(ctx), _ENVIRONMENT, key, filename, _How(message, accept_loss, dry_run, break_glass, accept_cases)
+    )
 
 
 @command
@@ -194,9 +201,10 @@ def edit_group(
     dry_run: DryRunOption = DryRun.NONE,
     break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
 ) -> Outcome:
     """Change a client group in $EDITOR, or by a file that holds what is to change."""
-    return _edit(session_of(ctx), _GROUP, key, filename, _How(message, accept_loss, dry_run, break_glass))
+    return _edit(session_of(ctx), _GROUP, key, filename, _How(message, accept_loss, dry_run, break_glass, accept_cases))
 
 
 @command
@@ -208,9 +216,12 @@ def edit_rule(
     dry_run: DryRunOption = DryRun.NONE,
     break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
 ) -> Outcome:
     """Change an access rule in $EDITOR, or by a file that holds what is to change."""
-    return _edit(session_of(ctx), _RULE, str(rule), filename, _How(message, accept_loss, dry_run, break_glass))
+    return _edit(
+        session_of(ctx), _RULE, str(rule), filename, _How(message, accept_loss, dry_run, break_glass, accept_cases)
+    )
 
 
 @command
@@ -249,10 +260,13 @@ def delete_rule(
     dry_run: DryRunOption = DryRun.NONE,
     break_glass: BreakGlass = "",
     accept_loss: AcceptLoss = 0,
+    accept_cases: AcceptCases = 0,
     yes: Yes = False,
 ) -> Outcome:
     """Delete an access rule. 'xdsctl undo' brings it back."""
-    return _delete(session_of(ctx), _RULE, str(rule), _How(message, accept_loss, dry_run, break_glass), "", yes=yes)
+    return _delete(
+        session_of(ctx), _RULE, str(rule), _How(message, accept_loss, dry_run, break_glass, accept_cases), "", yes=yes
+    )
 
 
 def _create(
@@ -337,6 +351,7 @@ def _write(session: Session, kind: _Kind, method: str, path: str, draft: Draft, 
         parameters = {
             "message": how.message,
             "accept_loss": accepted,
+            "accept_cases": how.accept_cases or None,
             "dry_run": True if how.dry_run is DryRun.SERVER else None,
             "break_glass": how.break_glass or None,
         }
