@@ -18,12 +18,13 @@ from django.http.response import HttpResponseBase
 from django.views import View
 
 from controlplane.api.answers import json_answer
-from controlplane.api.problems import answer_for
+from controlplane.api.problems import answer_for, finding_json
 from controlplane.api.replay import settle
+from controlplane.catalog.rehearsals import Foreseen
 from controlplane.common.errors import Busy
 from controlplane.database.waiting_outside import turn_give_back
 from controlplane.journal.answers import Claim
-from controlplane.rollouts.rehearsal import Report
+from controlplane.rollouts.rehearsal import RehearsalVerdict, Report
 from controlplane.rollouts.rehearsal_reading import Rehearsing, rehearsal_look
 from controlplane.rollouts.services import rehearsal_end
 
@@ -95,7 +96,7 @@ async def _told(begun: Begun) -> HttpResponse:
     finally:
         # Also where the caller went away, which cancels this task.
         await asyncio.shield(_elsewhere(rehearsal_end, begun.rehearsing))
-    told = json_answer(report_json(report))
+    told = json_answer(report_json(report, begun.rehearsing.foreseen))
     if begun.claim is not None:
         await _elsewhere(settle, begun.claim, told, told_once=False)
     return told
@@ -128,8 +129,11 @@ async def _elsewhere(work: Callable[..., _T], *arguments: object, **named: objec
     return await sync_to_async(done, thread_sensitive=False)()
 
 
-def report_json(report: Report) -> dict[str, object]:
-    """What came of a rehearsal, as interfaces.md section 8 has it."""
+def report_json(report: Report, foreseen: Foreseen) -> dict[str, object]:
+    """What came of a rehearsal, as interfaces.md section 8 has it. What would break a blocking route case is refused,
+    whatever the clients say: a write of it would be.
+    """
+    verdict = RehearsalVerdict.REFUSED if foreseen.broken else report.verdict
     results = [
         {
             "client": each.client,
@@ -142,4 +146,5 @@ def report_json(report: Report) -> dict[str, object]:
         }
         for each in report.results
     ]
-    return {"verdict": report.verdict.value, "results": results}
+    findings = [finding_json(each) for each in foreseen.findings]
+    return {"verdict": verdict.value, "results": results, "findings": findings}

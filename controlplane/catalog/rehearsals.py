@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from controlplane.catalog.heads import Head
 from controlplane.catalog.models import Rehearsal, RehearsedName
 from controlplane.database.aliases import READER
+from xdscore.findings import Finding
 from xdscore.sides import RolloutTable
 from xdscore.snapshot import Content, EntryKey
 
@@ -38,6 +39,16 @@ class RehearsedView:
     def deleted(self) -> bool:
         """Whether the rehearsal deletes the name."""
         return not self.address
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What a write of what is rehearsed would be told: its `findings`, those about route cases last, and how many
+    blocking route cases it would break.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    broken: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from controlplane.catalog.rehearsals import RehearsedView, rehearsed_names
+from controlplane.catalog.rehearsals import Foreseen, RehearsedView, rehearsed_names
 from controlplane.clients.holdings import client_holding, holding_states
 from controlplane.common.errors import NotFound
 from controlplane.rollouts.answers import Candidate, answer_of, candidates_of
@@ -24,13 +24,15 @@ from xdscore.snapshot import Content, Entry, Served
 @dataclass(frozen=True, slots=True)
 class Rehearsing:
     """A rehearsal that is open: its public id, its environment's key, the clients that were chosen, and for how many
-    seconds it waits for them.
+    seconds it waits for them. `foreseen`: what a write of what is rehearsed would
+    be told.
     """
 
     id: str
     environment: str
     clients: tuple[Member, ...]
     within_s: float
+    foreseen: Foreseen
 
 
 def rehearsal_look(rehearsing: Rehearsing) -> Report:

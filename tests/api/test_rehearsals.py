@@ -21,7 +21,7 @@ from controlplane.journal.models import AuditEvent, KeptAnswer
 from controlplane.rollouts.services import rehearsal_begin
 from tests.api.conftest import Caller, assert_problem, caller
 from tests.services.rollouts.clients import DANA, ENVOY, GO, Fleet, deliver, go_on
-from tests.support.manifests import cluster, parsed
+from tests.support.manifests import cluster, listener, parsed, route
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", READER])
 
@@ -99,6 +99,32 @@ def test_rehearsal__one_refuses__answers_per_client_and_resource_and_leaves_noth
     assert (Change.objects.count(), Revision.objects.count()) == (changes, revisions)
     assert not rehearsal_is_open(environment_key="default")
     assert AuditEvent.objects.filter(verb="rehearsal.made").count() == 1
+
+
+def test_rehearsal__that_would_break_a_blocking_route_case__is_refused_whatever_clients_say(fleet: Fleet) -> None:
+    api = caller(*ADMIN_SCOPES)
+    routed = [listener("edge", "shop", 80), route("shop", "pay"), cluster("other")]
+    assert api.post(f"{HERE}/apply", {"resources": routed}).status == 202
+    case = {
+        "name": "pays",
+        "authority": "shop.example",
+        "path": "/pay",
+        "expect": {"cluster": "pay", "answer": "routed"},
+    }
+    assert api.post(f"{HERE}/requests/cases", case).status == 201
+
+    with served(fleet):
+        trees = [route("shop", "other"), cluster("pay", connect_timeout="2s")]
+        broken = caller(Scope(Role.REHEARSER, "default")).post(PATH, body(*trees, clients=["stage-go"]))
+        kept = api.post(PATH, body(cluster("pay", connect_timeout="2s"), clients=["stage-go"]))
+
+    assert (broken.status, broken.json["verdict"], kept.json["verdict"]) == (200, "refused", "taken")
+    assert ("stage-go", "pay", "taken") in [
+        (each["node_id"], each["name"], each["state"]) for each in broken.json["results"]
+    ]
+    assert [(each["code"], each["severity"]) for each in broken.json["findings"]] == [("XDS3091", "error")]
+    assert "'pays'" in broken.json["findings"][0]["detail"]
+    assert kept.json["findings"] == []
 
 
 def test_rehearsal__nobody_answers__is_inconclusive_when_the_time_is_over(fleet: Fleet) -> None:

@@ -50,7 +50,8 @@ def rehearse(
 
     No change comes of it, and no other client is sent anything. The clients are of the environment's rehearsal group;
     they may drain listeners and rebuild clusters for it. Exit status 0 when they took everything, 1 when one refused
-    something, 5 when that is not certain, and 4 while a rollout or another rehearsal is open.
+    something or a blocking route case would not hold any more, 5 when that is not certain, and 4 while a rollout or
+    another rehearsal is open.
     """
     session = session_of(ctx)
     if bool(client) == bool(each_kind):
@@ -71,6 +72,7 @@ def rehearse(
             found: JsonObject = api.post(api.environment("/rehearsals"), body, strict=strict or None)
     except CommandError as error:
         raise manifests.located(error) from error
+    session.printer.remarks(manifests.remark(each) for each in found.get("findings", ()))
     if session.printer.form in {Format.JSON, Format.YAML}:
         session.printer.data(found)
     else:
@@ -79,7 +81,9 @@ def rehearse(
 
 
 def outcome_of(rehearsal: JsonObject) -> Outcome:
-    """The outcome of a rehearsal: whether its clients took everything, refused something, or neither is certain."""
+    """The outcome of a rehearsal: whether its clients took everything, refused something, or neither is certain; and
+    whether a write of it would be refused for route cases.
+    """
     results: list[JsonObject] = rehearsal["results"]
     clients = len({each["client"] for each in results})
     who = "The client" if clients == 1 else f"Each of {clients} clients"
@@ -87,6 +91,8 @@ def outcome_of(rehearsal: JsonObject) -> Outcome:
         return Outcome(text=f"{who} took all that it asks for. Nothing of it is left.")
     if rehearsal["verdict"] == "refused":
         refused = [each for each in results if each["state"] == "refused"]
+        if not refused:
+            return Outcome(Exit.NO, "A change of it would be refused: blocking route cases would not hold any more.")
         first = refused[0]
         more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
         said = f"{first['node_id']} refuses {first['type']} '{first['name']}'{more}: {first['message']}"

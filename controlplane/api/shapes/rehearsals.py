@@ -9,6 +9,7 @@ from rest_framework.exceptions import ValidationError
 
 from controlplane.api.fields import StrictSerializer, Text
 from controlplane.api.shapes.changes import DeletionIn, ManifestField
+from controlplane.api.shapes.common import FindingOut
 from controlplane.rollouts.rehearsal import (
     DEFAULT_WITHIN_S,
     MAX_CLIENTS,
@@ -99,7 +100,12 @@ class RehearsalOut(serializers.Serializer[Any]):
 
     verdict = serializers.ChoiceField(
         choices=[each.value for each in RehearsalVerdict],
-        help_text="`refused`: a client refused something. `taken`: each client took all that it asks for, and asks for "
-        "something. Else `inconclusive`.",
+        help_text="`refused`: a client refused something, or a blocking route case would not hold. `taken`: each "
+        "client took all that it asks for, and asks for something. Else `inconclusive`.",
     )
     results = RehearsalResultOut(many=True)
+    findings = FindingOut(
+        many=True,
+        help_text="What a write of it would be told, and what it would make of route cases: an error for each blocking "
+        "one that would not hold any more.",
+    )

@@ -40,8 +40,9 @@ class RehearsalView(ApiView):
         description=(
             "The clients get what the fleet has, with these manifests beside or in place of it, and nobody else is "
             "sent anything. The answer comes when all have answered, or `within` is over, and what was rehearsed is "
-            "withdrawn. No revision, proof, quarantine or incident comes of it. A client may drain listeners and "
-            "rebuild clusters for it. 409 with Retry-After while a rollout or another rehearsal is open."
+            "withdrawn. No revision, proof, quarantine or incident comes of it. It is judged by the route cases of the "
+            "environment as a write would be. A client may drain listeners and rebuild clusters for it. 409 with "
+            "Retry-After while a rollout or another rehearsal is open."
         ),
         parameters=[STRICT],
         request=body_of_shape(RehearsalIn),

@@ -147,7 +147,7 @@ def change_write(  # noqa: PLR0913 - what a change says of itself, as `change_st
     prospect = planned.prospect(environment.key)
     tables = aside.tables if aside is not None else None
     loss = loss_accept(replace(prospect, tables=tables), consent, told=planned.told)
-    rewriting = _rewriting(environment, planned, tables)
+    rewriting = rewriting_of(environment, planned, tables)
     cases = cases_accept(rewriting, consent, actor, told=planned.told, request_id=request_id)
     undo = owners_as_json(planned.owners_moved(terms.owner)) | labels_as_json(planned.marked)
     if held != held_after:
@@ -246,15 +246,17 @@ def change_plan(
         raise NotFound(f"There is no environment '{environment_key}'.")
     planned = plan(environment, prepared, terms, asker, marks)
     loss = loss_foresee(replace(planned.prospect(environment_key), tables=tables))
-    cases = cases_foresee(_rewriting(environment, planned, tables), told=planned.told)
+    cases = cases_foresee(rewriting_of(environment, planned, tables), told=planned.told)
     findings = (*planned.findings, *_advice(environment, planned), *cases.findings, *barrier_findings(environment))
     table = tables[1] if tables is not None else None
     told = loss if planned.told else loss.in_numbers
     return ChangePlanned(environment_key, planned.outcomes, findings, told, table, len(cases.broken), planned.marked)
 
 
-def _rewriting(environment: Environment, planned: Plan, tables: Tables | None) -> Rewriting:
-    """What the write makes of what route cases are judged by."""
+def rewriting_of(environment: Environment, planned: Plan, tables: Tables | None = None) -> Rewriting:
+    """What a planned write makes of what route cases are judged by. `tables`: the access rules before and after, where
+    it writes these too.
+    """
     puts = {edit.key: edit.parsed.any_bytes if edit.parsed is not None else None for edit in planned.effective}
     existed = frozenset(key for key in puts if is_present(planned.current.get(key)))
     return Rewriting(environment, puts, existed, tables)

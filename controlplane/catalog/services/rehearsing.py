@@ -18,8 +18,10 @@ from controlplane.broker.hints import hint_rollout
 from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.models import CandidateSide, Environment, Rehearsal, RehearsedName
 from controlplane.catalog.references import needs_of
-from controlplane.catalog.rehearsals import OVER
+from controlplane.catalog.rehearsals import OVER, Foreseen
 from controlplane.catalog.services.blobs import blobs_prune, blobs_write
+from controlplane.catalog.services.cases import cases_foresee
+from controlplane.catalog.services.changes import rewriting_of
 from controlplane.catalog.services.environments import environments_publish_lock
 from controlplane.catalog.services.planning import BATCH, Prepared, Terms, plan, prepare
 from controlplane.catalog.services.staging import generation_count
@@ -47,19 +49,21 @@ def rehearsal_open(
     lasts_s: float,
     actor: Principal,
     request_id: str = "",
-) -> None:
+) -> Foreseen:
     """Open the rehearsal `table.id` of these edits, for the clients that `table` picks. It ends by itself after
     `lasts_s` seconds, unless `rehearsal_close` ends it before.
 
-    The edits are judged as a write of them would be, and nothing of them is written. Raises what `change_apply` raises
-    for them but LossRefused, and Occupied while a rollout or another rehearsal is open.
+    The edits are judged as a write of them would be, and nothing of them is written; returns what it would be told.
+    Raises what `change_apply` raises for them but LossRefused and CasesBroken, and Occupied while a rollout or another
+    rehearsal is open.
     """
     terms = Terms(roles=(Role.REHEARSER, Role.EDITOR))
     prepared = prepare(edits, environment_key, terms)
     with transaction.atomic(durable=True):
         environment = environment_lock(key=environment_key)
-        plan(environment, prepared, terms, actor)
+        planned = plan(environment, prepared, terms, actor)
         _refuse_occupied(environment)
+        cases = cases_foresee(rewriting_of(environment, planned), told=planned.told)
         for kind in (BlobKind.RESOURCE, BlobKind.SECRET):
             of_kind = [edit for edit in prepared if edit.parsed is not None and edit.blob_kind is kind]
             blobs_write(kind=kind, blobs={edit.address.hex(): edit.stored for edit in of_kind})
@@ -79,6 +83,7 @@ def rehearsal_open(
             request_id=request_id,
             detail={"names": len(prepared), "clients": len(table.picks), "lasts_s": lasts_s},
         )
+    return Foreseen((*planned.findings, *cases.findings), len(cases.broken))
 
 
 def rehearsal_close(*, environment_key: str, rehearsal: str) -> None:

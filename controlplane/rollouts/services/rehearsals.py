@@ -63,7 +63,7 @@ def rehearsal_begin(
         permille=0,
         seed=secrets.token_hex(16),
     )
-    rehearsal_open(
+    foreseen = rehearsal_open(
         environment_key=environment_key,
         edits=edits,
         table=table,
@@ -71,7 +71,7 @@ def rehearsal_begin(
         actor=actor,
         request_id=request_id,
     )
-    return Rehearsing(table.id, environment_key, chosen, within_s)
+    return Rehearsing(table.id, environment_key, chosen, within_s, foreseen)
 
 
 def rehearsal_end(rehearsing: Rehearsing) -> None:

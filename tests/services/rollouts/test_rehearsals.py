@@ -35,13 +35,18 @@ from controlplane.rollouts.models import Rollout
 from controlplane.rollouts.rehearsal import MAX_NAMES, RehearsalVerdict, Report, ResultState
 from controlplane.rollouts.rehearsal_reading import Rehearsing, rehearsal_look
 from controlplane.rollouts.services import rehearsal_begin, rehearsal_end, rollouts_tick
+from controlplane.routecases.selectors import case_get
+from controlplane.routecases.services import case_create
+from controlplane.routecases.values import Expected, RouteCaseDraft
 from controlplane.snapshots.selectors import candidate_diff, entries_published, rollout_table
 from tests.services.rollouts.clients import DANA, ENVOY, GO, Fleet, deliver, go_on, switch_on, write
-from tests.support.manifests import Tree, cluster, endpoints, parsed, route, tls_secret
+from tests.support.manifests import Tree, cluster, endpoints, listener, parsed, route, tls_secret
 from xdscore.client_groups import Trust
 from xdscore.environment_choice import Selector
 from xdscore.rehearsed import is_rehearsed
 from xdscore.resource_types import CLUSTER
+from xdscore.routing.values import Answer as RouteAnswer
+from xdscore.routing.values import Request
 from xdscore.snapshot import Served
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", READER])]
@@ -294,6 +299,22 @@ def test_rehearsal__what_needs_what_is_not_there__is_sent_to_nobody_and_says_why
     assert "'gone'" in result.message
     assert HeldResource.objects.count() == 0
     assert theatre.members["stage-routes"].seen == set()
+
+
+def test_rehearsal__of_what_would_break_a_route_case__says_so_and_keeps_the_case_as_it_stood(theatre: Fleet) -> None:
+    write(listener("edge", "shop", 80), route("shop", "pay"), cluster("other"))
+    expects = Expected(RouteAnswer.ROUTED, cluster="pay")
+    draft = RouteCaseDraft("pays", Request("shop.example", "/pay"), expects)
+    case = case_create(environment_key="default", draft=draft, actor=DANA)
+    assert case.holds
+
+    begun = begin(route("shop", "other"), clients=["stage-envoy"])
+
+    assert begun.foreseen.broken == 1
+    assert [(each.code, each.severity.value) for each in begun.foreseen.findings] == [("XDS3091", "error")]
+    assert case_get(environment_key="default", case_id=case.id) == case
+    rehearsal_end(begun)
+    assert begin(cluster("other", connect_timeout="2s"), clients=["stage-envoy"]).foreseen.broken == 0
 
 
 def test_rehearsal__write_meanwhile__is_published_to_everybody(theatre: Fleet) -> None:

@@ -35,6 +35,12 @@ def row(state: str, *, node: str = "edge", name: str = "pay", message: str = "")
             "edge refuses cluster 'shop' and 1 more: bad path",
         ),
         (
+            "refused",
+            [row("taken")],
+            Exit.NO,
+            "A change of it would be refused: blocking route cases would not hold any more.",
+        ),
+        (
             "inconclusive",
             [row("silent", message="It did not answer within the time.")],
             Exit.UNDECIDED,
