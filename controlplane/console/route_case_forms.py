@@ -1,7 +1,7 @@
 """The form of a route case: what was typed, what it means, and what it begins with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -12,8 +12,6 @@ from controlplane.routecases.values import ANSWERS, End, Expected, RouteCaseDraf
 from xdscore.environment_choice import ClientFacts
 from xdscore.routing.values import Answer, Request
 
-_FIELDS: Final = ("name", "method", "url", "headers", "listener", "answer", "clusters", "virtual_host", "route_name")
-_MORE: Final = ("status", "location", "note")
 _MAX_CHARS: Final = 40_000  # of one field
 _GRPC: Final = "xds:///"
 _ALL: Final = 100.0
@@ -21,7 +19,9 @@ _ALL: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The fields of the form, as they were typed. `headers`, `clusters`: a line for each."""
+    """The fields of the form, as they were typed. `headers`, `clusters`, `metadata`: a line for each. `identity` and what
+    follows: of the client whose rights count; all empty: whoever it is.
+    """
 
     name: str = ""
     method: str = "GET"
@@ -30,17 +30,25 @@ class Typed:
     listener: str = ""
     answer: str = Answer.ROUTED.value
     clusters: str = ""
+    route: str = ""
     virtual_host: str = ""
     route_name: str = ""
     status: str = ""
     location: str = ""
     note: str = ""
+    identity: str = ""
+    node_id: str = ""
+    node_cluster: str = ""
+    metadata: str = ""
     blocking: bool = True
+
+
+_TEXTS: Final = tuple(each.name for each in fields(Typed) if each.name != "blocking")
 
 
 def typed_of(given: QueryDict) -> Typed:
     """The fields of a form as it was sent."""
-    texts = {name: given.get(name, "")[:_MAX_CHARS].strip() for name in (*_FIELDS, *_MORE)}
+    texts = {name: given.get(name, "")[:_MAX_CHARS].strip() for name in _TEXTS}
     return Typed(**texts, blocking="blocking" in given)
 
 
@@ -59,7 +67,7 @@ def typed_of_link(given: QueryDict) -> Typed:
 
 def typed_of_draft(draft: RouteCaseDraft) -> Typed:
     """The fields of the form for a case that is kept."""
-    request, expect = draft.request, draft.expect
+    request, expect, client = draft.request, draft.expect, draft.client or ClientFacts()
     return Typed(
         name=draft.name,
         method=request.method,
@@ -68,11 +76,16 @@ def typed_of_draft(draft: RouteCaseDraft) -> Typed:
         listener=draft.listener,
         answer=expect.answer.value if expect.answer is not None else "",
         clusters=expect.cluster or _lines(expect.weighted),
+        route=expect.route,
         virtual_host=expect.virtual_host,
         route_name=expect.route_name,
         status=str(expect.status or ""),
         location=expect.location,
         note=draft.note,
+        identity=client.identity,
+        node_id=client.node_id,
+        node_cluster=client.node_cluster,
+        metadata=_metadata_lines(client),
         blocking=draft.blocking,
     )
 
@@ -92,11 +105,13 @@ def expecting(typed: Typed, end: End) -> Typed:
     )
 
 
-def draft_of(typed: Typed, *, client: ClientFacts | None = None) -> tuple[RouteCaseDraft, Mapping[str, str]]:
-    """The case that was typed, and what is wrong with it: a sentence for each field. `client`: whose rights count,
-    which the form does not ask.
+def draft_of(typed: Typed, *, kept: RouteCaseDraft | None = None) -> tuple[RouteCaseDraft, Mapping[str, str]]:
+    """The case that was typed, and what is wrong with it: a sentence for each field. `kept`: the case as it is kept,
+    whose metadata stays as it is where nobody typed another: a line cannot say every key.
     """
     headers, wrong = _headers(typed.headers)
+    client, problem = _client(typed, kept)
+    wrong |= {"metadata": problem} if problem else {}
     shares, problem = _clusters(typed.clusters)
     wrong |= {"clusters": problem} if problem else {}
     if typed.status and not (typed.status.isascii() and typed.status.isdecimal() and len(typed.status) == 3):
@@ -107,6 +122,7 @@ def draft_of(typed: Typed, *, client: ClientFacts | None = None) -> tuple[RouteC
         answer=answer,
         cluster=shares[0].cluster if only else "",
         weighted=() if only else shares,
+        route=typed.route,
         virtual_host=typed.virtual_host,
         route_name=typed.route_name,
         status=int(typed.status) if typed.status and "status" not in wrong else 0,
@@ -148,6 +164,34 @@ def _headers(text: str) -> tuple[dict[str, str], dict[str, str]]:
         key = name.lower()
         found[key] = f"{found[key]},{value}" if key in found else value
     return found, {}
+
+
+def _client(typed: Typed, kept: RouteCaseDraft | None) -> tuple[ClientFacts | None, str]:
+    """The facts about the client that were typed, None without any, and what is wrong with its metadata."""
+    before = kept.client if kept is not None else None
+    if before is not None and typed.metadata.splitlines() == _metadata_lines(before).strip().splitlines():
+        metadata, problem = dict(before.metadata), ""
+    else:
+        metadata, problem = _metadata(typed.metadata)
+    facts = ClientFacts(typed.identity, typed.node_id, typed.node_cluster, metadata)
+    return (facts if facts != ClientFacts() else None), problem
+
+
+def _metadata_lines(client: ClientFacts) -> str:
+    return "\n".join(f"{key}={value}" for key, value in client.metadata.items())
+
+
+def _metadata(text: str) -> tuple[dict[str, str], str]:
+    """The metadata in lines such as `zone=eu-1`, and what is wrong with them."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        key, equals, value = (part.strip() for part in line.partition("="))
+        if not line.strip():
+            continue
+        if not equals or not key or key in found:
+            return {}, f"Line {number}: metadata is written as 'key=value', each key once."
+        found[key] = value
+    return found, ""
 
 
 def _clusters(text: str) -> tuple[tuple[Share, ...], str]:

@@ -115,7 +115,7 @@ class RouteCasePage(Page):
         """Change or delete the case as the form says. What somebody else changed meanwhile is not written over."""
         case = case_get(environment_key=environment_key, case_id=route_case_id)
         typed = typed_of(request.POST)
-        draft, wrong = draft_of(typed, client=case.draft.client)
+        draft, wrong = draft_of(typed, kept=case.draft)
         try:
             seen = frozenset({number_of(request.POST, "revision")})
             if request.POST.get("action") == "delete":

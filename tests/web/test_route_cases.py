@@ -54,6 +54,30 @@ def test_case__kept_by_its_form__stands_in_the_list_with_its_end(shop: Client) -
     assert "kept by" in one
 
 
+def test_case__for_a_client__is_kept_with_its_facts_and_changed_without_losing_any(shop: Client) -> None:
+    facts = {
+        "identity": "spiffe://a/b",
+        "node_id": "edge-1",
+        "node_cluster": "edge",
+        "metadata": "zone=eu-1\r\n tier = a=b",
+    }
+    case = kept(shop, **facts, route="shop")
+
+    known = {"identity": "spiffe://a/b", "node_id": "edge-1", "node_cluster": "edge"}
+    assert case.client == known | {"metadata": {"zone": "eu-1", "tier": "a=b"}}
+    assert case.expect["route"] == "shop"
+    RouteCase.objects.update(client={"metadata": {"a=b": " c", "zone": "eu-1"}})
+    form = page(shop, f"{CASES}/{case.pk}")
+    assert ">a=b= c\nzone=eu-1</textarea>" in form
+    again = PAY | {"metadata": "a=b= c\r\nzone=eu-1", "route": "shop", "revision": "1", "note": "same client"}
+    assert shop.post(f"{CASES}/{case.pk}", again).status_code == 302
+    case.refresh_from_db()
+    assert (case.note, case.client) == ("same client", {"metadata": {"a=b": " c", "zone": "eu-1"}})
+    assert shop.post(f"{CASES}/{case.pk}", PAY | {"revision": "2"}).status_code == 302
+    case.refresh_from_db()
+    assert case.client == {}
+
+
 def test_case__opened_by_a_link__expects_the_end_that_the_request_has(shop: Client) -> None:
     form = page(shop, f"{CASES}/new?authority=shop.example&path=/pay&scheme=http&headers=x-a:%201")
 
@@ -76,6 +100,10 @@ def test_case__opened_by_a_link__expects_the_end_that_the_request_has(shop: Clie
         ({"answer": "", "clusters": ""}, "This must say what is expected"),
         ({"name": ""}, "A case needs a name"),
         ({"method": "GE T"}, "This must be a method"),
+        ({"metadata": "zone"}, "Line 1: metadata is written as"),
+        ({"metadata": "zone=a\nzone=b"}, "Line 2: metadata is written as"),
+        ({"metadata": "\n".join(f"k{number}=" for number in range(17))}, "This has 17 keys; at most 16 are allowed."),
+        ({"node_id": "n" * 2_049}, "This has at most 2,048 characters"),
     ],
 )
 def test_case__that_cannot_be__is_told_at_the_field_and_nothing_typed_is_lost(

@@ -8,7 +8,7 @@ from rest_framework.exceptions import ValidationError
 from controlplane.api.fields import Flag, StrictSerializer, Text, Whole
 from controlplane.api.shapes.common import FindingOut
 from controlplane.api.shapes.routing import AskedIn
-from controlplane.routecases.checks import expect_problems
+from controlplane.routecases.checks import MAX_FACT_CHARS, expect_problems, metadata_problem
 from controlplane.routecases.services import Written
 from controlplane.routecases.values import ANSWERS, MAX_CASES, NAME_CHARS, NOTE_CHARS, expected_from_json
 from xdscore.routing.values import Answer
@@ -16,8 +16,6 @@ from xdscore.routing.values import Answer
 _ANSWERS: Final = [each.value for each in ANSWERS]
 _MAX_CHARS: Final = 1_024
 _MAX_LOCATION_CHARS: Final = 8_192
-_MAX_FACT_CHARS: Final = 2_048  # a SPIFFE ID
-_MAX_METADATA: Final = 16
 _MAX_CLUSTERS: Final = 100
 _MAX_ID: Final = 2**63 - 1  # the largest that a database gives
 
@@ -63,15 +61,15 @@ class ExpectIn(StrictSerializer):
 class CaseClientIn(StrictSerializer):
     """Facts about the client whose rights count. Without any, the case is judged whoever may read what."""
 
-    identity = Text(required=False, max_length=_MAX_FACT_CHARS, help_text="A verified SPIFFE ID or token subject.")
-    node_id = Text(required=False, max_length=_MAX_FACT_CHARS)
-    node_cluster = Text(required=False, max_length=_MAX_FACT_CHARS)
-    metadata = serializers.DictField(child=Text(allow_blank=True, max_length=_MAX_FACT_CHARS), required=False)
+    identity = Text(required=False, max_length=MAX_FACT_CHARS, help_text="A verified SPIFFE ID or token subject.")
+    node_id = Text(required=False, max_length=MAX_FACT_CHARS)
+    node_cluster = Text(required=False, max_length=MAX_FACT_CHARS)
+    metadata = serializers.DictField(child=Text(allow_blank=True, max_length=MAX_FACT_CHARS), required=False)
 
     def validate_metadata(self, value: dict[str, str]) -> dict[str, str]:
         """The metadata. Raises ValidationError for more keys than clients may send."""
-        if len(value) > _MAX_METADATA:
-            raise ValidationError(f"This has {len(value)} keys; at most {_MAX_METADATA} are allowed.")
+        if problem := metadata_problem(value):
+            raise ValidationError(problem)
         return value
 
 
