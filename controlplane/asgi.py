@@ -25,9 +25,11 @@ def _begin() -> "WebStatus":
 
     unknown_variables_tell()  # now that there is a log
     from controlplane.fitness.watch import FIRST_LOOK_S, Watch  # noqa: PLC0415  needs Django, which is set up now
+    from controlplane.ops.warming import warm  # noqa: PLC0415  as above
 
     if foreign := Watch("web").start(wait_s=FIRST_LOOK_S).foreign_keys:
         cannot_start(foreign)
+    warm()
     collector_tune()
     return ready
 

@@ -1,11 +1,15 @@
 """Stored bytes back to the manifest that one may read: for the API and the pages alike. No secret is in any of it."""
 
+from google.protobuf.any_pb2 import Any as AnyProto
+
 from controlplane.catalog.lasting import lasting_keys
 from controlplane.catalog.values import ResourceContent
 from xdscore.labels import LABELS_KEY, Labels
 from xdscore.names import canonical
 from xdscore.resource_types import ResourceType
 from xdscore.schema import ParsedResource, Tree, to_json
+from xdscore.schema.walk import unpack
+from xdscore.schema.yaml_lines import Lines, lines_above
 
 
 def manifest_of(content: ResourceContent) -> dict[str, Tree]:
@@ -39,3 +43,14 @@ def manifest_of_bytes(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: i
     if isinstance(own_name, str) and canonical(own_name) == name:
         return bare
     return to_json(any_bytes, keyed_hash, xds_name=name, ttl_ms=ttl_ms)
+
+
+def manifest_lines(kind: ResourceType, name: str, any_bytes: bytes, ttl_ms: int) -> Lines | None:
+    """Where the parts of this resource stand in the YAML of its manifest, as `manifest_of_bytes` makes that; None where
+    the content cannot be read.
+    """
+    message = unpack(AnyProto.FromString(any_bytes))
+    if message is None:
+        return None
+    named = canonical(getattr(message, kind.name_field)) != name
+    return Lines(message, lines_above(named=named, ttl=bool(ttl_ms)) if named or ttl_ms else 0)

@@ -1,11 +1,14 @@
 """One line of a manifest, shown where it stands."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from xdscore.schema import Media, read_text
+from xdscore.schema import Tree
 from xdscore.schema.positions import path_of
+from xdscore.schema.yaml_lines import Lines
 
-_WRAPPER = "type.googleapis.com/envoy.service.discovery.v3.Resource"
+_WRAPPED: Final = "/resource/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +24,17 @@ class Marked:
     after: str
 
 
-def marked(text: str, pointer: str) -> Marked | None:
+def marked(text: str, manifest: Mapping[str, Tree], lines: Lines | None, pointer: str) -> Marked | None:
     """The YAML of one manifest with the line that a pointer points to, into the manifest or the resource in it; None
-    where it cannot be told.
+    where it cannot be told. `lines`: of the resource.
     """
-    if not pointer.startswith("/"):
+    if lines is None or not pointer.startswith("/"):
         return None
-    documents = read_text(text.encode("utf-8", "replace"), Media.YAML).documents
-    if not documents:
+    inside = pointer.removeprefix(_WRAPPED[:-1]) if lines.root and pointer.startswith(_WRAPPED) else pointer
+    number = lines.at(path_of(inside, manifest["resource"] if lines.root else manifest))
+    rows = text.split("\n")
+    if not 1 <= number <= len(rows):
         return None
-    tree = documents[0].tree
-    wrapped = isinstance(tree, dict) and tree.get("@type") == _WRAPPER
-    root = "/resource" if wrapped and not pointer.startswith("/resource/") else ""
-    number, _ = documents[0].positions.at(path_of(root + pointer, tree))
-    lines = text.split("\n")
-    if not 1 <= number <= len(lines):
-        return None
-    before = "\n".join((*lines[: number - 1], ""))
-    after = "\n".join(("", *lines[number:]))
-    return Marked(pointer, number, before, lines[number - 1], after)
+    before = "\n".join((*rows[: number - 1], ""))
+    after = "\n".join(("", *rows[number:]))
+    return Marked(pointer, number, before, rows[number - 1], after)

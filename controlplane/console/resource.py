@@ -15,7 +15,7 @@ from controlplane.accounts.principal import Role
 from controlplane.catalog.contents import contents_of_revisions
 from controlplane.catalog.limiting import may_write
 from controlplane.catalog.link_trees import users_tree, uses_tree
-from controlplane.catalog.manifests import manifest_of
+from controlplane.catalog.manifests import manifest_lines, manifest_of
 from controlplane.catalog.models import Resource, Revision
 from controlplane.catalog.rights import OnSome, require_some
 from controlplane.catalog.selectors import resource_content, resource_get, resource_named, resource_row, revision_list
@@ -226,8 +226,11 @@ class ResourcePage(Page):
 
     def _current(self, kind: ResourceType, name: str) -> dict[str, object]:
         content = resource_get(environment_key=self.here.key, kind=kind, name=name)
-        text, pointer = yaml_of(manifest_of(content)), self.request.GET.get("at", "")[:_MAX_POINTER]
-        shown: dict[str, object] = {"text": text, "findings": content.findings, "marked": marked(text, pointer)}
+        manifest = manifest_of(content)
+        text, pointer = yaml_of(manifest), self.request.GET.get("at", "")[:_MAX_POINTER]
+        lines = manifest_lines(kind, content.name, content.any_bytes, content.ttl_ms) if pointer else None
+        at = marked(text, manifest, lines, pointer)
+        shown: dict[str, object] = {"text": text, "findings": content.findings, "marked": at}
         if not kind.secret:
             return shown
         secrets_read_record(

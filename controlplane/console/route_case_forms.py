@@ -19,8 +19,8 @@ _ALL: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The fields of the form, as they were typed. `headers`, `clusters`, `metadata`: a line for each. `identity` and what
-    follows: of the client whose rights count; all empty: whoever it is.
+    """The fields of the form, as they were typed. `headers`, `clusters`, `metadata`: a line for each. `identity` to
+    `metadata`: of the client whose rights count; all empty: whoever it is.
     """
 
     name: str = ""

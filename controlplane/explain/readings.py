@@ -4,17 +4,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from google.protobuf.any_pb2 import Any as AnyProto
-
 from controlplane.catalog.contents import plaintexts_at
+from controlplane.catalog.manifests import manifest_lines
 from controlplane.common.remembered import Remembered
-from xdscore.names import canonical
 from xdscore.resource_types import by_word
 from xdscore.routing.values import Given, Key
 from xdscore.schema.pool import Schema
 from xdscore.schema.types_registry import schema
-from xdscore.schema.walk import unpack
-from xdscore.schema.yaml_lines import Lines, lines_above
 
 # Of serialised bytes; what is made of them takes about ten times as much. Ten thousand routes have about one megabyte.
 _MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
@@ -65,10 +61,6 @@ def _read(wanted: Collection[tuple[Schema, Stored]]) -> Mapping[tuple[Schema, St
 
 
 def _given(stored: Stored, content: bytes) -> Given | None:
-    message = unpack(AnyProto.FromString(content))
-    if message is None:
-        return None
     word, name = stored.key
-    named = canonical(getattr(message, by_word[word].name_field)) != name
-    wrapped = lines_above(named=named, ttl=bool(stored.ttl_ms)) if named or stored.ttl_ms else 0
-    return Given(message, lines=Lines(message, wrapped), made={})
+    lines = manifest_lines(by_word[word], name, content, stored.ttl_ms)
+    return Given(lines.message, lines=lines, made={}) if lines is not None else None

@@ -1,9 +1,11 @@
 """What matchers of proxies say of texts that can be known without matching: case, and the fixed part of a pattern."""
 
+import re
 from typing import Final
 
-_NOT_LITERAL: Final = frozenset("\\.+*?()|[]{}^$")
-_MAY_BE_NONE: Final = frozenset("*?{")  # what stands before one of these need not be there
+# Characters that stand for themselves, and escaped punctuation; what stands before one of `*?{` need not be there.
+_FIXED: Final = re.compile(r"(?:(?:[^\\.+*?()|\[\]{}^$]+|\\[\x00-/:-@\[-`{-\x7f])(?![*?{]))*")
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def lowered(text: str) -> str:
@@ -17,19 +19,7 @@ def fixed_start(pattern: str) -> tuple[str, str]:
     """
     if "|" in pattern:
         return "", pattern
-    start: list[str] = []
-    ends = [0]  # where in the pattern each of these characters ends
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\" and pattern[at + 1 : at + 2] and not pattern[at + 1].isalnum() and pattern[at + 1].isascii():
-            char, at = pattern[at + 1], at + 1
-        elif char in _NOT_LITERAL:
-            break
-        at += 1
-        start.append(char)
-        ends.append(at)
-    if pattern[at : at + 1] in _MAY_BE_NONE and start:
-        start.pop()
-        ends.pop()
-    return "".join(start), pattern[ends[-1] :]
+    found = _FIXED.match(pattern)
+    end = found.end() if found is not None else 0
+    start = pattern[:end]
+    return _ESCAPED.sub(r"\1", start) if "\\" in start else start, pattern[end:]

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from xdscore.schema.alike import alike
 from xdscore.schema.positions import Path
 from xdscore.schema.sensitive import marked_shape
 from xdscore.schema.shapes import ANY, LIST_VALUE, SPECIAL, VALUE
@@ -144,8 +145,7 @@ class Lines:
     def _ends_of(self, member: _Held, path: Path) -> "array[int]":
         """After how many lines each item of a list ends, kept for the next question."""
         if path not in self._ends:
-            sizes = (_item_lines(member.shape, each, member.depth, member.secret) for each in member.value)
-            self._ends[path] = array("L", accumulate(sizes))
+            self._ends[path] = array("L", accumulate(_sizes(member)))
         return self._ends[path]
 
 
@@ -206,6 +206,17 @@ def _lines(shape: _Shape, value: Any, depth: int, secret: bool) -> int:
     if kind is _Kind.MAP:
         return 1 + sum(map(_entry_lines, _entries(shape, value, depth, secret)))
     return 1 + (_block if kind is _Kind.MESSAGE else _any_block)(value, depth + 1, secret)
+
+
+def _sizes(member: _Held) -> Iterator[int]:
+    """How many lines each item of a list has; of messages that are alike, one is counted for all."""
+    shape, depth, secret = member.shape, member.depth, member.secret
+    if shape.kind is not _Kind.MESSAGE:
+        return (_item_lines(shape, each, depth, secret) for each in member.value)
+    keys = alike(member.value)
+    one_of = dict(zip(keys, member.value, strict=True))
+    lines = {key: _item_lines(shape, each, depth, secret) for key, each in one_of.items()}
+    return map(lines.__getitem__, keys)
 
 
 def _item_lines(shape: _Shape, value: Any, depth: int, secret: bool) -> int:
