@@ -126,6 +126,7 @@ rest-client: install-dev  ## The wheel of the typed REST client, in dist/
 
 xdsctl:  ## Install the command line, alone, into .xdsctl/bin
 	@sh scripts/install.sh "$(PYTHON)" .xdsctl requirements-xdsctl.txt
+	@.xdsctl/bin/python -m compileall -q xdsctl xdscore xdsclient  # a start waits a third of a second without, each time where nothing may be written
 	@printf '#!/bin/sh\nPYTHONPATH="$(CURDIR)" exec "$(CURDIR)/.xdsctl/bin/python" -m xdsctl "$$@"\n' >.xdsctl/bin/xdsctl
 	@chmod +x .xdsctl/bin/xdsctl
 

@@ -1,4 +1,4 @@
-"""`rollout history`, `snapshots`, `compare` and `audit` of xdsctl, over HTTP: what people and programs read."""
+"""`rollout history`, `snapshots`, `compare`, `get changes` and `audit` of xdsctl, over HTTP: what is read of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +118,25 @@ def test_audit__both_names__are_one_command(xdsctl: Xdsctl, changes: list[str]) 
 
     assert {row["verb"] for row in by_actor} == {"change.saved"}
     assert by_actor == xdsctl("get", "audit", "--actor", "dana", "--since", "1h", "-o", "json").data
+
+
+def test_changes__filters__are_the_servers_and_each_line_says_what_became_of_it(
+    xdsctl: Xdsctl, changes: list[str]
+) -> None:
+    by_dana = xdsctl("get", "changes", "--author", "dana")
+    of_shop = xdsctl("get", "changes", "--resource", "cluster/shop", "-o", "name").out.split()
+    newest = xdsctl("get", "changes", "--kind", "resources", "--limit", "1", "-A", "-o", "json").data
+    narrow = ("--since", "1h", "--findings", "without", "--text", "why")
+
+    title, *lines = by_dana.out.splitlines()
+    assert title.split() == ["AT", "CHANGE", "AUTHOR", "KIND", "WROTE", "STATUS", "MESSAGE"]
+    assert [line.split()[1:5] for line in lines] == [[each, "dana", "resources", "1"] for each in reversed(changes)]
+    assert of_shop == [changes[3], changes[1]]
+    assert [row["id"] for row in newest] == [changes[3]]
+    assert xdsctl("get", "changes", *narrow, "-o", "name").out.split() == changes[::-1]
+    assert xdsctl("get", "changes", *narrow, "--until", "1h").err == "Nothing found.\n"
+    assert xdsctl("get", "changes", "--kind", "colour").status == USAGE
+    assert xdsctl("get", "changes", "-e", "nowhere").status == NOT_THERE
 
 
 def test_channels__without_the_right__not_accepted(address: str, tmp_path: Path) -> None:

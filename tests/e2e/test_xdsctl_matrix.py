@@ -124,6 +124,7 @@ ROWS: Mapping[str, Mapping[int, str]] = {
     "explain request": {DONE: "xds:///m", NO: "xds:///nowhere", USAGE: "m"},
     "get": {DONE: "cluster", NOT_THERE: "cluster nobody"},
     "get audit": {DONE: "", NOT_THERE: "-e nowhere"},
+    "get change": {DONE: "--since 1h --kind resources", NO: "--since tomorrow", NOT_THERE: "-e nowhere"},
     "get client": {DONE: "--of cluster/m", NOT_THERE: "--of cluster/m -e nowhere", USAGE: "--of m"},
     "get client-token": {DONE: "", NOT_THERE: "999999"},
     "get environment": {DONE: "", NOT_THERE: "nowhere"},
