@@ -7,6 +7,7 @@ looks for new ones.
 """
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -102,6 +103,19 @@ def who_is_signed_in_by_a_test_proved_it() -> Iterator[None]:
     user_logged_in.connect(prove)
     yield
     user_logged_in.disconnect(prove)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Nothing that collecting makes goes away before the end: to look through it again and again, now and during each
+    test, takes a third of the time that collecting takes.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
