@@ -10,6 +10,7 @@ from xdscore.codes import CATALOGUE, Code
 
 _RANGES = {
     "XDS10": "Text, schema and content of manifests",
+    "XDS11": "Containers of manifests, and what goes with them",
     "XDS20": "References between resources",
     "XDS21": "Delivery and access",
     "XDS30": "Requests and changes",

@@ -45,14 +45,38 @@ NOTHING_KEPT: Final[Kept] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestsRead:
-    """What came of reading manifests: the resources without errors, all findings, and how many manifests were
-    `refused`.
+class ManifestRead:
+    """What came of reading one manifest: its resource, None where it was refused, and all findings. `word`, `name`: the
+    resource's type and name as far as they could be read.
     """
 
-    parsed: tuple[ParsedResource, ...]
+    manifest: Manifest
+    word: str
+    name: str
+    parsed: ParsedResource | None
     findings: tuple[Finding, ...]
-    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestsRead:
+    """What came of reading manifests, of `each` in their order."""
+
+    each: tuple[ManifestRead, ...]
+
+    @property
+    def parsed(self) -> tuple[ParsedResource, ...]:
+        """The resources without errors."""
+        return tuple(each.parsed for each in self.each if each.parsed is not None)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings about all manifests."""
+        return tuple(finding for each in self.each for finding in each.findings)
+
+    @property
+    def refused(self) -> int:
+        """How many manifests were refused."""
+        return sum(each.parsed is None for each in self.each)
 
 
 def manifest_limits() -> ManifestLimits:
@@ -116,9 +140,7 @@ def parsed_all(
     must have. `kept`: contents from which secrets are filled in first, by type and name. `strict`: what is not in its
     canonical form is refused, where it would be warned of.
     """
-    sound: list[ParsedResource] = []
-    findings: list[Finding] = []
-    refused = 0
+    every: list[ManifestRead] = []
     policy: ContentPolicy | None = None
     for manifest in manifests:
         result = _parsed(manifest, environment_key, expected or Expected(), kept, policy or DEFAULT_POLICY)
@@ -128,12 +150,10 @@ def parsed_all(
                 result = _parsed(manifest, environment_key, expected or Expected(), kept, policy)
         said = strictly(result.findings) if strict else result.findings
         said = graded(said, policy) if policy is not None else said
-        findings += said
-        if isinstance(result, ParsedResource) and not has_errors(said):
-            sound.append(result)
-        else:
-            refused += 1
-    return ManifestsRead(tuple(sound), tuple(findings), refused)
+        word = result.type.word if isinstance(result, ParsedResource) else result.type_word
+        sound = result if isinstance(result, ParsedResource) and not has_errors(said) else None
+        every.append(ManifestRead(manifest, word, result.name, sound, said))
+    return ManifestsRead(tuple(every))
 
 
 def puts_of(read: ManifestsRead, *, expect: Expectation = Existing.ANY) -> tuple[Put, ...]:

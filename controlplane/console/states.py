@@ -85,6 +85,12 @@ LOOKS: Final[dict[str, Look]] = {
     "deleted": Look("quiet", "trash", "deleted"),
     "created": Look("good", "plus", "created"),
     "updated": Look("busy", "edit", "updated"),
+    # A resource of manifests that are about to be stored
+    "foreseen_created": Look("good", "plus", "new"),
+    "foreseen_updated": Look("busy", "edit", "changed"),
+    "foreseen_deleted": Look("warn", "trash", "taken out"),
+    "foreseen_same": Look("quiet", "check", "same"),
+    "foreseen_turned_down": Look("bad", "circle-x", "turned down"),
     # A node of the graph; beside these it has the words of resources
     "in_graph": Look("plain", "circle", "published"),
     "elsewhere": Look("quiet", "link", "elsewhere"),

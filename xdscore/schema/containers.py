@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from xdscore.findings import Finding
 from xdscore.resource_types import CLUSTER, LISTENER, SECRET, TYPE_URL_PREFIX, ResourceType
 from xdscore.schema.codes import (
+    ENTRY_EMPTY,
     LISTENER_NAMED,
     NOT_A_MANIFEST,
+    REMOVALS_SKIPPED,
     SECRET_REDACTED,
     SECTION_SKIPPED,
     SPELLED_LIST,
@@ -127,12 +129,15 @@ def _list(
 
 
 def _bootstrap(tree: dict[str, Tree]) -> Found:
-    key = "static_resources" if "static_resources" in tree else "staticResources"
-    resources = tree.get(key)
-    if isinstance(resources, dict):
-        yield from _static_resources(resources, (key,))
-    elif resources is not None:
-        yield Remark(WRONG_TYPE.finding("", field=key, wanted="an object", given=kind_of(resources)), (key,))
+    """The static resources of a bootstrap, and a remark about each other section: nothing is left out unsaid."""
+    static = "static_resources" if "static_resources" in tree else "staticResources"
+    for key, value in tree.items():
+        if key == static and isinstance(value, dict):
+            yield from _static_resources(value, (key,))
+        elif key == static and value is not None:
+            yield Remark(WRONG_TYPE.finding("", field=key, wanted="an object", given=kind_of(value)), (key,))
+        elif key not in (static, "@type"):
+            yield Remark(SECTION_SKIPPED.finding("", section=key), (key,))
 
 
 def _static_resources(resources: dict[str, Tree], path: Path) -> Found:
@@ -192,6 +197,10 @@ def _response(tree: dict[str, Tree]) -> Found:
             yield Part({"@type": TYPE_URL_PREFIX + WRAPPER, **kept}, path)
         else:
             yield from _one(item, path)
+    for key in ("removed_resources", "removedResources"):
+        count = _count(tree, key)
+        if key in tree and count:
+            yield Remark(REMOVALS_SKIPPED.finding("", count=count), (key,))
 
 
 # Sections of a config_dump: message -> (lists of resources that came over xDS, path to the Any inside each item).
@@ -235,7 +244,7 @@ def _dump_section(section: Tree, path: Path) -> Found:
         yield from _scopes(section, path)
     elif message in _DUMP_SECTIONS:
         for key, inside in _DUMP_SECTIONS[message]:
-            found = _inner(_list(section, key, path), inside)
+            found = _inner(_list(section, key, path), inside, key)
             yield from map(_as_written, found) if message == _ENDPOINTS_SECTION else found
     else:
         yield Remark(SECTION_SKIPPED.finding("", section=message or "without @type"), path)
@@ -250,23 +259,26 @@ def _scopes(section: dict[str, Tree], path: Path) -> Found:
         if isinstance(entry, Remark):
             yield entry
         elif isinstance(entry[0], dict):
-            yield from _inner(_list(entry[0], "scoped_route_configs", entry[1]), ())
+            yield from _inner(_list(entry[0], "scoped_route_configs", entry[1]), (), "scoped_route_configs")
 
 
-def _inner(entries: Iterator[tuple[Tree, Path] | Remark], inside: tuple[str, ...]) -> Found:
-    """The Any that each entry has under the keys `inside`. An entry without it (a listener still warming or refused) is
-    left out.
+def _inner(entries: Iterator[tuple[Tree, Path] | Remark], inside: tuple[str, ...], section: str) -> Found:
+    """The Any that each entry of `section` has under the keys `inside`. Of one without it (a listener still warming or
+    refused) there is a remark.
     """
     for entry in entries:
         if isinstance(entry, Remark):
             yield entry
             continue
-        item, path = entry
+        whole, place = item, path = entry
         for key in inside:
             spelling = key if isinstance(item, dict) and key in item else camel(key)
             item, path = item.get(spelling) if isinstance(item, dict) else None, (*path, spelling)
         if isinstance(item, dict):
             yield Part(item, path)
+        else:
+            name = whole.get("name", "") if isinstance(whole, dict) else ""
+            yield Remark(ENTRY_EMPTY.finding("", name=name, section=section), place)
 
 
 # Envoy makes up this part of a dump from its hosts and fills in its defaults, which nobody wrote and which mean what

@@ -79,7 +79,20 @@ def test_read__bootstrap__adds_the_types_that_the_places_imply() -> None:
     assert names({"admin": {}, "static_resources": static}) == ["listener:l", "cluster:c", "secret:s"]
     assert names({"staticResources": static}) == ["listener:l", "cluster:c", "secret:s"]
     assert names(static) == ["listener:l", "cluster:c", "secret:s"]
-    assert pointers({"node": {}, "static_resources": {"clusters": [{"name": "c"}]}}) == ["/static_resources/clusters/0"]
+    assert pointers({"static_resources": {"clusters": [{"name": "c"}]}}) == ["/static_resources/clusters/0"]
+
+
+def test_read__bootstrap__says_of_each_other_section_that_it_is_left_out() -> None:
+    body = {"admin": {}, "static_resources": {"clusters": [{"name": "c"}], "other": []}, "statsSinks": []}
+
+    manifests, findings = read_manifests(json.dumps(body).encode(), Media.JSON)
+
+    assert [each.pointer for each in manifests] == ["/static_resources/clusters/0"]
+    assert [(each.code, each.pointer) for each in findings] == [
+        ("XDS1062", "/admin"),
+        ("XDS1062", "/static_resources/other"),
+        ("XDS1062", "/statsSinks"),
+    ]
 
 
 def test_read__discovery_response__in_both_variants() -> None:
@@ -89,6 +102,10 @@ def test_read__discovery_response__in_both_variants() -> None:
     assert names(sotw) == ["cluster:a"]
     assert names({"@type": GOOGLE + "envoy.service.discovery.v3.DiscoveryResponse", **sotw}) == ["cluster:a"]
     assert names(delta) == ["cluster:a"]
+    _, findings = read_manifests(json.dumps({**delta, "removedResources": ["b", "c"]}).encode(), Media.JSON)
+    assert [(each.code, each.pointer, "names: 2" in each.detail) for each in findings] == [
+        ("XDS1130", "/removedResources", True)
+    ]
 
 
 def test_read__config_dump__takes_what_came_over_xds_and_says_what_it_left() -> None:
@@ -139,6 +156,7 @@ def test_read__config_dump__takes_what_came_over_xds_and_says_what_it_left() -> 
     assert [(found.code, found.severity, found.pointer) for found in findings] == [
         ("XDS1062", Severity.NOTE, "/configs/0"),
         ("XDS1060", Severity.NOTE, "/configs/1"),
+        ("XDS1131", Severity.WARNING, "/configs/2/dynamic_listeners/1"),
         ("XDS1061", Severity.WARNING, "/configs/5"),
     ]
 
