@@ -9,18 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
-from functools import lru_cache
 from typing import ClassVar, Final
 from zoneinfo import ZoneInfo
 
 from controlplane.accounts.principal import Role
 from controlplane.catalog.json_reading import Object, Reader
 from controlplane.common.errors import Conflict, InputInvalid
+from controlplane.common.zones import zone_named
 from xdscore.codes import shown
 
 MAX_FREEZES: Final = 50
 MAX_REASON_CHARS: Final = 200
-_MAX_ZONE_CHARS: Final = 64
 _DAY: Final = timedelta(days=1)
 _MIDNIGHT: Final = "24:00"
 
@@ -202,7 +201,7 @@ def _weekly(given: Object) -> Weekly | None:
     if begins is None:
         given.wrong("from", "A day begins at 00:00 and ends at 24:00.")
     zone = given.data.get("zone", "UTC")
-    if not isinstance(zone, str) or len(zone) > _MAX_ZONE_CHARS or not _is_zone(zone):
+    if not isinstance(zone, str) or zone_named(zone) is None:
         given.wrong("zone", f"There is no time zone '{shown(str(zone), 60)}'.", 'Such as "UTC" or "Europe/Berlin".')
     if len(given.reader.findings) > before or begins is None:
         return None
@@ -236,15 +235,6 @@ def _time_of_day(given: Object, name: str) -> time | None:
         pass
     given.wrong(name, "This must be a time of day such as 18:00.")
     return time()
-
-
-@lru_cache(maxsize=256)
-def _is_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, LookupError):
-        return False
-    return True
 
 
 def _moment(moment: datetime | None) -> str | None:

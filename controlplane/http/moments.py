@@ -1,8 +1,10 @@
 """Reads points in time as people and pipelines write them. Pure."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
+
+from controlplane.common.zones import instant, instant_problem
 
 _SPAN: Final = re.compile(r"(\d{1,6})(s|m|h|d|w)", re.ASCII)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -35,18 +37,30 @@ def moment_or_span(text: str, now: datetime) -> datetime | None:
     return _moved(text, now, 1)
 
 
-def moment_typed(text: str, now: datetime) -> datetime | None:
+def moment_typed(text: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
     """The time that somebody typed into a field: as `moment_or_age` reads it, also with a blank in an age (`2 h`); and
-    a date, or a time without an offset, which browsers send, in UTC. None where it is no time.
+    a date, or a time without an offset, which browsers send, as clocks in `zone` show it. None where it is no time, or
+    where those clocks never show it, or twice (`clock_problem`).
     """
     compact = "".join(text.split())
     if _SPAN.fullmatch(compact):
         return moment_or_age(compact, now)
     try:
         found = datetime.fromisoformat(text.strip())
-        return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
+        return found.astimezone(UTC) if found.tzinfo is not None else instant(found, zone)
     except (ValueError, OverflowError):
         return None
+
+
+def clock_problem(text: str, zone: tzinfo) -> str:
+    """Why a time without an offset is not to be understood in `zone`, as a sentence: clocks there never show it, or
+    twice. Empty for every other text.
+    """
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return instant_problem(found, zone) if found.tzinfo is None else ""
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _moved(text: str, now: datetime, sign: int) -> datetime | None:

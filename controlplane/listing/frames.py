@@ -5,13 +5,14 @@ A list never shows more than was asked: a filter that cannot be read is said to 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from enum import Enum
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from controlplane.common.errors import InputInvalid
-from controlplane.http.moments import moment_typed
+from controlplane.common.zones import zone_named
+from controlplane.http.moments import clock_problem, moment_typed
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import FIELD_UNKNOWN, VALUE_REFUSED
@@ -21,7 +22,11 @@ VIEW: Final = "view"
 """The parameter that says which view is meant where the query is empty: `all` is none, not even one's own default."""
 EVERYTHING: Final = f"{VIEW}=all"
 MAX_QUERY_CHARS: Final = 1_000
-_TIME_HINT: Final = "a time such as 2026-07-01 12:00 (UTC) or 2026-07-01T12:00:00+02:00, or an age such as 2 h"
+TIMES_IN: Final = "times_in"
+"""The parameter with the name of the time zone in which times without an offset are meant; without it, in UTC. So an
+address means the same to everybody who opens it.
+"""
+_TIME_HINT: Final = "a time such as 2026-07-01 12:00 or 2026-07-01T12:00:00+02:00, or an age such as 2 h"
 
 
 class Kind(Enum):
@@ -62,13 +67,15 @@ class Filter:
     width: str = "half"
     judge: Callable[[str], str] | None = None
 
-    def problem(self, value: str, now: datetime) -> str:
+    def problem(self, value: str, now: datetime, zone: tzinfo = UTC) -> str:
         """What is wrong with `value`, as a sentence; empty where nothing is."""
         if len(value) > self.max_chars:
             return f"'{self.label}' has {len(value)} characters; at most {self.max_chars} are allowed."
         if not value.isprintable():
             return f"'{self.label}' holds a character that cannot be printed on one line."
-        if self.kind is Kind.TIME and moment_typed(value, now) is None:
+        if self.kind is Kind.TIME and moment_typed(value, now, zone) is None:
+            if unclear := clock_problem(value, zone):
+                return f"'{self.label}' cannot be '{shown(value)}'. {unclear}"
             return f"'{self.label}' cannot be '{shown(value)}': it is {_TIME_HINT}."
         if self.kind is Kind.CHOICE and not self.free and value not in {each.value for each in self.options}:
             known = ", ".join(each.value for each in self.options)
@@ -88,6 +95,7 @@ class Asked:
 
     `values`: what was given for each filter, as it was typed, without those that are empty.
     `times`: the times among them.
+    `times_in`: the name of the zone in which times without an offset are meant; empty for UTC.
     `sort`: the word of the order, empty for the list's own; `falls`: from the highest to the lowest.
     `problems`: what cannot be read, as a sentence for each parameter. Then nothing is to be listed.
     """
@@ -95,6 +103,7 @@ class Asked:
     frame: "Frame"
     values: Mapping[str, str] = field(default_factory=dict)
     times: Mapping[str, datetime] = field(default_factory=dict)
+    times_in: str = ""
     sort: str = ""
     falls: bool = False
     problems: Mapping[str, str] = field(default_factory=dict)
@@ -118,6 +127,8 @@ class Asked:
         """What is asked as a query, in one spelling: filters in the order of the frame, then the order of the list."""
         names = [each.name for each in self.frame.filters if self.text(each.name)]
         pairs = [(name, self.text(name)) for name in names]
+        if self.times_in and self.times:
+            pairs.append((TIMES_IN, self.times_in))
         return urlencode([*pairs, (SORT, self._sorted(self.sort, self.falls))] if self.sort else pairs)
 
     def sorted_by(self, word: str) -> str:
@@ -171,17 +182,22 @@ class Frame:
 
     def read(self, given: Mapping[str, str], now: datetime) -> Asked:
         """What these parameters ask; those of nobody are left to others."""
+        times_in = given.get(TIMES_IN, "").strip()
+        zone = zone_named(times_in) if times_in else UTC
         typed = {each.name: given.get(each.name, "").strip() for each in self.filters}
         values = {name: value for name, value in typed.items() if value}
         problems = {
             each.name: sentence
             for each in self.filters
-            if each.name in values and (sentence := each.problem(values[each.name], now))
+            if each.name in values and (sentence := each.problem(values[each.name], now, zone or UTC))
         }
+        if zone is None:
+            problems[TIMES_IN] = f"There is no time zone '{shown(times_in)}'."
         times = {
             each.name: found
             for each in self.filters
-            if each.kind is Kind.TIME and (found := moment_typed(values.get(each.name, ""), now)) is not None
+            if each.kind is Kind.TIME
+            and (found := moment_typed(values.get(each.name, ""), now, zone or UTC)) is not None
         }
         if backwards := self._backwards(times):
             problems[UNTIL.name] = backwards
@@ -191,7 +207,7 @@ class Frame:
             known = ", ".join(each.word for each in self.orders) or "nothing"
             problems[SORT] = f"This list cannot be sorted by '{shown(word)}'. It can by: {known}."
             word = ""
-        return Asked(self, values, times, word, sort.startswith("-"), problems)
+        return Asked(self, values, times, times_in, word, sort.startswith("-"), problems)
 
     def _backwards(self, times: Mapping[str, datetime]) -> str:
         """What is wrong with two times of which the second is before the first; empty where nothing is."""
@@ -205,7 +221,7 @@ class Frame:
         nowhere else and says nothing that the list does not know.
         """
         pairs = parse_qsl(query[: MAX_QUERY_CHARS + 1])
-        known = {SORT, *(each.name for each in self.filters)}
+        known = {SORT, TIMES_IN, *(each.name for each in self.filters)}
         strange = [name for name, _ in pairs if name not in known]
         if strange:
             names = ", ".join(f"'{shown(name)}'" for name in strange)
