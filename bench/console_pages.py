@@ -52,7 +52,7 @@ class Subject:
 WITHOUT_DATA: Final = frozenset(
     {
         *("login", "login-oidc", "login-oidc-callback", "login-second-factor", "login-second-factor-setup", "logout"),
-        *("theme", "rows", "invitation", "invitation-link"),
+        *("theme", "rows", "zone", "invitation", "invitation-link"),
         *("comment", "comments", "resources-bulk"),
     }
 )

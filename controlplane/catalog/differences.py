@@ -1,6 +1,6 @@
 """Two states of resources beside each other, for the API and the pages to render in their own ways, without secrets."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from controlplane.catalog.contents import contents_at, contents_of_pairs
@@ -54,16 +54,34 @@ def states_differ(
     """How many resources differ between two states of an environment, and `limit` of them, after the first `offset`. A
     state is given as the address (hash) of each resource's content.
     """
+    keys = list(actions_between(before, after))
+    return len(keys), differences_of(keys[offset : offset + limit], before, after, environment_key=environment_key)
+
+
+def actions_between(before: Mapping[EntryKey, str], after: Mapping[EntryKey, str]) -> Mapping[EntryKey, str]:
+    """What became of each resource that differs between two states, in the words of `ResourceDifference.action`, in the
+    order of types and names. No manifest is read.
+    """
     keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-    shown = keys[offset : offset + limit]
+    return {key: "created" if key not in before else "deleted" if key not in after else "updated" for key in keys}
+
+
+def differences_of(
+    keys: Collection[EntryKey],
+    before: Mapping[EntryKey, str],
+    after: Mapping[EntryKey, str],
+    *,
+    environment_key: str,
+) -> tuple[ResourceDifference, ...]:
+    """How each of these resources differs between two states, in their order. Two queries."""
 
     def manifests(state: Mapping[EntryKey, str]) -> dict[EntryKey, Tree]:
-        addresses = {key: state[key] for key in shown if key in state}
+        addresses = {key: state[key] for key in keys if key in state}
         found = contents_at(environment_key=environment_key, addresses=addresses)
         return {key: manifest_of(content) for key, content in found}
 
     old, new = manifests(before), manifests(after)
-    return len(keys), tuple(ResourceDifference(key, old.get(key), new.get(key)) for key in shown)
+    return tuple(ResourceDifference(key, old.get(key), new.get(key)) for key in keys)
 
 
 def revisions_differ(

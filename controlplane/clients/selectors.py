@@ -212,6 +212,23 @@ def connected_counts() -> Mapping[str, int]:
     return dict(rows.annotate(count=Count("client", distinct=True)))
 
 
+def unanswered_counts(*, environment_keys: Collection[str]) -> Mapping[str, int]:
+    """The number of connected clients that have not answered the last response of some type and refused that of none,
+    by environment; one without such clients is left out. One query.
+    """
+    refused = Subscription.objects.filter(
+        stream__client=OuterRef("stream__client"), stream__closed_at=None, state=SubscriptionState.NACKED.value
+    )
+    rows = Subscription.objects.filter(
+        ~Exists(refused),
+        state=SubscriptionState.SENT.value,
+        stream__closed_at=None,
+        stream__client__environment__key__in=list(environment_keys),
+    ).order_by()
+    counted = rows.values_list("stream__client__environment__key")
+    return dict(counted.annotate(count=Count("stream__client", distinct=True)))
+
+
 def subscription_counts() -> Mapping[SubscriptionState, int]:
     """The number of subscriptions of open streams in each state, over all types and environments."""
     rows = Subscription.objects.filter(stream__closed_at=None).values_list("state")

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.db.models import QuerySet
+
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import Serving
 from controlplane.clients.models import Replica
@@ -25,16 +27,35 @@ def replicas_behind(*, environment_key: str, lineage: str, epoch: int) -> tuple[
     """The ADS processes that report now and serve neither this snapshot nor a newer one. Processes of the version
     before this one do not say what they serve, and are left out.
     """
-    alive = Replica.objects.filter(
-        stopped_at=None, seen_at__gte=database_now() - timedelta(seconds=SILENT_S), serves__isnull=False
-    )
     found = []
-    for row in alive.order_by("host", "pid"):
+    for row in _reporting().order_by("host", "pid"):
         said = _serving((row.serves or {}).get(environment_key, {}))
-        if said.lineage != lineage or said.epoch < epoch:
+        if _is_behind(said, lineage, epoch):
             held = said.epoch if said.lineage == lineage else 0
             found.append(Behind(str(row), held, said.refused or _not_yet(held, epoch)))
     return tuple(found)
+
+
+def behind_counts(*, epochs: Mapping[str, tuple[str, int]]) -> Mapping[str, int]:
+    """How many of the ADS processes that `replicas_behind` tells of there are, by environment key. `epochs`: the
+    lineage and epoch of each environment's newest snapshot. One query.
+    """
+    served = [row.serves or {} for row in _reporting()]
+    return {
+        key: sum(_is_behind(_serving(each.get(key, {})), lineage, epoch) for each in served)
+        for key, (lineage, epoch) in epochs.items()
+    }
+
+
+def _reporting() -> QuerySet[Replica]:
+    """The processes that report now and say what they serve."""
+    return Replica.objects.filter(
+        stopped_at=None, seen_at__gte=database_now() - timedelta(seconds=SILENT_S), serves__isnull=False
+    )
+
+
+def _is_behind(said: Serving, lineage: str, epoch: int) -> bool:
+    return said.lineage != lineage or said.epoch < epoch
 
 
 def _serving(said: Mapping[str, object]) -> Serving:

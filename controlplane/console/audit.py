@@ -16,6 +16,7 @@ from controlplane.console.places import Place, Section
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
 from controlplane.listing.frames import SINCE, UNTIL, Asked, Filter, Frame, Kind, Order, options
+from controlplane.listing.runs import runs
 from controlplane.listing.tables import Column
 
 _SIZE: Final = 50
@@ -91,7 +92,8 @@ class AuditPage(ListPage):
             limit=_SIZE + 1,
         )
         context: dict[str, object] = {
-            "lines": [_line(event) for event in found[:_SIZE]],
+            "runs": runs([_line(event) for event in found[:_SIZE]], _said),
+            "count": len(found[:_SIZE]),
             "next": found[_SIZE - 1].pk if len(found) > _SIZE else None,
             "later": bool(before),
         }
@@ -123,6 +125,11 @@ class AuditPage(ListPage):
             return (environment_visible(self.principal, wanted).key,)
         keys = self.principal.sees(state.key for state in self.environments)
         return (*keys, "") if self.principal.may(Role.ADMIN, None) else keys
+
+
+def _said(line: Line) -> tuple[str, ...]:
+    """What two entries have in common that are folded: who did what to what, and where."""
+    return (line.actor, line.principal, line.what, line.subject, line.environment)
 
 
 # By the noun of the verb: the page about what it was done to.

@@ -24,13 +24,14 @@ from controlplane.changesets.values import (
 )
 from controlplane.common.errors import ControlPlaneError
 from controlplane.console.change_set_access import wish_lines
-from controlplane.console.change_set_acts import ACTS, acted, time_shown
+from controlplane.console.change_set_acts import ACTS, acted
 from controlplane.console.change_sets import SetLine, set_entered
 from controlplane.console.diffs import lines_of
 from controlplane.console.guarding import loss_shown
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number
 from controlplane.console.resources import resource_url
+from controlplane.console.times import field_text
 from controlplane.explain.prospects import prospect_of
 from xdscore.snapshot import EntryKey
 
@@ -108,8 +109,8 @@ class ChangeSetPage(Page):
             "is_own": self._is_own(detail),
             "review": self.here.policy.review,
             "given": request.POST if error is not None else QueryDict(),
-            "times": {"not_before": time_shown(detail.view.not_before), "expires": time_shown(detail.view.expires)},
-            "now": f"{timezone.now():%Y-%m-%d %H:%M} UTC",
+            "times": {"not_before": field_text(detail.view.not_before), "expires": field_text(detail.view.expires)},
+            "now": timezone.now(),
             "max_title": MAX_TITLE_CHARS,
             "max_message": MAX_MESSAGE_CHARS,
             "max_reason": MAX_REASON_CHARS,

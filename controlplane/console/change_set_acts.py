@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from django.http import QueryDict
@@ -36,7 +36,7 @@ from controlplane.changesets.values import (
 )
 from controlplane.common.errors import InputInvalid
 from controlplane.console.posted import number_of, one_line, whole_of
-from controlplane.console.times import moment_typed
+from controlplane.console.times import moment_given
 from xdscore.codes import shown
 from xdscore.names import canonical, name_problem
 from xdscore.resource_types import by_word
@@ -97,11 +97,6 @@ def acted(
     return _DO[action](Sent(given, public_id, number_of(given, "version"), actor, request_id, consent))
 
 
-def time_shown(moment: datetime | None) -> str:
-    """A time as a form's field shows it, in UTC and to the minute; empty for none."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}" if moment is not None else ""
-
-
 def _simply(service: Callable[..., bool], says: str) -> Callable[[Sent], Done]:
     """What needs no more than a reason."""
 
@@ -135,7 +130,7 @@ def _publish(sent: Sent) -> Done:
 
 
 def _schedule(sent: Sent) -> Done:
-    at = _time(sent.given, "not_before")
+    at = moment_given(sent.given, "not_before", timezone.now())
     changed = change_set_schedule(
         public_id=sent.public_id,
         not_before=at,
@@ -217,22 +212,11 @@ def _edited(sent: Sent, changes: SetChanges, says: str) -> Done:
     return Done(changed, says if changed else "Nothing had to change.")
 
 
-def _time(given: QueryDict, field: str) -> datetime | None:
-    """The time in this field of a form; None where it is empty. Raises InputInvalid."""
-    text = given.get(field, "").strip()
-    if not text:
-        return None
-    moment = moment_typed(text, timezone.now())
-    if moment is None:
-        raise InputInvalid(f"'{shown(text, 40)}' is no time, such as 2026-12-31T23:59. Nothing was changed.")
-    return moment
-
-
 def _time_edited(given: QueryDict, field: str) -> datetime | Stays | None:
     """The time in a field as an edit takes it: one that is as the page showed it stays, to the second."""
     if given.get(field, "").strip() == given.get(f"{field}_was", "").strip():
         return Stays.AS_IT_IS
-    return _time(given, field)
+    return moment_given(given, field, timezone.now())
 
 
 # By the word in the form: what it is an act of, by which rights and buttons go.

@@ -1,6 +1,5 @@
 """What one client has of each resource that it asks for, now or at an earlier time."""
 
-from datetime import UTC
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
@@ -13,7 +12,8 @@ from controlplane.console.clients import PageOfClient
 from controlplane.console.holding_lines import lines_of, published_revisions
 from controlplane.console.paging import SIZE
 from controlplane.console.resources import kind_of
-from controlplane.console.times import moment_typed
+from controlplane.console.times import field_text, zone_given
+from controlplane.http.moments import moment_typed
 from xdscore.holdings import HoldingState
 from xdscore.resource_types import RESOURCE_TYPES
 
@@ -36,7 +36,7 @@ class ClientResourcesPage(PageOfClient):
         kind, state = kind_of(request), _STATES.get(request.GET.get("state", ""))
         name = request.GET.get("name", "").strip()[:_MAX_TEXT]
         asked_at = request.GET.get("at", "").strip()[:_MAX_TIME]
-        at = moment_typed(asked_at, timezone.now())
+        at = moment_typed(asked_at, timezone.now(), zone_given(request.GET))
         after = request.GET.get("after", "")[:_MAX_CURSOR]
         found = client_holdings(
             public_id=client.id,
@@ -59,7 +59,7 @@ class ClientResourcesPage(PageOfClient):
             "state": state,
             "name": name,
             "at": at,
-            "asked_at": f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}" if at is not None else "",
+            "asked_at": field_text(at, seconds=True),
             "no_time": asked_at if asked_at and at is None else "",
             "filtered": bool(kind or state or name),
         }

@@ -55,6 +55,7 @@ from controlplane.explain.memberships import memberships_of
 from controlplane.explain.standings import client_status, client_statuses
 from controlplane.incidents.settling import Answer, change_clients
 from controlplane.listing.frames import Asked, Filter, Frame, Kind, Order, options
+from controlplane.listing.runs import Run, runs
 from controlplane.listing.tables import Column
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
@@ -93,7 +94,7 @@ _UNDERSTANDS_UNKNOWN: Final = (
 @dataclass(frozen=True, slots=True)
 class Event:
     """An event in the life of a client. `state`: the key in `states.LOOKS` of its badge; `text`: what the client said,
-    empty where it said nothing.
+    empty where it said nothing; `times`: how many equal ones it stands for.
     """
 
     at: datetime
@@ -101,6 +102,7 @@ class Event:
     label: str
     what: str
     text: str = ""
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,15 +384,17 @@ def _reads(family: ClientFamily) -> tuple[str, str]:
     return _READS.get(family, "unknown"), _UNDERSTANDS.get(family, _UNDERSTANDS_UNKNOWN)
 
 
-def _tail(client_id: str) -> list[Event]:
+def _tail(client_id: str) -> list[Run[Event]]:
     streams, refusals = client_streams(public_id=client_id), client_refusals(public_id=client_id)
     return _events(streams, refusals, client_subscriptions(public_id=client_id))
 
 
 def _events(
     streams: tuple[StreamView, ...], refusals: tuple[NackView, ...], subscriptions: tuple[SubscriptionView, ...]
-) -> list[Event]:
-    """The stored events of a client, newest first. Of responses and ACKs, only the last of each type is stored."""
+) -> list[Run[Event]]:
+    """The stored events of a client, newest first, repeats folded. Of responses and ACKs, only the last of each type is
+    stored.
+    """
     events = [
         Event(each.sent_at, "SENT", "response", f"the last one of {each.type}")
         for each in subscriptions
@@ -415,12 +419,14 @@ def _events(
             each.at,
             "NACKED",
             "NACK",
-            f"of {each.type}, {each.repeats} times" if each.repeats > 1 else f"of {each.type}",
+            f"of {each.type}",
             each.text,
+            each.repeats,
         )
         for each in refusals
     ]
-    return sorted(events, key=lambda event: event.at, reverse=True)[:_MAX_EVENTS]
+    events.sort(key=lambda event: event.at, reverse=True)
+    return runs(events, lambda event: (event.state, event.label, event.what, event.text))[:_MAX_EVENTS]
 
 
 def _bootstrap(client: ClientSummary) -> str:

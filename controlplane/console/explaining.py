@@ -7,7 +7,7 @@ its node id, and `at` an earlier snapshot or a time.
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Final
 from urllib.parse import urlencode
 
@@ -24,10 +24,11 @@ from controlplane.console.explain_denial import Denial, denial_of
 from controlplane.console.pages import Page
 from controlplane.console.places import Place, Section
 from controlplane.console.resources import resource_url
-from controlplane.console.times import iso_text, moment_typed
+from controlplane.console.times import iso_text, zone_given
 from controlplane.explain.askers import askers_of
 from controlplane.explain.selectors import explain, question_of
 from controlplane.explain.values import Ladder, Link, Question, RungState, clock
+from controlplane.http.moments import clock_problem, moment_typed
 from xdscore.codes import CATALOGUE, shown
 from xdscore.environment_choice import DEFAULT_ENVIRONMENT
 from xdscore.names import name_problem
@@ -75,6 +76,8 @@ class Asked:
     at: str
     code: str = ""
     """The code that the pasted text says its client was told; empty where none was pasted."""
+    unclear: str = ""
+    """Why `at` names no time, where clocks of the zone in which it was typed never show it, or twice; else empty."""
 
     @property
     def empty(self) -> bool:
@@ -149,6 +152,8 @@ class ExplainPage(Page):
             raise InputInvalid(f"'{asked.word[:40]}' is not a resource type. Types are: {', '.join(by_word)}.")
         if wrong := name_problem(asked.name):
             raise InputInvalid(f"The name {wrong}.")
+        if asked.unclear:
+            raise InputInvalid(asked.unclear)
         at = _epoch_or_time(asked.at)
         if asked.at and at is None:
             raise InputInvalid(
@@ -172,11 +177,11 @@ class ExplainPage(Page):
         return {"grant": f"{rule}?{grant}", "edit_rule": f"{rule}?id={denial.rule}"}
 
 
-def _epoch_or_time(text: str) -> int | datetime | None:
-    """The epoch or the time that was typed; None where it is neither."""
+def _epoch_or_time(text: str, zone: tzinfo = UTC) -> int | datetime | None:
+    """The epoch or the time that was typed, as clocks in `zone` show it; None where it is neither."""
     if text.isascii() and text.isdigit():
         return int(text) if len(text) <= _MAX_EPOCH_CHARS else None
-    return moment_typed(text, timezone.now())
+    return moment_typed(text, timezone.now(), zone)
 
 
 def _who_asks(asked: Asked, question: Question, ladder: Ladder) -> WhoAsks:
@@ -222,7 +227,8 @@ def _asked(request: HttpRequest) -> Asked:
     given = request.GET
     code, at = given.get("code", ""), given.get("at", "").strip()[:_MAX_AT_CHARS]
     # An age such as 30m becomes the time that it means, so that links and texts keep it.
-    time = _epoch_or_time(at)
+    zone = zone_given(given)
+    time = _epoch_or_time(at, zone)
     return Asked(
         given.get("e", "").strip()[:63] or DEFAULT_ENVIRONMENT,
         given.get("t", ""),
@@ -230,6 +236,7 @@ def _asked(request: HttpRequest) -> Asked:
         given.get("c", "").strip()[:_MAX_CLIENT_CHARS],
         iso_text(time) if isinstance(time, datetime) else at,
         code if code in CATALOGUE else "",
+        clock_problem(at, zone),
     )
 
 

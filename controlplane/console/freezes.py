@@ -22,7 +22,8 @@ from controlplane.catalog.services import environment_update
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.common.errors import Conflict, ControlPlaneError, InputInvalid
 from controlplane.console.pages import Page
-from controlplane.console.times import iso_text, moment_typed
+from controlplane.console.times import iso_text, zone_given
+from controlplane.http.moments import clock_problem, moment_typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class FreezesPage(Page):
             "chosen_days": request.POST.getlist("days"),
             "role": self.here.policy.review.break_glass_role.value,
             "max_reason": MAX_REASON_CHARS,
-            "now": f"{now:%Y-%m-%d %H:%M} UTC",
+            "now": now,
             "given": request.POST if error is not None else QueryDict(),
             "error": error,
         }
@@ -113,10 +114,12 @@ def _changed(before: EnvironmentPolicy, action: str, given: QueryDict) -> tuple[
 
 def _time(given: QueryDict, name: str) -> str | None:
     """The time in this field of a form, as settings spell it; the text itself where it is none, and None where it is
-    empty.
+    empty. Raises InputInvalid for a time that clocks never show, or twice.
     """
-    text = given.get(name, "").strip()
-    moment = moment_typed(text, timezone.now()) if text else None
+    text, zone = given.get(name, "").strip(), zone_given(given)
+    moment = moment_typed(text, timezone.now(), zone) if text else None
+    if unclear := clock_problem(text, zone):
+        raise InputInvalid(f"{unclear} Nothing was changed.")
     return iso_text(moment) if moment is not None else text or None
 
 

@@ -21,11 +21,12 @@ from controlplane.console.pages import Page
 from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_environment
 from controlplane.fitness.selectors import Unfit, processes_unfit
-from controlplane.incidents.selectors import incident_open_counts
 from controlplane.incidents.triage import incident_page
-from controlplane.rollouts.selectors import rollouts_open
+from controlplane.rollouts.selectors import rollouts_brief
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
+from controlplane.status.sentence import Sentence
+from controlplane.status.sentences import environment_sentences
 
 _INCIDENTS: Final = 5
 _CHANGES: Final = 10
@@ -33,13 +34,14 @@ _CHANGES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentCard:
-    """An environment on the front page. `incidents`: how many are unresolved; `standing`: how many clients stand in
-    each way; `rollout`: the id of the open rollout, empty where none is; `reviews`: how many change sets wait for
-    review.
+    """An environment on the front page. `sentence`: what matters most about it; `incidents`: how many are unresolved;
+    `standing`: how many clients stand in each way; `rollout`: the id of the open rollout, empty where none is;
+    `reviews`: how many change sets wait for review.
     """
 
     environment: EnvironmentState
     status: EnvironmentStatus
+    sentence: Sentence
     incidents: int
     standing: Mapping[Standing, int]
     rollout: str = ""
@@ -101,17 +103,18 @@ class HomePage(Page):
 def _now(seen: tuple[EnvironmentState, ...]) -> dict[str, object]:
     """The template values that say how these environments stand; equal for all users who may see exactly these."""
     keys = [state.key for state in seen]
-    statuses, open_incidents = environment_statuses(environments=seen), incident_open_counts()
-    standing = standing_counts(environment_keys=keys)
+    statuses, standing = environment_statuses(environments=seen), standing_counts(environment_keys=keys)
     urgent, unresolved = incident_page(environment_keys=keys, limit=_INCIDENTS)
-    rollouts, reviews = rollouts_open(environment_keys=keys), review_counts(environment_keys=keys)
+    rollouts, reviews = rollouts_brief(environment_keys=keys), review_counts(environment_keys=keys)
+    sentences = environment_sentences(environments=seen, statuses=statuses, standing=standing, rollouts=rollouts)
     cards = [
         EnvironmentCard(
             each,
             statuses[each.key],
-            open_incidents.get(each.key, 0),
+            sentences[each.key],
+            statuses[each.key].unattended,
             standing[each.key],
-            rollouts.get(each.key, ""),
+            rollouts[each.key].id if each.key in rollouts else "",
             reviews[each.key],
         )
         for each in seen

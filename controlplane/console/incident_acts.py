@@ -14,7 +14,7 @@ from controlplane.catalog.values import ChangeMade
 from controlplane.clients.clock import database_now
 from controlplane.common.errors import InputInvalid
 from controlplane.console.posted import one_line, reason_of
-from controlplane.console.times import moment_typed
+from controlplane.console.times import clock_text, moment_given
 from controlplane.http.moments import moment_or_span
 from controlplane.incidents.muting import MUTES
 from controlplane.incidents.selectors import IncidentDetail
@@ -94,13 +94,13 @@ def _mute(sent: Sent) -> str:
         actor=sent.actor,
         request_id=sent.request_id,
     )
-    return f"Channels are told nothing of it until {until:%Y-%m-%d %H:%M} UTC."
+    return f"Channels are told nothing of it until {clock_text(until)}."
 
 
 def _until(request: HttpRequest) -> datetime:
     given, now = request.POST, database_now()
-    typed, span = given.get("until", "").strip(), given.get("for", "")
-    found = moment_typed(typed, now) if typed else moment_or_span(span, now) if span in MUTES else None
+    span = given.get("for", "")
+    found = moment_given(given, "until", now) or (moment_or_span(span, now) if span in MUTES else None)
     if found is None:
         raise InputInvalid("Say until when: choose a time, or type one as 2026-07-01T12:00. Nothing was changed.")
     return found

@@ -34,6 +34,7 @@ from controlplane.incidents.triage import (
 )
 from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED
 from controlplane.journal.models import AuditEvent
+from controlplane.listing.runs import runs
 from controlplane.snapshots.history import epoch_before
 from xdscore.codes import shown
 from xdscore.resource_types import by_word
@@ -133,7 +134,7 @@ class IncidentPage(Page):
         shared = {
             "detail": detail,
             "incident": incident,
-            "events": [_event(each) for each in incident_events(detail)],
+            "events": runs([_event(each) for each in incident_events(detail)], _said),
             "steps": frozenset(state.value for state in TRANSITIONS[incident.state]),
             "unresolved": incident.state in UNRESOLVED,
             "mine": incident.assignee is not None and incident.assignee.id == str(self.principal.id),
@@ -206,6 +207,11 @@ def _event(event: AuditEvent) -> Event:
         to=_assigned(told) if event.verb == "incident.assigned" else "",
         until=moment_named(told.get("until", "")) if event.verb == "incident.muted" else None,
     )
+
+
+def _said(event: Event) -> tuple[object, ...]:
+    """What two events have in common that are folded: everything but when they were, and by which request."""
+    return (event.who, event.what, event.reason, event.because, event.change, event.incident, event.to, event.until)
 
 
 def _assigned(told: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import Any, ClassVar, Final
 from urllib.parse import parse_qsl
 
@@ -15,7 +16,8 @@ from django.utils.http import urlencode
 
 from controlplane.common.errors import InputInvalid
 from controlplane.console.pages import Page
-from controlplane.listing.frames import EVERYTHING, SORT, Asked, Filter, Frame, Option
+from controlplane.console.times import zone_shown
+from controlplane.listing.frames import EVERYTHING, SORT, Asked, Filter, Frame, Kind, Option
 from controlplane.listing.selectors import View, default_query, views_of
 from controlplane.listing.tables import MAX_ROWS, Column, csv_text, json_text
 
@@ -43,12 +45,14 @@ class Toolbar:
     """What stands above a list.
 
     `base`: the list's own address, without a query.
+    `times_in`: the zone in which its times are meant that say none; empty for a list without times.
     `fields`: its filters; `carried`: pairs of what the form keeps without showing it.
     `views`: those that the reader has of the list; `views_url`: where they are kept.
     """
 
     asked: Asked
     base: str
+    times_in: str
     fields: tuple[Field, ...]
     carried: tuple[tuple[str, str], ...]
     views: tuple[View, ...]
@@ -176,11 +180,18 @@ class ListPage(Page, ABC):
         return Toolbar(
             asked,
             reverse(self.frame.route, args=keys),
+            self._times_in(asked),
             tuple(fields),
             tuple(carried),
             views_of(principal=self.principal, listed=self.frame.name, environment_key=self._key),
             reverse("views" if keys else "views-anywhere", args=[*keys, self.frame.name]),
         )
+
+    def _times_in(self, asked: Asked) -> str:
+        """The zone that an address with times has said, else the reader's."""
+        if not any(each.kind is Kind.TIME for each in self.frame.filters):
+            return ""
+        return (asked.times_in or str(UTC)) if asked.times else zone_shown()
 
     def _file(self, asked: Asked, wanted: str) -> HttpResponse:
         """All lines as a file. Raises InputInvalid for a format that there is not, and for too many lines."""

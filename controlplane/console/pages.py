@@ -4,6 +4,7 @@ Denied by default: a page says in `needs` what each of its verbs needs, and a ve
 """
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from functools import cached_property
 from typing import Any, ClassVar, Final, TypedDict
 
@@ -24,6 +25,7 @@ from controlplane.catalog.review import WriteUnreviewed
 from controlplane.catalog.rights import OnSome, environment_among, require, require_some
 from controlplane.catalog.selectors import EnvironmentState, environment_list
 from controlplane.common.errors import ControlPlaneError
+from controlplane.common.zones import zone_named
 from controlplane.console.guarding import cases_question_of, consent_of, freeze_question_of, loss_shown, question_of
 from controlplane.console.navigation import surroundings
 from controlplane.console.proposing import proposal_question
@@ -35,6 +37,8 @@ PART: Final = "X-Parley-Part"
 
 THEME_COOKIE: Final = "theme"
 THEMES: Final = ("auto", "light", "dark")  # the first is that of the device
+ZONE_COOKIE: Final = "zone"  # the time zone that somebody chose
+BROWSER_ZONE_COOKIE: Final = "browser_zone"  # that of the browser; static/console/console.js writes it
 ROWS_COOKIE: Final = "rows"
 ROWS: Final = ("roomy", "dense")  # the first is without a choice
 
@@ -87,7 +91,8 @@ class Page(View):
                 require_some(principal, need.role, str(key))
             elif need is not None:
                 require(principal, need, key)
-            return super().dispatch(request, *args, **kwargs)
+            with timezone.override(zone_of(request)):
+                return super().dispatch(request, *args, **kwargs)
         except ControlPlaneError as error:
             return self.refusal(error)
 
@@ -251,6 +256,19 @@ def theme_of(request: HttpRequest) -> str:
 def rows_of(request: HttpRequest) -> str:
     """How close the rows of lists stand, as the user has chosen; without a choice, with room between them."""
     return _chosen(request, ROWS_COOKIE, ROWS)
+
+
+def zone_chosen(request: HttpRequest) -> str:
+    """The name of the time zone that the user has chosen; empty for that of the browser."""
+    chosen = request.COOKIES.get(ZONE_COOKIE, "")
+    return chosen if zone_named(chosen) is not None else ""
+
+
+def zone_of(request: HttpRequest) -> tzinfo:
+    """The time zone in which times are shown: the one that the user has chosen; else that of the browser, as far as it
+    said which that is; else UTC.
+    """
+    return zone_named(zone_chosen(request)) or zone_named(request.COOKIES.get(BROWSER_ZONE_COOKIE, "")) or UTC
 
 
 def _chosen(request: HttpRequest, cookie: str, known: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Final
+from zoneinfo import available_timezones
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -27,8 +28,9 @@ from controlplane.catalog.role_rights import role_grant
 from controlplane.catalog.selectors import environment_list
 from controlplane.common.errors import ControlPlaneError, InputInvalid, TooManyAttempts
 from controlplane.common.principal_ids import PrincipalId, PrincipalKind
+from controlplane.common.zones import MAX_ZONE_CHARS
 from controlplane.console.limits import limit_of_form, limit_words
-from controlplane.console.pages import Page
+from controlplane.console.pages import Page, zone_chosen
 from controlplane.console.paging import paged
 from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
@@ -207,6 +209,8 @@ class AccountPage(Page):
             "person": person,
             "factors": factors_of(person.id),
             "roles": role_words(),
+            "zones": sorted(available_timezones()),
+            "zone_chosen": request.GET.get("zone", zone_chosen(request))[:MAX_ZONE_CHARS],
             "error": error,
         }
         answer = self.page(context, status=error.status if error else 200)

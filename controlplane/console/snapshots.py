@@ -1,7 +1,6 @@
 """Snapshots: what was served when, how two of them differ, and the way back."""
 
-from abc import ABC
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -14,13 +13,13 @@ from controlplane.accounts.principal import Role
 from controlplane.builder.models import Build
 from controlplane.builder.selectors import build_list, builds_of_epochs, causes_of_builds
 from controlplane.catalog.change_log import changes_of_generations
-from controlplane.catalog.contents import addresses_now
-from controlplane.catalog.differences import ResourceDifference, states_differ
+from controlplane.catalog.differences import states_differ
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.catalog.values import finding_from_json
 from controlplane.clients.browsing import Standing, standing_counts
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
+from controlplane.console.comparing import LIVE, epoch_of, states_of
 from controlplane.console.lists import ListPage, ListShown
 from controlplane.console.pages import Page
 from controlplane.console.paging import Paged, page_number, paged
@@ -28,16 +27,14 @@ from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_environment
 from controlplane.listing.frames import SINCE, UNTIL, Asked, Frame, Order
 from controlplane.listing.tables import Column
-from controlplane.snapshots.history import addresses_at, addresses_between, epoch_before
+from controlplane.snapshots.history import epoch_before
 from controlplane.snapshots.models import SnapshotRow
 from controlplane.snapshots.rollback import environment_rollback, rollback_plan
 from controlplane.snapshots.selectors import snapshot_list
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
 from xdscore.findings import Finding
-from xdscore.snapshot import EntryKey
 
-LIVE: Final = "live"
 _DIFFS: Final = 25  # on a page: each is written as YAML twice
 _MAX_REASON: Final = 400
 _SIZE: Final = 25
@@ -152,36 +149,7 @@ class SnapshotPage(Page):
         return self.page({"line": line, "before": epoch_before(environment_key=environment_key, epoch=epoch)})
 
 
-class _DifferencesPage(Page, ABC):
-    """The base class of pages that compare two states of an environment."""
-
-    def _differing(self, before: Mapping[EntryKey, str], after: Mapping[EntryKey, str]) -> Paged[ResourceDifference]:
-        """The page, by its number in the URL, of the resources that differ. A state is given as the address (hash) of
-        each resource's content.
-        """
-        number = page_number(self.request)
-        count, found = states_differ(
-            before, after, environment_key=self.here.key, limit=_DIFFS, offset=(number - 1) * _DIFFS
-        )
-        return Paged(found, number, count, _DIFFS)
-
-
-class ComparePage(_DifferencesPage):
-    """The page that compares two snapshots, or a snapshot with the catalogue as it is now."""
-
-    template = "snapshots/compare.html"
-
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The form to choose two states and, where the URL has both, one page of their differences."""
-        before, after = request.GET.get("from", ""), request.GET.get("to", LIVE)
-        context: dict[str, object] = {"before": before, "after": after, "epoch": self.here.epoch}
-        if before:
-            old, new = _states(environment_key, before, after)
-            context |= {"page": self._differing(old, new), "compared": True}
-        return self.page(context)
-
-
-class RollbackPage(_DifferencesPage):
+class RollbackPage(Page):
     """The page to roll an environment back to an earlier snapshot: what that would change, and a form for the reason
     and for whether the environment is on hold afterwards.
     """
@@ -192,11 +160,15 @@ class RollbackPage(_DifferencesPage):
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:
         """The form and what rolling back would change; with `?part=loss`, only what clients would lose by it."""
-        epoch = _epoch(request.GET.get("to", ""))
+        epoch = epoch_of(request.GET.get("to", ""))
         if request.GET.get("part") == "loss":
             return self.foreseen(lambda: rollback_plan(environment_key=environment_key, to_epoch=epoch).loss)
-        now = addresses_now(environment_key=environment_key)
-        page = self._differing(now, addresses_at(environment_key=environment_key, epoch=epoch))
+        now, then = states_of(environment_key, LIVE, str(epoch))
+        number = page_number(request)
+        count, found = states_differ(
+            now, then, environment_key=environment_key, limit=_DIFFS, offset=(number - 1) * _DIFFS
+        )
+        page = Paged(found, number, count, _DIFFS)
         context = {"to": epoch, "page": page, "error": error}
         return self.page(context, status=error.status if error else 200)
 
@@ -208,7 +180,7 @@ class RollbackPage(_DifferencesPage):
                 raise InputInvalid(f"A rollback says why, in at most {_MAX_REASON} characters. Nothing was changed.")
             made = environment_rollback(
                 environment_key=environment_key,
-                to_epoch=_epoch(request.GET.get("to", "")),
+                to_epoch=epoch_of(request.GET.get("to", "")),
                 reason=reason,
                 hold=request.POST.get("hold") == "1",
                 actor=self.principal,
@@ -246,31 +218,9 @@ def _now(environment: EnvironmentState) -> tuple[EnvironmentStatus, int, int]:
     return status, counts[Standing.REFUSING], counts[Standing.DENIED]
 
 
-def _epoch(text: str) -> int:
-    if text.isascii() and text.isdigit() and 0 < len(text) <= 18:
-        return int(text)
-    raise InputInvalid(f"'{text[:20]}' is not the number of a snapshot.")
-
-
-def _states(environment_key: str, before: str, after: str) -> tuple[Mapping[EntryKey, str], Mapping[EntryKey, str]]:
-    """Two states of an environment, each given as the address (hash) of each resource's content. `before` and `after`:
-    epochs, or `live` for the catalogue as it is now. Of two snapshots only what differs is read.
-    """
-    if LIVE not in (before, after):
-        return addresses_between(environment_key=environment_key, before=_epoch(before), after=_epoch(after))
-    old, new = (
-        addresses_now(environment_key=environment_key)
-        if state == LIVE
-        else addresses_at(environment_key=environment_key, epoch=_epoch(state))
-        for state in (before, after)
-    )
-    return old, new
-
-
 urlpatterns = [
     path("e/<str:environment_key>/snapshots", SnapshotsPage.as_view(), name="snapshots"),
     path("e/<str:environment_key>/snapshots/<int:epoch>", SnapshotPage.as_view(), name="snapshot"),
-    path("e/<str:environment_key>/compare", ComparePage.as_view(), name="compare"),
     path("e/<str:environment_key>/rollback", RollbackPage.as_view(), name="rollback"),
     path("e/<str:environment_key>/builds", BuildsPage.as_view(), name="builds"),
 ]

@@ -9,7 +9,7 @@ from django.db.models import Count, F, Q, QuerySet
 
 from controlplane.catalog.standing import Key
 from controlplane.incidents.models import Incident, IncidentClient
-from controlplane.incidents.values import UNRESOLVED, IncidentCause
+from controlplane.incidents.values import UNRESOLVED, IncidentCause, IncidentState
 
 _MAX_UNNAMED: Final = 100  # looked through for suspects, the newest ones
 
@@ -81,13 +81,14 @@ def incidents_open_named(*, environment_keys: Collection[str] | None = None) -> 
 
 @dataclass(frozen=True, slots=True)
 class OpenCounts:
-    """How many open incidents of an environment name no single resource. `losses`: those about what connected clients
-    lost;
-    `unnamed`: those about refusals whose culprit is not known.
+    """How many unresolved incidents of an environment name no single resource. `losses`: those about what connected
+    clients lost; `unnamed`: those about refusals whose culprit is not known. `unattended`: how many of all sorts nobody
+    looks after yet.
     """
 
     losses: int = 0
     unnamed: int = 0
+    unattended: int = 0
 
 
 NOTHING_OPEN: Final = OpenCounts()
@@ -97,8 +98,12 @@ def open_counts(*, environment_keys: Collection[str]) -> Mapping[str, OpenCounts
     """The counts for each environment, by key; an environment without such incidents is left out. One query."""
     rows = _unresolved(environment_keys).order_by().values_list("environment__key")
     losing, refusing = Q(cause=IncidentCause.LOSS.value), Q(cause=IncidentCause.NACK.value, name="")
-    counted = rows.annotate(losses=Count("pk", filter=losing), unnamed=Count("pk", filter=refusing))
-    return {key: OpenCounts(losses, unnamed) for key, losses, unnamed in counted}
+    counted = rows.annotate(
+        losses=Count("pk", filter=losing),
+        unnamed=Count("pk", filter=refusing),
+        unattended=Count("pk", filter=Q(state=IncidentState.OPEN.value)),
+    )
+    return {key: OpenCounts(*counts) for key, *counts in counted}
 
 
 def _open(environment_keys: Collection[str] | None) -> QuerySet[Incident]:

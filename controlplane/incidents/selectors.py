@@ -161,12 +161,6 @@ def incident_list(
     return tuple(_value(row) for row in rows.order_by("-last_at", "-pk")[:limit])
 
 
-def incident_open_counts() -> Mapping[str, int]:
-    """The number of open incidents, by environment."""
-    rows = Incident.objects.filter(state=IncidentState.OPEN.value).values_list("environment__key")
-    return dict(rows.annotate(count=Count("pk")))
-
-
 def incident_get(*, public_id: str) -> IncidentDetail:
     """Everything that is known of the incident with this public id. Raises NotFound."""
     row = Incident.objects.select_related("environment").filter(public_id=public_key(public_id)).first()

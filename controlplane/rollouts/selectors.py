@@ -58,15 +58,7 @@ def rollout_get(*, public_id: str) -> RolloutView:
 
 def rollout_brief(*, public_id: str) -> RolloutBrief:
     """A rollout in short: where it is, and what clients said in all. Raises NotFound. One query."""
-    row = rollout_row(public_id)
-    return RolloutBrief(
-        id=str(row.public_id),
-        state=RolloutState(row.state),
-        step=row.step + 1,
-        steps=len(row.steps),
-        counts=counts_of(row.counts),
-        waits_for=row.waits_for,
-    )
+    return _brief(rollout_row(public_id))
 
 
 def rollout_environment(*, public_id: str) -> str:
@@ -121,6 +113,12 @@ def rollouts_open(*, environment_keys: Collection[str]) -> Mapping[str, str]:
     """The ids of the open rollouts of these environments, by environment key. One query."""
     rows = Rollout.objects.filter(environment__key__in=list(environment_keys), state__in=_OPEN)
     return {key: str(public_id) for key, public_id in rows.values_list("environment__key", "public_id")}
+
+
+def rollouts_brief(*, environment_keys: Collection[str]) -> Mapping[str, RolloutBrief]:
+    """The open rollouts of these environments in short, by environment key. One query."""
+    rows = Rollout.objects.filter(environment__key__in=list(environment_keys), state__in=_OPEN)
+    return {row.environment.key: _brief(row) for row in rows.select_related("environment")}
 
 
 def rollouts_open_counted() -> tuple[Mapping[RolloutState, int], datetime | None]:
@@ -242,6 +240,17 @@ def _page(
 def _open_row(environment_key: str) -> Rollout | None:
     rows = Rollout.objects.select_related("environment")
     return rows.filter(environment__key=environment_key, state__in=_OPEN).first()
+
+
+def _brief(row: Rollout) -> RolloutBrief:
+    return RolloutBrief(
+        id=str(row.public_id),
+        state=RolloutState(row.state),
+        step=row.step + 1,
+        steps=len(row.steps),
+        counts=counts_of(row.counts),
+        waits_for=row.waits_for,
+    )
 
 
 def _line(row: Rollout, held: int, reverted: int) -> RolloutLine:

@@ -139,6 +139,12 @@ def epoch_before(*, environment_key: str, epoch: int) -> int | None:
     return rows.values_list("epoch", flat=True).first()
 
 
+def epoch_after(*, environment_key: str, epoch: int) -> int | None:
+    """The oldest epoch behind this one whose snapshot is stored; None where there is none."""
+    rows = snapshot_list(environment_key=environment_key).filter(epoch__gt=epoch)
+    return rows.order_by("epoch").values_list("epoch", flat=True).first()
+
+
 def _head(environment_key: str, epoch: int) -> SnapshotHead:
     row = snapshot_list(environment_key=environment_key).filter(epoch=epoch).first()
     if row is None:

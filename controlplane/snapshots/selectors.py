@@ -96,6 +96,18 @@ def published_at(*, environment_key: str) -> datetime | None:
     return snapshot_list(environment_key=environment_key).values_list("at", flat=True).first()
 
 
+def published_times(*, environment_keys: Collection[str]) -> Mapping[str, datetime]:
+    """When the newest snapshot of each of these environments was published, by key; an environment without any is left
+    out. One query.
+    """
+    newest = SnapshotRow.objects.filter(
+        environment__key__in=list(environment_keys),
+        environment__lineage=models.F("lineage"),
+        environment__epoch=models.F("epoch"),
+    )
+    return dict(newest.values_list("environment__key", "at"))
+
+
 def snapshot_head(
     *,
     environment: str,

@@ -32,6 +32,7 @@ class EnvironmentFacts:
     `counts`: how many of its resources have each status.
     `losses`: how many open incidents are about something that clients lost.
     `unnamed`: how many open incidents name no resource.
+    `unattended`: how many open incidents nobody looks after yet; the status does not depend on it.
     `hold`: why it is on hold; empty where it is not.
     `unbuilt`: whether something was written that no build has covered: a resource, a deletion, an access rule or a
         policy.
@@ -44,18 +45,20 @@ class EnvironmentFacts:
     hold: str = ""
     unbuilt: bool = False
     staged: int = 0
+    unattended: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentStatus:
     """The status of an environment in one word, why it is so (one or more sentences), how many resources have each
-    status, and how many open incidents are losses.
+    status, how many open incidents are losses, and how many nobody looks after yet.
     """
 
     status: Headline
     reason: str
     counts: Mapping[Status, int]
     losses: int
+    unattended: int = 0
 
     @property
     def resources(self) -> int:
@@ -86,7 +89,7 @@ def environment_status(facts: EnvironmentFacts) -> EnvironmentStatus:
         Headline.PUBLISHED: True,
     }
     word = next(each for each in Headline if true[each])
-    return EnvironmentStatus(word, _reason(facts, counts, total), counts, facts.losses)
+    return EnvironmentStatus(word, _reason(facts, counts, total), counts, facts.losses, facts.unattended)
 
 
 def _reason(facts: EnvironmentFacts, counts: Mapping[Status, int], total: int) -> str:

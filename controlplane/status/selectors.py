@@ -154,6 +154,7 @@ def environment_statuses(*, environments: Collection[EnvironmentState]) -> Mappi
                 hold=each.policy.hold,
                 unbuilt=each.generation > each.built_generation,
                 staged=staged.get(each.key, 0),
+                unattended=open_here.unattended,
             )
         )
         for each in environments

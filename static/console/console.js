@@ -22,6 +22,14 @@ function tick() {
   }
 }
 
+// In which zone pages show times to whoever chose none (controlplane/console/pages.py, `zone_of`).
+function tellZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (!zone || document.cookie.split("; ").includes(`browser_zone=${zone}`)) return;
+  const secure = location.protocol === "https:" ? "; secure" : "";
+  document.cookie = `browser_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
+}
+
 function prepare(root) {
   for (const button of root.querySelectorAll("[data-copy], [data-open], [data-pause]")) button.hidden = false;
 }
@@ -108,6 +116,7 @@ document.addEventListener("change", (event) => {
 });
 
 document.addEventListener("htmx:afterSwap", (event) => { prepare(event.target); tick(); });
+tellZone();
 prepare(document);
 tick();
 setInterval(tick, 10000);

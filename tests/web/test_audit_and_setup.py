@@ -64,6 +64,21 @@ def test_audit__longer_than_a_page__goes_on_and_back(admin: Client) -> None:
     assert queries(admin, "/audit") <= 12
 
 
+def test_audit__same_again_and_again__is_one_line_that_unfolds_to_each(admin: Client) -> None:
+    for verb in ("thing.done", "thing.done", "thing.done", "thing.undone", "thing.done"):
+        audit_record(
+            actor=somebody("dana", ()), verb=verb, subject="pay", environment="default", detail={"reason": HOSTILE}
+        )
+
+    shown = page(admin, "/audit?actor=dana")
+
+    assert shown.count("<tr id=") == 3
+    assert shown.count("<li id=") == 2
+    assert "<summary>3 times, the first <time" in shown
+    assert "<p>5 events</p>" in shown
+    assert_harmless(shown)
+
+
 def test_audit__rights_in_one_environment__shows_nothing_of_others(person: Callable[..., Client], fleet: Fleet) -> None:
     stranger = person(Role.ADMIN, "prod")
 

@@ -1,5 +1,8 @@
 """Two states beside each other, page by page, and how many clients may see a name."""
 
+import html
+import re
+
 import pytest
 
 from controlplane.access.services import group_create, rule_create
@@ -53,20 +56,63 @@ def test_compare__two_states__shows_what_leads_from_one_to_the_other(
     shown = page(sign_in(None, ""), f"/e/default/compare?from={before}&to={'live' if to == 'live' else after}")
 
     assert "<b>3</b> resources differ" in shown
-    assert shown.index("changes</h2>") < shown.index("comes</h2>") < shown.index("goes</h2>")
+    assert shown.index(">changes</b>") < shown.index(">comes</b>") < shown.index(">goes</b>")
     assert "stays" not in shown
+    assert [f"</b> 1 {word}</a>" in shown for word in ("created", "deleted", "updated")] == [True] * 3
+    assert 'class="diff"' not in shown  # until somebody unfolds one
+    assert f">{before} · 2" in shown
+    assert "dana: why</option>" in shown
 
 
 def test_compare__more_than_a_page__has_pages(epochs: tuple[int, int], sign_in: SignIn) -> None:
     publish(*(cluster(f"more-{number:02}") for number in range(30)))
     browser = sign_in(None, "")
 
-    first, second = (page(browser, f"/e/default/compare?from={epochs[1]}&to=live&page={n}") for n in (1, 2))
+    asked = f"/e/default/compare?from={epochs[1]}&to=live&open=all"
+    first, second = (page(browser, f"{asked}&page={n}") for n in (1, 2))
+    folded = page(browser, asked.removesuffix("&open=all"))
 
+    assert "30 differences" in folded
+    assert "more-29" in folded
+    assert second.count('class="diff"') == 5
     assert "1 to 25 of 30 differences" in first
     assert "more-29" not in first
     assert "26 to 30 of 30 differences" in second
     assert "more-29" in second
+
+
+def test_compare__without_scripts__unfolds_one_or_all_filters_and_swaps(
+    epochs: tuple[int, int], sign_in: SignIn
+) -> None:
+    before, after = epochs
+    browser, asked = sign_in(None, ""), f"/e/default/compare?from={before}&to={after}"
+
+    folded = page(browser, asked)
+    links = {html.unescape(each) for each in re.findall(r'href="\?([^"#]+)', folded)}
+    one = page(browser, f"/e/default/compare?{next(each for each in links if 'open=cluster%2Fchanges' in each)}")
+    every = page(browser, f"/e/default/compare?{next(each for each in links if 'open=all' in each)}")
+    created = page(browser, f"{asked}&state=created")
+    named = page(browser, f"{asked}&type=cluster&name=GO")
+    part = page(browser, f"{asked}&part=difference&of_type=cluster&of_name=changes")
+
+    assert one.count('class="diff"') == 1
+    assert "connect_timeout: 2s" in one
+    assert every.count('class="diff"') == 3
+    assert ">Fold all</a>" in every
+    assert "<b>1</b> resource differs" in created
+    assert ">comes</b>" in created
+    assert (">goes</b>" in named, ">comes</b>" in named) == (True, False)
+    assert "connect_timeout: 2s" in part
+    assert "<main" not in part
+    assert f"from={after}&to={before}" in links
+
+
+@pytest.mark.parametrize("asked", ["from=x", "from=1&to=%22", "from=999999999999999999999", "from=1&to=99999"])
+def test_compare__what_is_no_snapshot__is_said(asked: str, epochs: tuple[int, int], sign_in: SignIn) -> None:
+    answer = sign_in(None, "").get(f"/e/default/compare?{asked}")
+
+    assert answer.status_code in {404, 422}
+    assert "snapshot" in answer.content.decode()
 
 
 def test_reach__rules_of_groups__counts_clients_as_the_whole_table_does(environments: None) -> None:

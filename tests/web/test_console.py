@@ -44,7 +44,7 @@ def test_login__wrong_password__says_so_and_keeps_the_way_back() -> None:
 
 
 def test_page__somebody_signed_in__says_at_its_foot_which_version_this_is(browser: Client) -> None:
-    foot = f'<footer class="page-foot">Parley {BUILD_VERSION}</footer>'
+    foot = f'<footer class="page-foot">Parley {BUILD_VERSION} '
 
     assert foot in browser.get("/").content.decode()
     assert BUILD_VERSION not in Client().get("/login").content.decode()
@@ -57,7 +57,7 @@ def test_home__environment_with_resources__shows_what_is_served(browser: Client)
 
     after = browser.get("/").content.decode()
 
-    assert "1 of 1 resource waits for the next build." in before
+    assert "1 resource waits to be published." in before
     assert "all published" not in before
     assert "all published" in after
     assert "last changes" in after.lower()

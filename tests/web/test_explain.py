@@ -150,7 +150,7 @@ def test_explain__at_a_time__answers_for_then_in_words_and_keeps_the_time_in_its
     assert "Did <span" in shown
     assert "It refused r2 and goes on with r1" in shown
     assert re.search(r"As of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, when snapshot 2 was served: It refused this", shown)
-    assert re.search(r"at <b>\S+ \S+ UTC</b>, when snapshot <b>2</b> was published", shown)
+    assert re.search(r"at <b><time [^>]+>\S+ \S+ UTC</time></b>, when snapshot <b>2</b> was published", shown)
     assert "What had it answered?" in shown
     assert f"at={then:%Y-%m-%dT%H}" in urllib.parse.unquote(re.findall(r'href="([^"]*format=text)"', shown)[0])
     assert "It refused r2 and goes on with r1" in typed

@@ -54,6 +54,7 @@ READERS: Final[Mapping[str, tuple[str, ...]]] = {
     "controlplane.console.resources": ("resource: list", "resource: page", "resource: history", "resource: editor"),
     "controlplane.console.snapshots": ("environment: snapshots", "environment: snapshot"),
     "controlplane.console.states": (),  # how words look
+    "controlplane.console.templatetags.console": (),  # how the sentence about an environment looks
     "controlplane.console.views": ("resource: code",),
     "controlplane.ops.condition_metrics": ("environment: metrics", "resource: metrics"),
 }

@@ -22,6 +22,7 @@ OPEN = {
     "logout",
     "theme",
     "rows",
+    "zone",
     "invitation",
     "invitation-link",
 }

@@ -12,7 +12,8 @@ ENVIRONMENT_COLUMNS: Final = (
     Column("STATUS", lambda row: row["status"]),
     Column("RESOURCES", lambda row: sum(row["statuses"].values())),
     Column("EPOCH", lambda row: row["epoch"]),
-    Column("REASON", lambda row: row["reason"]),
+    Column("SUMMARY", lambda row: row["summary"]),
+    Column("REASON", lambda row: row["reason"], wide=True),
     Column("DEFAULT", lambda row: row["default_effect"], wide=True),
     Column("QUARANTINE", lambda row: row["quarantine"], wide=True),
 )

@@ -62,7 +62,10 @@ class _Kind:
         return {key: value for key, value in row.items() if key not in self.told}
 
 
-_STANDING: Final = ("epoch", "generation", "built_generation", "status", "reason", "statuses", "losses", "frozen")
+_STANDING: Final = (
+    *("epoch", "generation", "built_generation"),
+    *("status", "reason", "summary", "statuses", "losses", "frozen"),
+)
 _WRITTEN: Final = ("id", "change", "findings", "history")
 _ENVIRONMENT: Final = _Kind(
     ENVIRONMENT,

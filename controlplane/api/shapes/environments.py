@@ -221,6 +221,10 @@ class EnvironmentOut(serializers.Serializer[Any]):
         choices=[each.value for each in Headline], help_text="How it stands as a whole, what matters most first."
     )
     reason = serializers.CharField(help_text="Why it stands so: everything that is not as it should be.")
+    summary = serializers.CharField(
+        help_text="One sentence about what matters most: who lost or refuses what and since when, what is waited for, "
+        "or how many clients have what is published. Times are in UTC."
+    )
     statuses = serializers.DictField(
         child=serializers.IntegerField(), help_text="How many of its resources stand how, by status."
     )

@@ -40,6 +40,8 @@ from controlplane.catalog.values import ChangeMade, EnvironmentPolicy
 from controlplane.common.errors import InputInvalid
 from controlplane.status.environments import EnvironmentStatus
 from controlplane.status.selectors import environment_statuses
+from controlplane.status.sentence import Sentence
+from controlplane.status.sentences import environment_sentences
 from xdscore.access import Effect
 from xdscore.environment_choice import Selector
 from xdscore.findings import Finding
@@ -64,7 +66,10 @@ class EnvironmentListView(ApiView):
         principal = principal_of(request)
         seen = [state for state in environment_list() if principal.may(Role.VIEWER, state.key)]
         statuses = environment_statuses(environments=seen)
-        return json_answer(plain_page(request, seen, lambda state: environment_json(state, statuses[state.key])))
+        said = environment_sentences(environments=seen, statuses=statuses)
+        return json_answer(
+            plain_page(request, seen, lambda state: environment_json(state, statuses[state.key], said[state.key]))
+        )
 
     @extend_schema(
         operation_id="environment_create",
@@ -180,11 +185,13 @@ class EnvironmentView(ApiView):
 
 def _environment_now(key: str) -> dict[str, object]:
     state = environment_get(key=key)
-    return environment_json(state, environment_statuses(environments=[state])[key])
+    statuses = environment_statuses(environments=[state])
+    said = environment_sentences(environments=[state], statuses=statuses)
+    return environment_json(state, statuses[key], said[key])
 
 
-def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict[str, object]:
-    """An environment as a JSON object. `status`: how it stands now."""
+def environment_json(state: EnvironmentState, status: EnvironmentStatus, said: Sentence) -> dict[str, object]:
+    """An environment as a JSON object. `status`, `said`: how it stands now, and the sentence about it."""
     frozen = frozen_at(state.policy.freezes, timezone.now())
     return {
         "key": state.key,
@@ -207,6 +214,7 @@ def environment_json(state: EnvironmentState, status: EnvironmentStatus) -> dict
         "built_generation": state.built_generation,
         "status": status.status.value,
         "reason": status.reason,
+        "summary": said.text,
         "statuses": {each.value: count for each, count in status.counts.items()},
         "losses": status.losses,
     }

@@ -1,7 +1,7 @@
 """Tags and filters of the pages. Whatever they render is escaped by Django: no text of others is ever marked safe."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from functools import lru_cache
@@ -20,8 +20,10 @@ from controlplane.clients.foreign_text import escape
 from controlplane.console.diffs import DiffLine, lines_of
 from controlplane.console.lists import Toolbar, head_of
 from controlplane.console.states import look_of
-from controlplane.console.times import iso_text, relative
+from controlplane.console.times import clock_text, iso_text, relative, zone_shown
 from controlplane.discussion.linking import parts_of, shortened
+from controlplane.listing.frames import TIMES_IN
+from controlplane.status.sentence import Link, Piece, Sentence
 
 register = template.Library()
 
@@ -55,13 +57,58 @@ def _badge(key: str, label: str) -> SafeString:
 
 @register.simple_tag
 def moment(value: datetime | None, *, brief: bool = False) -> SafeString:
-    """A time in words ("3 minutes ago") and as date and time; with `brief`, date and time only as a tooltip."""
+    """A time in words ("3 minutes ago") and as date and time in the reader's zone; with `brief`, date and time only as
+    a tooltip. The tooltip has it in UTC, too.
+    """
     if value is None:
         return format_html('<span class="quiet">{}</span>', "never")
-    utc = value.astimezone(UTC)
-    exact, ago_text = utc.strftime("%Y-%m-%d %H:%M:%S UTC"), relative(value, timezone.now())
-    ago = format_html('<time datetime="{}" title="{}" data-relative>{}</time>', iso_text(value), exact, ago_text)
-    return ago if brief else format_html('{} <span class="quiet text-nowrap">{}</span>', ago, exact)
+    here, utc = clock_text(value, seconds=True), clock_text(value, seconds=True, zone=UTC)
+    exact = here if here == utc else f"{here}, {utc}"
+    words = relative(value, timezone.now())
+    ago = format_html('<time datetime="{}" title="{}" data-relative>{}</time>', iso_text(value), exact, words)
+    if brief:
+        return ago
+    return format_html('{} <span class="quiet text-nowrap">{}</span>', ago, clock(value, seconds=True))
+
+
+@register.simple_tag
+def clock(value: datetime | None, *, seconds: bool = False) -> SafeString:
+    """A time as date and time in the reader's zone, to the minute or to the second. In UTC it stands in the tooltip
+    and, for readers of screens, behind it.
+    """
+    if value is None:
+        return format_html('<span class="quiet">{}</span>', "never")
+    here, utc = clock_text(value, seconds=seconds), clock_text(value, seconds=seconds, zone=UTC)
+    if here == utc:
+        return format_html('<time datetime="{}">{}</time>', iso_text(value), here)
+    return format_html(
+        '<time datetime="{}" title="{}">{}<span class="visually-hidden"> ({})</span></time>',
+        iso_text(value),
+        utc,
+        here,
+        utc,
+    )
+
+
+@register.simple_tag
+def times_in(given: Mapping[str, str] | None = None) -> SafeString:
+    """The hidden field of a form that says in which zone its times are meant: that of this page or, where the form is
+    shown again (`given`), that of then.
+    """
+    zone = (given or {}).get(TIMES_IN) or zone_shown()
+    return format_html('<input type="hidden" name="{}" value="{}">', TIMES_IN, zone)
+
+
+@register.simple_tag
+def sentence(said: Sentence) -> SafeString:
+    """A sentence about an environment, in which changes, incidents and rollouts are links, and times as elsewhere."""
+    return format_html_join("", "{}", ((_piece(each),) for each in said.pieces))
+
+
+def _piece(piece: Piece) -> str:
+    if isinstance(piece, Link):
+        return format_html('<a href="{}">{}</a>', reverse(piece.about.value, args=[piece.id]), visible(piece.text))
+    return moment(piece, brief=True) if isinstance(piece, datetime) else visible(piece)
 
 
 @register.simple_tag

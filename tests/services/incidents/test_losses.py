@@ -19,11 +19,10 @@ from controlplane.common.errors import Conflict
 from controlplane.database.aliases import READER
 from controlplane.incidents.filtering import IncidentFilter
 from controlplane.incidents.models import Incident, IncidentClient
-from controlplane.incidents.refusals import refusals_of
+from controlplane.incidents.refusals import open_counts, refusals_of
 from controlplane.incidents.selectors import (
     incident_get,
     incident_list,
-    incident_open_counts,
     incidents_of_change,
     incidents_of_name,
     refused_and_lost,
@@ -92,7 +91,7 @@ def test_digest__a_published_change_took_something__one_run_opens_one_incident_t
     assert (detail.refusing, detail.samples, detail.quarantined) == ((), (), False)
     assert detail.opened_epoch == Environment.objects.get(key="default").epoch
     assert incidents_of_change(change_id=change) == (incident,)
-    assert incident_open_counts() == {"default": 1}
+    assert open_counts(environment_keys=["default"])["default"].unattended == 1
     assert told() == [("incident.opened", change)]
 
 

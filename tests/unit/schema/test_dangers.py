@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controlplane.api.shapes.environments import ContentIn
-from controlplane.console.environments import CONTENT_TITLES
+from controlplane.console.environment_settings import CONTENT_TITLES
 from xdscore.codes import CATALOGUE
 from xdscore.schema import Manifest, ParsedResource, parse
 from xdscore.schema.content_policy import (
