@@ -13,6 +13,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect
+from django.template.loader import render_to_string
 from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
@@ -27,6 +28,7 @@ from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
 from controlplane.common.errors import ControlPlaneError, InputTooLarge
 from controlplane.console.drafts import Checked, Draft, NameTaken, draft_check, draft_edits, draft_save
+from controlplane.console.editor_form import FIELDS, fill, form_values
 from controlplane.console.naming import Naming
 from controlplane.console.pages import PART, Page
 from controlplane.console.proposing import PROPOSE, PROPOSED, proposal_of, propose
@@ -78,19 +80,27 @@ class EditorPage(Page, ABC):
         given = _form_of(request)
         draft = Draft(self.here.key, given.text, self.kind, self.name, self.kept())
         part = PART in request.headers
+        around: Mapping[str, object] = {}
         try:
             _within_limit(given.text)
             if action == "names":
                 return self._named(given, part=part)
+            text, problems, around = fill(given.text, request.POST, self._naming(given.text))
+            given, draft = replace(given, text=text), replace(draft, text=text)
+            if part and action == FIELDS:
+                fields = {"fields": render_to_string("resources/fields.html", dict(around), request)}
+                return JsonResponse(fields if around.get("form_secret") else {**fields, "text": text})
+            if problems:
+                action = FIELDS  # nothing is stored while a part of what was filled in is missing
             if action == "instead":  # the text was to be a new resource of this name
                 given = replace(given, revision=self.stored().revision)
-            if action == "save":
-                return _led(self.save(draft, given), part=part)
-            if action == PROPOSE:
-                return _led(self._propose(draft, given), part=part)
-            return self._answer(given, {"checked": self.checked(draft)}, part=part)
+            if action in ("save", PROPOSE):
+                store = self.save if action == "save" else self._propose
+                return _led(store(draft, given), part=part)
+            return self._answer(given, {**around, "checked": self.checked(draft)}, part=part)
         except ControlPlaneError as error:
-            return self._answer(given, {"error": error, **self._instead(error, given)}, part=part, status=error.status)
+            found = {**around, "error": error, **self._instead(error, given)}
+            return self._answer(given, found, part=part, status=error.status)
 
     def kept(self) -> Kept:
         """The contents from which secrets that the text keeps are filled in before those that are stored."""
@@ -220,6 +230,8 @@ class EditorPage(Page, ABC):
             "name": self.name,
             "back_url": self.back(),
         }
+        if "forms" not in context:
+            shared |= form_values(form.text, self._naming(form.text))
         return self.page({**shared, **context}, status=status)
 
     def told(self, error: object) -> Mapping[str, object]:  # noqa: ARG002 - for pages that say more

@@ -104,7 +104,7 @@ const view = new EditorView({
     doc: field.value,
     extensions: [
       lineNumbers(), foldGutter(), lintGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(),
-      closeBrackets(), autocompletion({ override: [complete], icons: false, selectOnOpen: false }), highlightActiveLine(), highlightActiveLineGutter(), syntaxHighlighting(colours), theme,
+      closeBrackets(), autocompletion({ override: [complete], icons: false, selectOnOpen: false, interactionDelay: 0 }), highlightActiveLine(), highlightActiveLineGutter(), syntaxHighlighting(colours), theme,
       language.of(languageOf(spokenJson)),
       EditorView.contentAttributes.of({ "aria-label": "Manifest, YAML or JSON", spellcheck: "false" }),
       keymap.of([
@@ -161,12 +161,78 @@ async function send(action) {
     // From this server, made by the template of the same page; nothing in it is somebody's markup.
     verdict.innerHTML = await answer.text();
     mark();
+    if (action === "check" && document.getElementById("form").open) fill();
   } catch {
     verdict.textContent = "The server does not answer. What you wrote is still here; try again in a moment.";
   } finally {
     if (mine === asked) verdict.classList.remove("waiting");
   }
 }
+
+// The form of the common fields. The server writes what was filled in into the text, which the editor takes over as one
+// step that can be undone, and answers the form for the new text.
+const fields = document.getElementById("fields");
+let filling = Promise.resolve();
+let shownFields = "";
+
+function fill(row = "") {
+  filling = filling.then(() => fillNow(row));
+}
+
+async function fillNow(row) {
+  const sent = new FormData(form);
+  const body = new URLSearchParams(sent);
+  body.set("action", "fields");
+  if (row) body.set("row", row);
+  let found;
+  try {
+    const answer = await fetch(location.href, { method: "POST", body, headers: { "X-Parley-Part": "1" } });
+    found = await answer.json();
+  } catch {
+    return; // what was filled in stays in its field, and goes along with the next question
+  }
+  if (field.value.replaceAll("\r\n", "\n") !== sent.get("text").replaceAll("\r\n", "\n")) return; // somebody went on writing
+  if (found.text !== undefined) takeOver(found.text);
+  showFields(found.fields, sent);
+}
+
+function takeOver(text) {
+  const before = view.state.doc.toString();
+  if (text === before) return;
+  const most = Math.min(before.length, text.length);
+  let from = 0;
+  while (from < most && before[from] === text[from]) from += 1;
+  let same = 0;
+  while (same < most - from && before[before.length - 1 - same] === text[text.length - 1 - same]) same += 1;
+  const changes = { from, to: before.length - same, insert: text.slice(from, text.length - same) };
+  view.dispatch({ changes, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+}
+
+const inputs = () => [...fields.querySelectorAll("[name^='field:']")];
+const inputOf = (name) => fields.querySelector(`[name="${CSS.escape(name)}"]`);
+
+// Whoever goes on filling in keeps the focus, and what was written since; that goes along with the next question.
+function showFields(html, sent) {
+  if (html === shownFields) return;
+  shownFields = html;
+  const since = inputs().filter((each) => each.value !== (sent.get(each.name) ?? each.value));
+  const active = fields.contains(document.activeElement) ? document.activeElement : null;
+  const place = [...fields.querySelectorAll("button")].indexOf(active);
+  fields.innerHTML = html; // from this server, made by the template of the same page
+  for (const { name, value } of since) if (inputOf(name)) inputOf(name).value = value;
+  if (!active) return;
+  const buttons = fields.querySelectorAll("button");
+  (place < 0 ? inputOf(active.name) : buttons[Math.min(place, buttons.length - 1)])?.focus();
+}
+
+// Also what was carried over, of which the browser reports no change.
+function fillWhatWasTyped() {
+  if (inputs().some((each) => each.value !== inputOf(each.name.replace("field:", "was:"))?.value)) fill();
+}
+
+fields.addEventListener("change", (event) => { if (event.target.matches("select")) fill(); });
+fields.addEventListener("focusout", fillWhatWasTyped);
+document.getElementById("form").addEventListener("toggle", (event) => { if (event.target.open) fill(); });
 
 // The names that can be referred to; one that is pressed is written where the cursor is.
 async function listNames() {
@@ -203,7 +269,9 @@ form.addEventListener("submit", (event) => {
   if (event.submitter?.hasAttribute("formaction")) return; // to another page, with the text
   event.preventDefault();
   if (event.submitter?.value === "names") return listNames();
-  send(event.submitter?.value ?? "check");
+  if (event.submitter?.name === "row") return fill(event.submitter.value);
+  if (event.submitter?.value === "fields") return fill();
+  filling.then(() => send(event.submitter?.value ?? "check")); // with what was just filled in
 });
 document.getElementById("named").addEventListener("keydown", (event) => {
   if (event.key === "Enter") { event.preventDefault(); listNames(); }

@@ -125,6 +125,20 @@ def may_hold_secrets(text: str) -> bool:
     return not _secret_words(schema()).isdisjoint(_WORD.findall(text))
 
 
+def names_secrets(tree: object) -> bool:
+    """Whether a tree has a member, at any depth, that may hold secrets by its name."""
+    words, left = _secret_words(schema()), [tree]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            if not words.isdisjoint(each):
+                return True
+            left += each.values()
+        elif isinstance(each, list):
+            left += each
+    return False
+
+
 @kept
 def _secret_words(known: Schema) -> frozenset[str]:
     fields = {field for each in known.messages.values() for field in each.fields if _is_sensitive(field)}

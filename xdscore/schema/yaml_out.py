@@ -15,6 +15,14 @@ def yaml_of(content: object) -> str:
     return text
 
 
+def yaml_inline(content: object) -> str:
+    """`content` as YAML on one line, as it may stand anywhere in a YAML text, also between brackets."""
+    written: str = yaml.dump(
+        [content], Dumper=_Plain, sort_keys=False, allow_unicode=True, width=float("inf"), default_flow_style=True
+    )
+    return written[1:-2]
+
+
 class _Plain(yaml.SafeDumper):
     """A YAML dumper that repeats equal values instead of using aliases, and quotes every string that YAML 1.2 might
     take for a number.
