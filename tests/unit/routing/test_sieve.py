@@ -43,6 +43,11 @@ MATCHES: list[dict[str, Any]] = [
     {"safe_regex": {"regex": "/pay/[0-9]+"}},
     {"prefix": "/", "headers": [{"name": "x-a", "string_match": {"exact": "1"}}]},
     {"prefix": "/", "runtime_fraction": {"default_value": {"numerator": 50}}},
+    {
+        "prefix": "/",
+        "headers": [{"name": "x-a", "string_match": {"exact": "2"}}],
+        "runtime_fraction": {"default_value": {"numerator": 0}, "runtime_key": "a"},
+    },
     {"prefix": "/other"},
 ]
 
@@ -70,6 +75,7 @@ def test_way__with_few_losers_told__is_the_way_with_all_of_them_told(
         short = answer(request, has)
 
     assert (short.answer, short.route_index, short.shares) == (whole.answer, whole.route_index, whole.shares)
+    assert short.unsupported == whole.unsupported
     for one, other in zip(short.rungs, whole.rungs, strict=True):
         assert (one.text, one.place, one.lost) == (other.text, other.place, other.lost[:1])
         assert len(one.lost) + one.more == len(other.lost) + other.more
