@@ -88,6 +88,11 @@ class Row:
     chosen: bool = False
 
     @property
+    def label(self) -> str:
+        """The type's word and the resource's name, such as `cluster/pay`."""
+        return f"{self.seen.word}/{self.seen.name}"
+
+    @property
     def look(self) -> str:
         """The key in `states.LOOKS` of the badge that shows what would become of it."""
         return f"foreseen_{self.state}"

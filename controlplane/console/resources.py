@@ -221,6 +221,6 @@ PLACES = (
         "Resources",
         "stack-2",
         "resources",
-        also=("resource", "resource-edit", "resource-new", "import"),
+        also=("resource", "resource-edit", "resource-new", "import", "expose"),
     ),
 )

@@ -209,6 +209,16 @@ def test_apply__dry_run__says_which_fields_differ_and_with_text_how_a_review_rea
     assert "fields" not in by_name["b"]
 
 
+def test_apply__dry_run_of_a_bootstrap__says_what_is_left_out_and_where(api: Caller) -> None:
+    text = "admin: {}\nnode: {id: a}\nstatic_resources:\n  clusters:\n  - {name: pay, connect_timeout: 1s}\n"
+
+    answer = api.post(f"{APPLY}?dry_run=true", text, media="application/yaml")
+
+    left = [(each["code"], each["pointer"], each["line"]) for each in answer.json["findings"]]
+    assert left == [("XDS1062", "/admin", 1), ("XDS1062", "/node", 2)]
+    assert edits(answer) == [("cluster", "pay", "created")]
+
+
 def test_apply__dry_run_of_a_secret__shows_that_it_differs_and_nothing_of_it(api: Caller) -> None:
     api.post(APPLY, {"resources": [tls_secret("s", "first-canary")]})
 

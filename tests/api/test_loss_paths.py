@@ -285,6 +285,7 @@ CONSOLE_NOTHING_LOST: Final = {
     **dict.fromkeys(("comment", "comments", "ticket-links"), _NOT_SERVED),
     "resource-edit": _STAYS,
     "resource-new": _STAYS,
+    "expose": "it makes what is new, and adds to a route configuration",
     "request": "it asks, and writes nothing",
     **dict.fromkeys(("route-case", "route-case-new", "route-cases"), _NOT_SERVED),
     "second-factor": _NOT_SERVED,

@@ -264,7 +264,7 @@ def test_secrets__are_on_no_page_and_asked_for_again(editor: Client) -> None:
 
 def test_labels__alone_differ__are_shown_and_set(editor: Client) -> None:
     put(cluster("pay"))
-    page, form = checked(editor, cluster("pay", **{"@labels": {"team": "pay"}}))
+    page, form = checked(editor, cluster("pay") | {"@labels": {"team": "pay"}})
 
     assert "<code>'@labels':</code>" in page or '<code>"@labels":</code>' in page
     assert editor.post(IMPORT, {**form, "action": "save"}).status_code == 302

@@ -79,6 +79,7 @@ NEEDS: dict[str, Role | None] = {
     "resource": Role.VIEWER,
     "resource-edit": Role.EDITOR,
     "import": Role.EDITOR,
+    "expose": Role.EDITOR,
     "resources-bulk": Role.VIEWER,
     "export": Role.VIEWER,
     "route-cases": Role.VIEWER,
