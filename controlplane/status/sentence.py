@@ -192,7 +192,7 @@ def _published(total: int, scene: Scene) -> Sentence:
     missing = min(scene.refusing + scene.unanswered, scene.connected)
     if missing:
         told = [
-            f"{scene.refusing} refused it" if scene.refusing else "",
+            f"{scene.refusing} refused the last response" if scene.refusing else "",
             f"{scene.unanswered} {_has(scene.unanswered)} not answered yet" if scene.unanswered else "",
         ]
         who = f"{scene.connected - missing} of {_count(scene.connected, 'client')}"
