@@ -53,7 +53,7 @@ WITHOUT_DATA: Final = frozenset(
     {
         *("login", "login-oidc", "login-oidc-callback", "login-second-factor", "login-second-factor-setup", "logout"),
         *("theme", "rows", "zone", "invitation", "invitation-link"),
-        *("comment", "comments", "resources-bulk"),
+        *("comment", "comments", "resources-bulk", "clients-bulk"),
     }
 )
 _OF_NAME: Final = "type=cluster&name={name}"
@@ -85,18 +85,29 @@ QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "/e/{env}/clients?state=refusing",
         "/e/{env}/clients?q=node-1&page=2",
         "/e/{env}/clients?sort=-seen&since=2h",
+        "/e/{env}/clients?label=team%3Dpay",
+        "/e/{env}/clients?page=100",
     ),
     "client": ("/clients/{client}", "/clients/{client}?part=tail"),
     "over-time": ("/e/{env}/over-time", "/e/{env}/over-time?period=24h", "/e/{env}/over-time?period=all"),
     "client-resources": ("/clients/{client}/resources", "/clients/{client}/resources?type=cluster&state=NACKED&at=1h"),
-    "access": ("/e/{env}/access", "/e/{env}/access?name={name}&type=cluster&node_id=node-1"),
+    "access": (
+        "/e/{env}/access",
+        "/e/{env}/access?name={name}&type=cluster&node_id=node-1",
+        "/e/{env}/access?effect=allow&state=on&findings=without",
+    ),
+    "client-groups": ("/e/{env}/access/groups", "/e/{env}/access/groups?text=node&sort=-rules"),
+    "builds": ("/e/{env}/builds", "/e/{env}/builds?outcome=published&since=7d&sort=-held"),
+    "route-cases": ("/e/{env}/route-cases", "/e/{env}/route-cases?state=holds&text=a&sort=-changed"),
     "setup": ("/e/{env}/setup", "/e/{env}/setup?part=ticks"),
     "inbox": ("/messages", "/messages?environment={env}", "/messages?for=me"),
     "channel": ("/channels/{channel}", "/channels/{channel}?state=failed&kind=hold.released"),
     "channel-new": ("/channels/new", "/channels/new?kind=digest"),
     "audit": ("/audit", "/audit?environment={env}&actor=parley", "/audit?since=2h&sort=time"),
-    "tokens": ("/tokens", "/tokens?kind=client&text=workload&state=good"),
-    "users": ("/users", "/users?text=person"),
+    "tokens": ("/tokens", "/tokens?kind=client&text=workload&state=good", "/tokens?by=a&sort=-used"),
+    "users": ("/users", "/users?text=person", "/users?role=viewer&state=active&sort=-seen"),
+    "people-groups": ("/users/groups", "/users/groups?role=viewer&sort=-users"),
+    "channels": ("/channels", "/channels?state=failing&sort=-last"),
     "resources": (
         "/e/{env}/resources",
         "/e/{env}/resources?type=endpoint&name=service",

@@ -164,6 +164,15 @@ def selector_read(text: str) -> tuple[Requirement, ...]:
     return tuple(found)
 
 
+def selector_problem(text: str) -> str:
+    """Why a selector cannot be read, as sentences; empty where it can."""
+    try:
+        selector_read(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _requirement(part: str) -> Requirement:
     for sign, wanted in (("!=", False), ("==", True), ("=", True)):
         key, found, value = part.partition(sign)

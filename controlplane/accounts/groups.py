@@ -34,9 +34,14 @@ class PeopleGroup:
     grants: tuple[Grant, ...]
 
 
-def people_group_list() -> QuerySet[Group]:
-    """Every group of people, by name. The roles of all are read by one more query."""
-    return Group.objects.annotate(people=Count("user")).order_by("name").prefetch_related("role_grants")
+def people_group_list(*, text: str = "", role: str = "") -> QuerySet[Group]:
+    """Every group of people, by name; with `text`, whose name contains it; with `role`, that has it somewhere. The
+    roles of all are read by one more query.
+    """
+    rows = Group.objects.filter(name__icontains=text) if text else Group.objects.all()
+    if role:
+        rows = rows.filter(pk__in=RoleGrant.objects.filter(role=role, group__isnull=False).values("group"))
+    return rows.annotate(people=Count("user")).order_by("name").prefetch_related("role_grants")
 
 
 def people_group_of(row: Group) -> PeopleGroup:

@@ -6,7 +6,7 @@ can become them.
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, OrderBy, Q, QuerySet
 
 from controlplane.accounts.logins import Caller, password_confirm
 from controlplane.accounts.models import RoleGrant
@@ -68,16 +68,46 @@ class Person:
     asked: bool
 
 
-def people_list(*, text: str = "") -> QuerySet[User]:
-    """Everybody who has an account, ordered by name; with `text`, only people whose name contains it. The roles of all
-    are read by two more queries.
+PEOPLE_STATES: Final[Mapping[str, Q]] = {
+    "active": Q(is_active=True),
+    "disabled": Q(is_active=False),
+    "superuser": Q(is_superuser=True),
+}
+"""In which states people can be asked for, by its word."""
+# By the word of an order: the column.
+_ORDERS: Final[Mapping[str, str]] = {"name": "username", "joined": "date_joined", "seen": "last_login"}
+
+
+def people_list(
+    *,
+    text: str = "",
+    state: str = "",
+    role: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    order: str = "name",
+    falls: bool = False,
+) -> QuerySet[User]:
+    """Everybody who has an account and fits. The roles of all are read by two more queries.
+
+    `text`: a part of the name or mail address. `state`: a word of PEOPLE_STATES. `role`: one that they have somewhere,
+    of their own or by a group.
+    `since`, `until`: they signed in last then or later; then or earlier, or never.
+    `order`: by name, by when they joined, or by when they signed in last, which who never did did first.
     """
-    people = (
-        User.objects.select_related("identity")
-        .order_by("username")
-        .prefetch_related("role_grants", "groups__role_grants")
-    )
-    return people.filter(username__icontains=text) if text else people
+    rows = User.objects.filter(PEOPLE_STATES.get(state, Q()))
+    if text:
+        rows = rows.filter(Q(username__icontains=text) | Q(email__icontains=text))
+    if role:
+        granted = RoleGrant.objects.filter(role=role)
+        rows = rows.filter(Q(pk__in=granted.values("user")) | Q(groups__in=granted.values("group"))).distinct()
+    if since is not None:
+        rows = rows.filter(last_login__gte=since)
+    if until is not None:
+        rows = rows.filter(Q(last_login=None) | Q(last_login__lte=until))
+    ordered = rows.order_by(OrderBy(F(_ORDERS[order]), nulls_first=True), "pk")
+    people = ordered.reverse() if falls else ordered
+    return people.select_related("identity").prefetch_related("role_grants", "groups__role_grants")
 
 
 def people_who_may(*, role: Role, environment: str, limit: int) -> tuple[str, ...]:

@@ -175,6 +175,7 @@ CLIENT_FILTERS: Final = [
     _query("node_id", OpenApiTypes.STR, "Exactly this node id."),
     _query("identity", OpenApiTypes.STR, "Exactly this identity, as it was verified."),
     _query("connected", OpenApiTypes.BOOL, "Only those with an open stream."),
+    _query("label", OpenApiTypes.STR, LABEL_HELP),
 ]
 _HOLDING_STATES: Final = _query(
     "state",

@@ -69,6 +69,7 @@ _BETA: Final = frozenset(
         *("delivery_list", "notification_list", "revision_restore", "error_get"),
         *("client_token_list", "client_token_create", "client_token_revoke", "client_said", "client_report", "tail"),
         *("graph", "quarantines", "request_explain", "resource_bulk", "resource_patch", "search", "whoami"),
+        *("client_bulk", "client_patch", *(f"view_{act}" for act in ("list", "create", "get", "update", "delete"))),
         *("series_get", "change_convergence"),
         *(f"route_case_{act}" for act in ("list", "create", "get", "update", "delete", "run", "apply", "import")),
     }

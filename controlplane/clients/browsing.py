@@ -3,22 +3,18 @@
 Everything is counted and cut by the database; only who refuses, is silent or is denied is looked up before.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from django.db import connection
-from django.db.models import Case, Count, Exists, IntegerField, Max, OuterRef, Q, Value, When, Window
-from django.db.models.expressions import RawSQL
-from django.utils import timezone
+from django.db.models import Case, Count, IntegerField, Max, QuerySet, Value, When, Window
 
+from controlplane.clients.filtering import EVERY_CLIENT, ClientFilter, is_connected, listed, with_seen
 from controlplane.clients.models import Client, Nack, Stream
 from controlplane.clients.selectors import ClientSummary, NackView, StreamView, client_rows, client_summaries, nacks_get
 from controlplane.clients.troubles import Troubles, troubles_of
-from xdscore.client_kinds import ClientFamily
 
 
 class Standing(StrEnum):
@@ -53,55 +49,27 @@ class ClientLine:
     refused_at: datetime | None
 
 
-def client_page(  # noqa: PLR0913 - what can be asked for
+def client_page(
     *,
     environment_keys: Collection[str],
-    text: str = "",
+    wanted: ClientFilter = EVERY_CLIENT,
     standing: Standing | None = None,
-    family: ClientFamily | None = None,
-    clients: Collection[str] | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
     order: str = "state",
     falls: bool = False,
     offset: int = 0,
     limit: int = 50,
     troubles: Troubles | None = None,
 ) -> tuple[tuple[ClientLine, ...], int]:
-    """One page of the clients of these environments, those that need attention first or in the order with this word in
-    CLIENT_ORDERS, and the number of clients on all pages. Some fifteen queries.
-
-    `text`: only clients whose id it is, or whose node id, identity, cluster or address contains it.
-    `clients`: only clients with these ids.
-    `since`, `until`: only clients that were seen last then or later, or then or earlier; whoever is connected is seen
-        now.
-    `troubles`: the result of `troubles_of` for these environments, where the caller has it already.
+    """One page of the clients of these environments that meet a filter and stand so (None: anyhow), those that need
+    attention first or in the order with this word in CLIENT_ORDERS, and the number of clients on all pages. Some
+    fifteen queries. `troubles`: the result of `troubles_of` for these environments, where the caller has it already.
     """
-    rows = Client.objects.filter(environment__key__in=list(environment_keys)).annotate(
-        standing=_standing(troubles or troubles_of(environment_keys=environment_keys))
-    )
-    if text:
-        # Where a stream comes from is looked up apart: a join would count clients once for each stream.
-        there = Stream.objects.filter(client=OuterRef("pk"), closed_at=None, peer__contains=text)
-        rows = rows.filter(
-            Q(node_id__icontains=text)
-            | Q(identity__icontains=text)
-            | Q(node_cluster__icontains=text)
-            | Q(pk=text)
-            | Exists(there)
-        )
-    if clients is not None:
-        rows = rows.filter(pk__in=_listed(clients))
-    if standing is not None:
-        rows = rows.filter(standing=_ORDER.index(standing))
-    if family is not None:
-        rows = rows.filter(family=family.value)
-    if since is not None or until is not None or order == "seen":
-        seen = Case(When(_connected(), then=Value(timezone.now())), default="last_seen")
-        rows = rows.annotate(seen=seen).filter(_seen_within(since, until))
+    rows = clients_wanted(environment_keys=environment_keys, wanted=wanted, standing=standing, troubles=troubles)
+    if order == "seen":
+        rows = with_seen(rows)
     # Whether a row is one of these takes longest to find out, so the page brings along how many there are; how many
     # there are of all costs nothing to count.
-    total = Window(Count("pk")) if text or standing is not None else Value(rows.count())
+    total = Window(Count("pk")) if wanted.text or standing is not None else Value(rows.count())
     columns = [f"-{each}" if falls else each for each in CLIENT_ORDERS[order]]
     page = rows.annotate(total=total).order_by(*columns).values_list("pk", "standing", "total")
     kept = list(page[offset : offset + limit])
@@ -114,6 +82,20 @@ def client_page(  # noqa: PLR0913 - what can be asked for
         ClientLine(found[pk], standings[pk], streams.get(pk), refused.get(pk)) for pk, *_ in kept if pk in found
     )
     return lines, count
+
+
+def clients_wanted(
+    *,
+    environment_keys: Collection[str],
+    wanted: ClientFilter,
+    standing: Standing | None = None,
+    troubles: Troubles | None = None,
+) -> QuerySet[Client]:
+    """The rows of all clients of which `client_page` shows a page, each with `standing`, in no order."""
+    of_all = Client.objects.filter(environment__key__in=list(environment_keys))
+    stand = _standing(troubles or troubles_of(environment_keys=environment_keys))
+    rows = of_all.annotate(standing=stand)
+    return wanted.applied(rows if standing is None else rows.filter(standing=_ORDER.index(standing)))
 
 
 def standing_counts(
@@ -165,36 +147,13 @@ def _standing(troubles: Troubles) -> Case:
     """A database expression for how a client stands, as a number: the place of the standing in `_ORDER`."""
     places = {standing: Value(place) for place, standing in enumerate(_ORDER)}
     return Case(
-        When(pk__in=_listed(troubles.refusing), then=places[Standing.REFUSING]),
-        When(pk__in=_listed(troubles.silent), then=places[Standing.SILENT]),
-        When(pk__in=_listed(troubles.denied), then=places[Standing.DENIED]),
-        When(_connected(), then=places[Standing.CONNECTED]),
+        When(pk__in=listed(troubles.refusing), then=places[Standing.REFUSING]),
+        When(pk__in=listed(troubles.silent), then=places[Standing.SILENT]),
+        When(pk__in=listed(troubles.denied), then=places[Standing.DENIED]),
+        When(is_connected(), then=places[Standing.CONNECTED]),
         default=places[Standing.GONE],
         output_field=IntegerField(),
     )
-
-
-def _seen_within(since: datetime | None, until: datetime | None) -> Q:
-    """The database condition that the time `seen` is within these, both included."""
-    within = Q()
-    if since is not None:
-        within &= Q(seen__gte=since)
-    if until is not None:
-        within &= Q(seen__lte=until)
-    return within
-
-
-def _connected() -> Exists:
-    """A database condition: a stream of the client is open."""
-    return Exists(Stream.objects.filter(client=OuterRef("pk"), closed_at=None))
-
-
-def _listed(ids: Collection[str]) -> RawSQL:
-    """SQL for a list of ids that is one parameter of the statement: with thousands of parameters, writing the statement
-    takes longer than answering it.
-    """
-    elements = "json_each(%s)" if connection.vendor == "sqlite" else "json_array_elements_text(%s::json) AS each(value)"
-    return RawSQL(f"SELECT value FROM {elements}", [json.dumps(sorted(ids))])  # noqa: S608, S611 - of two literals
 
 
 def _newest_streams(clients: Collection[str]) -> dict[str, StreamView]:

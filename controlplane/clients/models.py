@@ -90,6 +90,25 @@ class Client(models.Model):
         return self.node_id
 
 
+class ClientLabels(models.Model):
+    """The labels that people gave a client. They stay when the client is forgotten, and are its again if it returns.
+
+    `labels`: as `xdscore.labels.packed` has them. `gone_at`: since when the client is forgotten; null while it is not.
+    """
+
+    # Without a constraint: the client may be forgotten, and its id is a hash of who it is.
+    client = models.OneToOneField(
+        Client, on_delete=models.DO_NOTHING, db_constraint=False, primary_key=True, related_name="given"
+    )
+    environment = models.ForeignKey("catalog.Environment", on_delete=models.CASCADE, related_name="+")
+    labels = models.TextField()
+    gone_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        """The id of the client."""
+        return str(self.client_id)
+
+
 class Stream(models.Model):
     """A stream of a client to one ADS process."""
 

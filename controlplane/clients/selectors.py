@@ -8,16 +8,17 @@ caller check a single client. For the front page: `connected_counts` and `replic
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import models
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Q
 from django.db.models.functions import RowNumber
 
 from controlplane.catalog.values import ProvenContent
 from controlplane.clients.clock import database_now
 from controlplane.clients.facts import SubscriptionState, unpack_contents, unpack_names
+from controlplane.clients.filtering import EVERY_CLIENT, ClientFilter, with_labels
 from controlplane.clients.foreign_text import one_line
 from controlplane.clients.models import Client, ContentProbe, ContentProof, Nack, NameSet, Replica, Stream, Subscription
 from controlplane.clients.open_streams import streams_open
@@ -25,6 +26,7 @@ from controlplane.common.errors import NotFound
 from xdscore.client_kinds import UNKNOWN_KIND, ClientFamily, kind_of
 from xdscore.environment_choice import ClientFacts
 from xdscore.evidence import Evidence
+from xdscore.labels import Labels, label_words, unpacked
 from xdscore.names import name_problem
 from xdscore.shares import accountable
 from xdscore.snapshot import client_mark
@@ -47,7 +49,9 @@ class TypeState:
 
 @dataclass(frozen=True, slots=True)
 class ClientSummary:
-    """A client as a list shows it. `streams`: how many are open; `last_seen`: the time now while one is open."""
+    """A client as a list shows it. `streams`: how many are open; `last_seen`: the time now while one is open; `labels`:
+    what people gave it to be found by.
+    """
 
     id: str
     environment: str
@@ -61,6 +65,12 @@ class ClientSummary:
     first_seen: datetime
     last_seen: datetime
     types: tuple[TypeState, ...]
+    labels: Labels = field(default_factory=dict)
+
+    @property
+    def label_words(self) -> tuple[str, ...]:
+        """The labels of the client as people write them, by key."""
+        return label_words(self.labels)
 
     @property
     def connected(self) -> bool:
@@ -121,23 +131,13 @@ class ReplicaView:
 def client_list(
     *,
     environment_keys: Collection[str],
-    node_id: str = "",
-    identity: str = "",
-    connected_only: bool = False,
+    wanted: ClientFilter = EVERY_CLIENT,
     after: str = "",
     limit: int = 100,
 ) -> tuple[ClientSummary, ...]:
-    """Clients of these environments, ordered by id, beginning after the id `after`. `node_id` and `identity`, where not
-    empty, must match exactly.
-    """
+    """Clients of these environments that meet a filter, ordered by id, beginning after the id `after`."""
     rows = client_rows().filter(environment__key__in=list(environment_keys), pk__gt=after)
-    if node_id:
-        rows = rows.filter(node_id=node_id)
-    if identity:
-        rows = rows.filter(identity=identity)
-    if connected_only:
-        rows = rows.filter(Exists(Stream.objects.filter(_OPEN, client=OuterRef("pk"))))
-    return client_summaries(rows.order_by("pk")[:limit])
+    return client_summaries(wanted.applied(rows).order_by("pk")[:limit])
 
 
 def client_get(*, public_id: str) -> ClientSummary:
@@ -210,23 +210,6 @@ def connected_counts() -> Mapping[str, int]:
     """The number of clients with an open stream, by environment."""
     rows = Stream.objects.filter(_OPEN).values_list("client__environment__key")
     return dict(rows.annotate(count=Count("client", distinct=True)))
-
-
-def unanswered_counts(*, environment_keys: Collection[str]) -> Mapping[str, int]:
-    """The number of connected clients that have not answered the last response of some type and refused that of none,
-    by environment; one without such clients is left out. One query.
-    """
-    refused = Subscription.objects.filter(
-        stream__client=OuterRef("stream__client"), stream__closed_at=None, state=SubscriptionState.NACKED.value
-    )
-    rows = Subscription.objects.filter(
-        ~Exists(refused),
-        state=SubscriptionState.SENT.value,
-        stream__closed_at=None,
-        stream__client__environment__key__in=list(environment_keys),
-    ).order_by()
-    counted = rows.values_list("stream__client__environment__key")
-    return dict(counted.annotate(count=Count("stream__client", distinct=True)))
 
 
 def subscription_counts() -> Mapping[SubscriptionState, int]:
@@ -433,7 +416,7 @@ def marks_by_kind(clients: Mapping[str, ClientKey]) -> Mapping[str, frozenset[st
 
 def client_rows() -> models.QuerySet[Client]:
     """The database rows of all clients, with every column that `client_summaries` needs."""
-    return Client.objects.select_related("environment").annotate(
+    return with_labels(Client.objects.select_related("environment")).annotate(
         open_streams=Count("streams", filter=Q(streams__closed_at=None))
     )
 
@@ -461,6 +444,7 @@ def client_summaries(rows: models.QuerySet[Client]) -> tuple[ClientSummary, ...]
             first_seen=row.first_seen,
             last_seen=now if streams else row.last_seen,
             types=types.get(row.pk, ()),
+            labels=unpacked(str(getattr(row, "labels", ""))),
         )
         for row in clients
     )

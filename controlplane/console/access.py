@@ -1,11 +1,14 @@
 """Who may read what: the rules in their order, the groups they speak of, and a form that tries them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import cached_property
+from typing import ClassVar, Final
 
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path, reverse
@@ -40,6 +43,7 @@ from controlplane.config.loading import Config
 from controlplane.console.access_forms import (
     EFFECTS,
     MAX_MESSAGE_CHARS,
+    GroupLine,
     group_drafted,
     group_line,
     position_asked,
@@ -48,12 +52,15 @@ from controlplane.console.access_forms import (
 from controlplane.console.access_opening import Opening, opening_of
 from controlplane.console.access_proposing import AccessProposing, wished_of
 from controlplane.console.access_words import rule_sentence
+from controlplane.console.lists import FINDINGS, found_or_not
 from controlplane.console.pages import PART
-from controlplane.console.paging import Paged, paged
 from controlplane.console.places import Place, Section
 from controlplane.console.posted import number_of
 from controlplane.console.proposing import ACTION, PROPOSE
+from controlplane.console.row_lists import RowsPage
 from controlplane.explain.selectors import rules_review
+from controlplane.listing.frames import Asked, Filter, Frame, Kind, Option, options
+from controlplane.listing.tables import Column
 from xdscore.access import Effect
 from xdscore.environment_choice import ClientFacts
 from xdscore.findings import Finding
@@ -71,10 +78,11 @@ _NOT_CONFIRMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """An access rule in the list, with the sentence that says what it does."""
+    """An access rule in the list, with the sentence that says what it does, and what was found about it."""
 
     rule: RuleState
     sentence: str
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +93,38 @@ class CaseLine:
     result: CaseResult
 
 
-class AccessPage(AccessProposing):
-    """The page with the access rules, client groups and saved cases of an environment."""
+class AccessPage(AccessProposing, RowsPage):
+    """The page with the access rules, client groups and saved cases of an environment and, where the URL has a case,
+    the result of trying it. Rules have one order only: the one in which they decide.
+    """
 
     template = "access/rules.html"
     needs = {"GET": Role.VIEWER, "POST": Role.ACCESS_EDITOR}
-
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The page and, where the URL has a case, the result of trying it."""
-        return self._page(request, environment_key)
+    frame = Frame(
+        "rules",
+        "rules",
+        "access",
+        (
+            Filter("text", "Names or words", max_chars=MAX_MESSAGE_CHARS, width="wide"),
+            Filter("effect", "Effect", Kind.CHOICE, options(tuple(EFFECTS))),
+            Filter("group", "Client group", Kind.CHOICE, free=True),
+            Filter("speaks", "Type", Kind.CHOICE, tuple(Option(each.word, each.title) for each in RESOURCE_TYPES)),
+            Filter("state", "State", Kind.CHOICE, options(("on", "off"))),
+            Filter("findings", "Findings", Kind.CHOICE, FINDINGS),
+        ),
+    )
+    columns: ClassVar[Sequence[Column[RuleLine]]] = (
+        Column("rule", lambda line: line.rule.id),
+        Column("position", lambda line: line.rule.draft.position),
+        Column("effect", lambda line: line.rule.draft.effect.value),
+        Column("pattern", lambda line: line.rule.draft.pattern),
+        Column("client_groups", lambda line: " ".join(line.rule.draft.client_groups)),
+        Column("types", lambda line: " ".join(line.rule.draft.types)),
+        Column("message", lambda line: line.rule.draft.message),
+        Column("on", lambda line: line.rule.draft.enabled),
+        Column("findings", lambda line: len(line.findings)),
+        Column("sentence", lambda line: line.sentence),
+    )
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """Carry out the form's action and redirect to the page it was sent from. Where the form only asks, while
@@ -119,35 +150,65 @@ class AccessPage(AccessProposing):
                 raise InputInvalid("There is no such action. Nothing was changed.")
             place = act(request.POST, environment_key)
         except ControlPlaneError as error:
-            return self._page(request, environment_key, error=error)
+            return self.answered({"error": error}, status=error.status)
         return redirect(f"{request.get_full_path()}#{place}")
 
-    def _page(
-        self, request: HttpRequest, environment_key: str, *, error: ControlPlaneError | None = None
-    ) -> HttpResponse:
-        review: dict[int, list[Finding]] = {}
-        rules: Paged[RuleLine] = paged(request, rule_list(environment_key=environment_key), _rule_line)
-        shown = {line.rule.id for line in rules.items}
-        for number, finding in rules_review(environment_key=environment_key):
-            if number in shown:
-                review.setdefault(number, []).append(finding)
-        saved = [case_state(row) for row in case_list(environment_key=environment_key)[:_MAX_CASES_SHOWN]]
-        results = cases_try(environment_key=environment_key, cases=tuple(each.case for each in saved))
-        groups = group_list(environment_key=environment_key)[:_MAX_GROUPS_SHOWN]
-        context = {
-            "page": rules,
-            "lines": [(line, review.get(line.rule.id, [])) for line in rules.items],
-            "last": rules.count,
-            "groups": [group_line(group_state(row).draft) for row in groups],
+    def rows(self, asked: Asked) -> QuerySet[AccessRule]:
+        """The rules that fit the filters, in the order in which they are tried."""
+        rows = rule_list(environment_key=self.here.key)
+        if text := asked.text("text"):
+            rows = rows.filter(Q(pattern__icontains=text) | Q(message__icontains=text))
+        if effect := asked.text("effect"):
+            rows = rows.filter(effect=effect)
+        if group := asked.text("group"):
+            rows = rows.filter(client_groups__key=group)
+        if word := asked.text("speaks"):
+            # Without types it speaks of all of them.
+            rows = rows.annotate(kinds=Cast("types", TextField()))
+            rows = rows.filter(Q(types=[]) | Q(kinds__contains=f'"{word}"'))
+        if state := asked.text("state"):
+            rows = rows.filter(enabled=state == "on")
+        if (found := found_or_not(asked)) is not None:
+            rows = rows.filter(pk__in=self._review) if found else rows.exclude(pk__in=self._review)
+        return rows
+
+    def line(self, row: AccessRule) -> RuleLine:
+        """A rule as the list shows it."""
+        rule = rule_state(row)
+        return RuleLine(rule, rule_sentence(rule.draft), tuple(self._review.get(rule.id, ())))
+
+    def choices(self) -> Mapping[str, Sequence[Option]]:
+        """The client groups."""
+        return {"group": options([each.key for each in self._groups])}
+
+    def beside(self, asked: Asked) -> Mapping[str, object]:  # noqa: ARG002 - of every list
+        """Groups, cases, and what trying a case says."""
+        key = self.here.key
+        saved = [case_state(row) for row in case_list(environment_key=key)[:_MAX_CASES_SHOWN]]
+        results = cases_try(environment_key=key, cases=tuple(each.case for each in saved))
+        return {
+            "groups": self._groups,
             "cases": [CaseLine(each, result) for each, result in zip(saved, results, strict=True)],
             "broken": sum(not result.ok for result in results),
             "types": RESOURCE_TYPES,
             "effects": tuple(EFFECTS),
-            "tried": request.GET,
-            "error": error,
-            **self._tried(request.GET, environment_key),
+            "tried": self.request.GET,
+            **self._tried(self.request.GET, key),
         }
-        return self.page(context, status=200 if error is None else error.status)
+
+    @cached_property
+    def _groups(self) -> Sequence[GroupLine]:
+        """The first client groups."""
+        rows = group_list(environment_key=self.here.key)[:_MAX_GROUPS_SHOWN]
+        return [group_line(group_state(row).draft) for row in rows]
+
+    @cached_property
+    def _review(self) -> Mapping[int, Sequence[Finding]]:
+        """What was found about each rule, by its id."""
+        found: dict[int, list[Finding]] = {}
+        for number, finding in rules_review(environment_key=self.here.key):
+            found.setdefault(number, []).append(finding)
+        return found
 
     def _tried(self, given: QueryDict, environment_key: str) -> dict[str, object]:
         """The template values for the case in the URL and its result; empty where the URL has none."""
@@ -363,11 +424,6 @@ class RulePage(AccessProposing):
         return self.page(context, status=200 if error is None else error.status)
 
 
-def _rule_line(row: AccessRule) -> RuleLine:
-    rule = rule_state(row)
-    return RuleLine(rule, rule_sentence(rule.draft))
-
-
 def _case_of(given: QueryDict) -> Case:
     """The case that the fields of a form describe. Raises InputInvalid."""
     kind = by_word.get(given.get("type", ""))
@@ -388,4 +444,4 @@ urlpatterns = [
     path("e/<str:environment_key>/access", AccessPage.as_view(), name="access"),
     path("e/<str:environment_key>/access/rule", RulePage.as_view(), name="access-rule"),
 ]
-PLACES = (Place(Section.CONFIGURATION, 20, "Access", "shield-lock", "access", also=("access-rule",)),)
+PLACES = (Place(Section.CONFIGURATION, 20, "Access", "shield-lock", "access", also=("access-rule", "client-groups")),)

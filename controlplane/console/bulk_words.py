@@ -77,3 +77,6 @@ ACTS: Final = (
         dangerous=True,
     ),
 )
+
+LABELS: Final = ACTS[0]
+"""The act that sets labels, also those of clients."""

@@ -1,4 +1,4 @@
-"""Channels: where messages go beside the inbox, made, tried and changed; and what was sent there.
+"""One channel, where messages go beside the inbox: made, tried and changed, and what was sent there.
 
 For administrators of all environments only, because channels hold addresses of other systems.
 """
@@ -25,7 +25,7 @@ from controlplane.notify.channel_kinds import Addressed, ChannelKind, KindFacts,
 from controlplane.notify.channel_rules import MAX_KEY_CHARS, MAX_NAME_CHARS, NewChannel
 from controlplane.notify.models import DeliveryState
 from controlplane.notify.schedules import DEFAULT, MAX_ZONE_CHARS, Every
-from controlplane.notify.selectors import ChannelView, channel_get, channel_list, delivery_list
+from controlplane.notify.selectors import ChannelView, channel_get, delivery_list
 from controlplane.notify.services import (
     channel_create,
     channel_delete,
@@ -52,17 +52,6 @@ class Filled:
     every: str = DEFAULT.every.value
     hour: str = str(DEFAULT.hour)
     zone: str = DEFAULT.zone
-
-
-class ChannelsPage(Page):
-    """The page with every channel: where it leads, of what it tells, and whether that arrives."""
-
-    template = "channels/list.html"
-    needs = {"GET": Role.ADMIN}
-
-    def get(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002 - Django's
-        """The channels by name; there are no more than `channels.MAX_CHANNELS`."""
-        return self.page({"channels": channel_list()})
 
 
 class NewChannelPage(Page):
@@ -311,7 +300,6 @@ def _by_field(error: ControlPlaneError | None) -> dict[str, str]:
 
 
 urlpatterns = [
-    path("channels", ChannelsPage.as_view(), name="channels"),
     path("channels/new", NewChannelPage.as_view(), name="channel-new"),
     path("channels/<uuid:channel_id>", ChannelPage.as_view(), name="channel"),
     path("channels/<uuid:channel_id>/edit", EditChannelPage.as_view(), name="channel-edit"),

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
@@ -25,9 +26,13 @@ from controlplane.clients.browsing import (
     Standing,
     client_page,
     client_refusals,
+    clients_wanted,
     standing_counts,
 )
+from controlplane.clients.filtering import ClientFilter
 from controlplane.clients.holdings import HeldSummary, client_summary
+from controlplane.clients.labelling import LABELLER
+from controlplane.clients.models import Client
 from controlplane.clients.nack_times import nack_times_of_client
 from controlplane.clients.reports import client_word, differing_counts
 from controlplane.clients.selectors import (
@@ -44,9 +49,10 @@ from controlplane.clients.told import ToldCounts, told_of
 from controlplane.clients.troubles import Troubles, troubles_of
 from controlplane.common.errors import NotFound
 from controlplane.config.loading import Config
+from controlplane.console.bulk_words import LABELS as SET_LABELS
 from controlplane.console.charts import DAY, Chart, kept_nacks_chart, recent
 from controlplane.console.holding_lines import HoldingLine, Key, lines_of_client
-from controlplane.console.lists import ListPage, ListShown
+from controlplane.console.lists import LABELS, ListPage, ListShown
 from controlplane.console.live import shared
 from controlplane.console.pages import Page
 from controlplane.console.paging import SIZE, Paged, page_number
@@ -60,6 +66,7 @@ from controlplane.listing.tables import Column
 from xdscore.client_kinds import ClientFamily
 from xdscore.codes import shown
 from xdscore.holdings import HoldingState
+from xdscore.labels import selector_read
 from xdscore.resource_types import RESOURCE_TYPES, ResourceType, by_word
 
 _MAX_TEXT: Final = 200
@@ -181,6 +188,7 @@ class ClientsPage(ListPage):
             Filter("q", "Node id, identity, cluster or address", width="wide"),
             Filter("state", "State", Kind.CHOICE, options(tuple(Standing)), hidden=True),
             Filter("family", "Family", Kind.CHOICE, options(tuple(ClientFamily))),
+            LABELS,
             Filter("since", "Seen since", Kind.TIME, max_chars=40),
             Filter("until", "Not seen since", Kind.TIME, max_chars=40),
             Filter("change", "Change", max_chars=_MAX_TEXT, hidden=True),
@@ -200,6 +208,7 @@ class ClientsPage(ListPage):
         Column("identity", lambda each: each.line.client.identity),
         Column("cluster", lambda each: each.line.client.node_cluster),
         Column("groups", lambda each: " ".join(each.groups)),
+        Column("labels", lambda each: " ".join(each.line.client.label_words)),
         Column("state", lambda each: each.look),
         Column("denied", lambda each: each.told.denied),
         Column("not_there", lambda each: each.told.missing),
@@ -223,6 +232,8 @@ class ClientsPage(ListPage):
             "change": change,
             "anybody": sum(counts.values()),
             "ads_address": str(settings.PARLEY.ads_public_address),
+            "filters": list(asked.values.items()),
+            "acts": [SET_LABELS] if self.may(LABELLER) else [],
         }
         return ListShown(context)
 
@@ -239,18 +250,35 @@ class ClientsPage(ListPage):
     ) -> tuple[tuple[ClientLine, ...], int]:
         return client_page(
             environment_keys=[self.here.key],
-            text=asked.text("q"),
-            standing=Standing(asked.text("state")) if asked.text("state") else None,
-            family=ClientFamily(asked.text("family")) if asked.text("family") else None,
-            clients=change.clients if change is not None else None,
-            since=asked.since,
-            until=asked.until,
+            wanted=_wanted(asked, change),
+            standing=_standing(asked),
             order=asked.sort or "state",
             falls=asked.falls,
             offset=offset,
             limit=limit,
             troubles=troubles,
         )
+
+
+def clients_asked(environment_key: str, asked: Asked) -> QuerySet[Client]:
+    """The rows of all clients that fit the filters of the list, in no order."""
+    wanted = _wanted(asked, _of_change(asked, environment_key))
+    return clients_wanted(environment_keys=[environment_key], wanted=wanted, standing=_standing(asked))
+
+
+def _wanted(asked: Asked, change: OfChange | None) -> ClientFilter:
+    return ClientFilter(
+        text=asked.text("q"),
+        family=ClientFamily(asked.text("family")) if asked.text("family") else None,
+        clients=change.clients if change is not None else None,
+        labels=selector_read(asked.text("label")),
+        since=asked.since,
+        until=asked.until,
+    )
+
+
+def _standing(asked: Asked) -> Standing | None:
+    return Standing(asked.text("state")) if asked.text("state") else None
 
 
 def _of_change(given: Asked, environment_key: str) -> OfChange | None:
@@ -319,6 +347,7 @@ class ClientPage(PageOfClient):
             "stream": next((each for each in streams if each.closed_at is None), None),
             "last_stream": streams[0] if streams else None,
             "events": _events(streams, refusals, subscriptions),
+            "may_label": self.may(LABELLER),
             "understands": _UNDERSTANDS.get(client.family, _UNDERSTANDS_UNKNOWN),
             "bootstrap": _bootstrap(client),
             "bootstrap_family": "envoy" if client.family is ClientFamily.ENVOY else "grpc",

@@ -1,14 +1,18 @@
 """Groups of users: who is in each, and the roles that they have by it."""
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path
 
 from controlplane.accounts.groups import (
     MAX_NAME_CHARS,
+    PeopleGroup,
     people_group_create,
     people_group_delete,
     people_group_get,
@@ -21,33 +25,57 @@ from controlplane.accounts.groups import (
     person_leave,
 )
 from controlplane.accounts.principal import Role
+from controlplane.catalog.filtering import ordered
 from controlplane.catalog.role_rights import people_group_role_grant
 from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.limits import limit_of_form, limit_words
 from controlplane.console.pages import Page
 from controlplane.console.paging import paged
-from controlplane.console.people import role_of, role_words
+from controlplane.console.people import ROLES, grant_words, role_of, role_words
 from controlplane.console.posted import number_of, reason_of
+from controlplane.console.row_lists import RowsPage
 from controlplane.console.sudo import sudo
+from controlplane.listing.frames import Asked, Filter, Frame, Kind, Order, options
+from controlplane.listing.tables import Column
 
 _DELETED: Final = "The group {name} is deleted: nobody has a role by it any more."
 
 
-class PeopleGroupsPage(Page):
+class PeopleGroupsPage(RowsPage):
     """The page with all groups of users. For administrators of all environments."""
 
     template = "people/groups.html"
     needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
+    frame = Frame(
+        "user-groups",
+        "groups of users",
+        "people-groups",
+        (
+            Filter("text", "Name", max_chars=MAX_NAME_CHARS, width="wide"),
+            Filter("role", "Role", Kind.CHOICE, options([role.value for role, _ in ROLES])),
+        ),
+        (Order("name", "Group"), Order("users", "Users", falls=True)),
+        of_environment=False,
+    )
+    columns: ClassVar[Sequence[Column[PeopleGroup]]] = (
+        Column("group", lambda each: each.name),
+        Column("users", lambda each: each.people),
+        Column("roles", lambda each: "; ".join(map(grant_words, each.grants))),
+    )
 
-    def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
-        """One page of groups, by name."""
-        context = {
-            "page": paged(request, people_group_list(), people_group_of),
-            "given": request.POST,
-            "error": error,
-            "most": MAX_NAME_CHARS,
-        }
-        return self.page(context, status=error.status if error else 200)
+    def rows(self, asked: Asked) -> QuerySet[Group]:
+        """The groups that fit the filters."""
+        rows = people_group_list(text=asked.text("text"), role=asked.text("role"))
+        orders = {"name": ("name",), "users": ("people", "name")}
+        return rows.order_by(*ordered(orders[asked.sort or "name"], falls=asked.falls))
+
+    def line(self, row: Group) -> PeopleGroup:
+        """A group as the list shows it."""
+        return people_group_of(row)
+
+    def beside(self, asked: Asked) -> Mapping[str, object]:  # noqa: ARG002 - of every list
+        """The form for a new group."""
+        return {"given": QueryDict(), "most": MAX_NAME_CHARS}
 
     @sudo()
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -58,7 +86,7 @@ class PeopleGroupsPage(Page):
                 **self.act(reason_of(request)),
             )
         except ControlPlaneError as error:
-            return self.get(request, error)
+            return self.answered({"error": error, "given": request.POST}, status=error.status)
         return redirect("people-group", group.id)
 
 

@@ -1,6 +1,5 @@
 """The views of a list: filters and an order under a name, for oneself or for everybody of the environment."""
 
-from functools import cache
 from typing import Final, TypedDict
 from uuid import UUID
 
@@ -12,13 +11,12 @@ from django.utils import timezone
 
 from controlplane.accounts.principal import Principal, Role
 from controlplane.common.errors import ControlPlaneError, InputInvalid, NotFound
-from controlplane.console.lists import ListPage
 from controlplane.console.pages import Page
-from controlplane.console.places import page_modules
 from controlplane.listing.frames import EVERYTHING, MAX_QUERY_CHARS, Frame
 from controlplane.listing.models import MAX_NAME_CHARS
+from controlplane.listing.registry import frame_of
 from controlplane.listing.selectors import may_share, views_of
-from controlplane.listing.services import MAX_OWN, view_default, view_delete, view_rename, view_save, view_share
+from controlplane.listing.services import MAX_OWN, view_change, view_default, view_delete, view_save
 from xdscore.codes import shown
 
 _SAID: Final = {
@@ -108,11 +106,11 @@ class ViewsPage(Page):
             return _SAID[action]
         act = _Act(environment_key=environment_key, actor=self.principal, request_id=self.request_id)
         if action == "rename":
-            view_rename(public_id=view, name=given.get("name", ""), **act)
+            view_change(public_id=view, name=given.get("name", ""), **act)
         elif action == "delete":
             view_delete(public_id=view, **act)
         else:
-            view_share(public_id=view, shared=action == "share", **act)
+            view_change(public_id=view, shared=action == "share", **act)
         return _SAID[action].format(key=environment_key)
 
 
@@ -120,23 +118,6 @@ class ViewsAnywherePage(ViewsPage):
     """The page with the views that somebody has of a list that is of no environment: their own ones alone."""
 
     needs = {"GET": None, "POST": None}
-
-
-def frame_of(name: str, *, of_environment: bool) -> Frame:
-    """The frame of the list with this word. Raises NotFound where there is none, or it is of an environment where it
-    should not be, or the other way around.
-    """
-    frame = _frames().get(name)
-    if frame is None or frame.of_environment is not of_environment:
-        raise NotFound(f"There is no list '{shown(name)}'.")
-    return frame
-
-
-@cache
-def _frames() -> dict[str, Frame]:
-    pages = (getattr(each.callback, "view_class", None) for module in page_modules() for each in module.urlpatterns)
-    lists = (each for each in pages if isinstance(each, type) and issubclass(each, ListPage))
-    return {each.frame.name: each.frame for each in lists}
 
 
 def _base(frame: Frame, environment_key: str) -> str:

@@ -18,13 +18,17 @@ from controlplane.common.errors import InputInvalid
 from controlplane.console.pages import Page
 from controlplane.console.times import zone_shown
 from controlplane.listing.frames import EVERYTHING, SORT, Asked, Filter, Frame, Kind, Option
+from controlplane.listing.registry import frame_enter
 from controlplane.listing.selectors import View, default_query, views_of
 from controlplane.listing.tables import MAX_ROWS, Column, csv_text, json_text
+from xdscore.labels import MAX_SELECTOR_CHARS, selector_problem
 
 FILE: Final = "file"
 """The parameter that asks for the rows as a file, in one of FORMATS."""
 FINDINGS: Final = (Option("with", "with findings"), Option("without", "without"))
 """The choices of a filter by whether something was found."""
+LABELS: Final = Filter("label", "Labels", max_chars=MAX_SELECTOR_CHARS, judge=selector_problem)
+"""The filter by labels that lists share."""
 FORMATS: Final = {"csv": ("text/csv; charset=utf-8", csv_text), "json": ("application/json", json_text)}
 
 
@@ -130,6 +134,11 @@ class ListPage(Page, ABC):
 
     frame: ClassVar[Frame]
     columns: ClassVar[Sequence[Column[Any]]]
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "frame" in cls.__dict__:
+            frame_enter(cls.frame)
 
     @abstractmethod
     def shown(self, asked: Asked) -> ListShown:

@@ -1,16 +1,21 @@
 """People: who may sign in, the roles each has where, and one's own account."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 from zoneinfo import available_timezones
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path
 
 from controlplane.accounts.people import (
+    PEOPLE_STATES,
+    Grant,
     Person,
     password_change,
     people_list,
@@ -31,13 +36,15 @@ from controlplane.common.principal_ids import PrincipalId, PrincipalKind
 from controlplane.common.zones import MAX_ZONE_CHARS
 from controlplane.console.limits import limit_of_form, limit_words
 from controlplane.console.pages import Page, zone_chosen
-from controlplane.console.paging import paged
 from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
+from controlplane.console.row_lists import RowsPage
 from controlplane.console.sign_in import browser_keep, caller_of_request, ways_to_sign_in
 from controlplane.console.sudo import sudo
 from controlplane.factors.selectors import factors_of, people_without, required
 from controlplane.factors.services import factors_forget
+from controlplane.listing.frames import Asked, Filter, Frame, Kind, Order, options
+from controlplane.listing.tables import Column
 
 ROLES: Final = (
     (Role.VIEWER, "reads everything but secrets"),
@@ -59,25 +66,54 @@ class NewPassword:
     password: str
 
 
-class UsersPage(Page):
+class UsersPage(RowsPage):
     """The page with everybody who has an account. For administrators of all environments."""
 
     template = "people/users.html"
     needs = {"GET": Role.ADMIN, "POST": Role.ADMIN}
+    frame = Frame(
+        "users",
+        "users",
+        "users",
+        (
+            Filter("text", "Name or mail address", max_chars=_MAX_TEXT, width="wide"),
+            Filter("state", "State", Kind.CHOICE, options(tuple(PEOPLE_STATES))),
+            Filter("role", "Role", Kind.CHOICE, options([role.value for role, _ in ROLES])),
+            Filter("since", "Signed in since", Kind.TIME, max_chars=40),
+            Filter("until", "Not signed in since", Kind.TIME, max_chars=40),
+        ),
+        (Order("name", "User"), Order("joined", "Joined", falls=True), Order("seen", "Last signed in", falls=True)),
+        of_environment=False,
+    )
+    columns: ClassVar[Sequence[Column[Person]]] = (
+        Column("user", lambda each: each.username),
+        Column("active", lambda each: each.active),
+        Column("superuser", lambda each: each.superuser),
+        Column("roles", lambda each: "; ".join(map(grant_words, each.grants))),
+        Column("identity_provider", lambda each: each.issuer),
+        Column("joined_at", lambda each: each.joined),
+        Column("last_signed_in_at", lambda each: each.last_login),
+    )
 
-    def get(self, request: HttpRequest, error: ControlPlaneError | None = None) -> HttpResponse:
-        """One page of people; only those whose name contains the text in the URL, where it has one."""
-        text = request.GET.get("text", "").strip()[:_MAX_TEXT]
-        page = paged(request, people_list(text=text), person_of)
-        context = {
-            "page": page,
-            "text": text,
-            "given": request.POST,
-            "error": error,
-            "without_factor": people_without(),
-            **ways_to_sign_in(),
-        }
-        return self.page(context, status=error.status if error else 200)
+    def rows(self, asked: Asked) -> QuerySet[User]:
+        """The people who fit the filters."""
+        return people_list(
+            text=asked.text("text"),
+            state=asked.text("state"),
+            role=asked.text("role"),
+            since=asked.since,
+            until=asked.until,
+            order=asked.sort or "name",
+            falls=asked.falls,
+        )
+
+    def line(self, row: User) -> Person:
+        """A person as the list shows them."""
+        return person_of(row)
+
+    def beside(self, asked: Asked) -> Mapping[str, object]:  # noqa: ARG002 - of every list
+        """The form for a new user, and who has no second factor."""
+        return {"given": QueryDict(), "without_factor": people_without(), **ways_to_sign_in()}
 
     @sudo()
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -90,8 +126,14 @@ class UsersPage(Page):
                 request_id=self.request_id,
             )
         except ControlPlaneError as error:
-            return self.get(request, error)
+            return self.answered({"error": error, "given": request.POST}, status=error.status)
         return user_page(self, person, told=NewPassword(person.username, password), status=201)
+
+
+def grant_words(grant: Grant) -> str:
+    """A role that somebody has, and where."""
+    limited = ", only some resources" if grant.limit is not None else ""
+    return f"{grant.role} in {grant.environment or 'all environments'}{limited}"
 
 
 class UserPage(Page):

@@ -17,7 +17,7 @@ from controlplane.catalog.selectors import ResourceRow, resource_list, resource_
 from controlplane.clients.coverage import Coverage, coverage_of
 from controlplane.common.errors import NotFound
 from controlplane.console.bulk_words import ACTS
-from controlplane.console.lists import FINDINGS, ListPage, ListShown, found_or_not
+from controlplane.console.lists import FINDINGS, LABELS, ListPage, ListShown, found_or_not
 from controlplane.console.paging import paged
 from controlplane.console.places import Place, Section
 from controlplane.console.states import look_of_resource
@@ -72,14 +72,6 @@ class ResourceLine:
         return "not acknowledged yet" if self.accepted.reason is Reason.UNACKNOWLEDGED else self.accepted.message
 
 
-def _label_problem(text: str) -> str:
-    try:
-        selector_read(text)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 class ResourcesPage(ListPage):
     """The page with the resources of an environment, by type and name, and how many clients have each."""
 
@@ -94,7 +86,7 @@ class ResourcesPage(ListPage):
             Filter("status", "Status", Kind.CHOICE, options(tuple(Status))),
             Filter("findings", "Findings", Kind.CHOICE, FINDINGS),
             Filter("owner", "Owner", max_chars=150),
-            Filter("label", "Labels", max_chars=_MAX_TEXT, judge=_label_problem),
+            LABELS,
             Filter("author", "Changed by", max_chars=150),
             SINCE,
             UNTIL,

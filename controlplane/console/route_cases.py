@@ -1,18 +1,19 @@
 """Route cases: the list with how each stands, and the page of one, with its form and its history."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
 
 from django.contrib import messages
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
 
 from controlplane.accounts.principal import Role
+from controlplane.catalog.filtering import ordered
 from controlplane.catalog.selectors import resource_names
 from controlplane.common.errors import ControlPlaneError, InputInvalid
 from controlplane.console.pages import Page
-from controlplane.console.paging import paged
 from controlplane.console.places import Place, Section
 from controlplane.console.posted import number_of
 from controlplane.console.route_case_forms import (
@@ -23,39 +24,81 @@ from controlplane.console.route_case_forms import (
     typed_of_draft,
     typed_of_link,
 )
+from controlplane.console.row_lists import RowsPage
 from controlplane.journal.models import AuditEvent
 from controlplane.journal.selectors import audit_list
+from controlplane.listing.frames import SINCE, UNTIL, Asked, Filter, Frame, Kind, Option, Order, options
+from controlplane.listing.tables import Column
+from controlplane.routecases.models import RouteCase
 from controlplane.routecases.selectors import case_get, case_list, case_state, cases_run, drafts_run
 from controlplane.routecases.services import case_create, case_delete, case_update
 from controlplane.routecases.values import ANSWERS, NAME_CHARS, NOTE_CHARS, RouteCaseState
 from xdscore.resource_types import LISTENER
 
-_STATES: Final = ("holds", "fails")
+_ORDERS: Final = {"name": ("name",), "state": ("holds", "name"), "changed": ("updated_at", "pk")}
 _MAX_LISTENERS: Final = 100  # that are suggested
 _MAX_HISTORY: Final = 20  # the audit log has all
 
 
-class RouteCasesPage(Page):
+class RouteCasesPage(RowsPage):
     """The page with the route cases of an environment."""
 
     template = "routecases/list.html"
     needs = {"GET": Role.VIEWER, "POST": Role.VIEWER}
+    frame = Frame(
+        "route-cases",
+        "route cases",
+        "route-cases",
+        (
+            Filter("text", "Name, note or listener", max_chars=NAME_CHARS, width="wide"),
+            Filter("state", "State", Kind.CHOICE, options(("holds", "fails"))),
+            Filter("blocking", "On a change", Kind.CHOICE, (Option("yes", "blocks it"), Option("no", "warns only"))),
+            Filter("author", "Changed by", max_chars=150),
+            SINCE,
+            UNTIL,
+        ),
+        (Order("name", "Case"), Order("state", "State"), Order("changed", "Changed", falls=True)),
+    )
+    columns: ClassVar[Sequence[Column[RouteCaseState]]] = (
+        Column("name", lambda each: each.draft.name),
+        Column("state", lambda each: "holds" if each.holds else "fails"),
+        Column("since_change", lambda each: each.since),
+        Column("blocking", lambda each: each.draft.blocking),
+        Column("request", lambda each: each.draft.asks),
+        Column("end", lambda each: each.end.said),
+        Column("expected", lambda each: each.draft.expect.said),
+        Column("changed_at", lambda each: each.updated_at),
+        Column("changed_by", lambda each: each.author),
+    )
 
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """The cases by name, or those that hold, or fail, as the query says."""
-        state = request.GET.get("state", "")
-        holds = state == "holds" if state in _STATES else None
-        rows = case_list(environment_key=environment_key, holds=holds)
-        every = case_list(environment_key=environment_key)
-        return self.page(
-            {
-                "cases": paged(request, rows, case_state),
-                "state": state if state in _STATES else "",
-                "fails": every.filter(holds=False).count(),
-                "any": every.exists(),
-                "may_write": self.may(Role.EDITOR),
-            }
-        )
+    def rows(self, asked: Asked) -> QuerySet[RouteCase]:
+        """The cases that fit the filters."""
+        state, blocking, text = asked.text("state"), asked.text("blocking"), asked.text("text")
+        rows = case_list(environment_key=self.here.key, holds=state == "holds" if state else None)
+        if blocking:
+            rows = rows.filter(blocking=blocking == "yes")
+        if text:
+            rows = rows.filter(Q(name__icontains=text) | Q(note__icontains=text) | Q(listener__icontains=text))
+        if author := asked.text("author"):
+            rows = rows.filter(author=author)
+        if asked.since is not None:
+            rows = rows.filter(updated_at__gte=asked.since)
+        if asked.until is not None:
+            rows = rows.filter(updated_at__lte=asked.until)
+        return rows.order_by(*ordered(_ORDERS[asked.sort or "name"], falls=asked.falls))
+
+    def line(self, row: RouteCase) -> RouteCaseState:
+        """A case as the list shows it."""
+        return case_state(row)
+
+    def beside(self, asked: Asked) -> Mapping[str, object]:  # noqa: ARG002 - of every list
+        """How many cases fail, and who may write some."""
+        every = case_list(environment_key=self.here.key)
+        return {
+            "fails": every.filter(holds=False).count(),
+            "any": every.exists(),
+            "may_write": self.may(Role.EDITOR),
+        }
 
     def post(self, request: HttpRequest, environment_key: str) -> HttpResponse:
         """Judge all cases by what is written now, and say what came of it."""

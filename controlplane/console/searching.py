@@ -15,6 +15,7 @@ from django.utils.http import urlencode
 from controlplane.accounts.principal import Role
 from controlplane.catalog.selectors import change_get
 from controlplane.clients.browsing import client_page
+from controlplane.clients.filtering import ClientFilter
 from controlplane.common.errors import NotFound
 from controlplane.console.acts import Answer, answer_of, pages_called
 from controlplane.console.clients import looks_of
@@ -122,7 +123,7 @@ class SearchPage(Page):
     def _looks(self, results: Results) -> Mapping[str, str]:
         """How the clients stand that were found, by id."""
         ids = [hit.id for each in results.found for hit in each.hits]
-        lines, _ = client_page(environment_keys=self._sight.keys, clients=ids, limit=_OF_ONE_KIND)
+        lines, _ = client_page(environment_keys=self._sight.keys, wanted=ClientFilter(clients=ids), limit=_OF_ONE_KIND)
         return {line.client.id: look for line, look in looks_of(lines)}
 
     def _called_by_id(self, wanted: str) -> tuple[str, str] | None:

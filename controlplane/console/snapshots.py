@@ -11,8 +11,7 @@ from django.urls import path
 
 from controlplane.accounts.principal import Role
 from controlplane.builder.models import Build
-from controlplane.builder.selectors import build_list, builds_of_epochs, causes_of_builds
-from controlplane.catalog.change_log import changes_of_generations
+from controlplane.builder.selectors import builds_of_epochs, causes_of_builds
 from controlplane.catalog.differences import states_differ
 from controlplane.catalog.models import Change
 from controlplane.catalog.selectors import EnvironmentState
@@ -39,7 +38,6 @@ _DIFFS: Final = 25  # on a page: each is written as YAML twice
 _MAX_REASON: Final = 400
 _SIZE: Final = 25
 _OF_A_FILE: Final = 100  # of how many at once a file reads what made them
-_MAX_WAITING: Final = 1_000  # changes that no build has covered yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,23 +190,6 @@ class RollbackPage(Page):
         return redirect("change", made.change_id) if made.changed else redirect("snapshots", environment_key)
 
 
-class BuildsPage(Page):
-    """The page with the runs of the builder, stage by stage, and what is served now."""
-
-    template = "builds/list.html"
-
-    def get(self, request: HttpRequest, environment_key: str) -> HttpResponse:
-        """One page of builds, newest first."""
-        page = paged(request, build_list(environment_key=environment_key), lambda row: row, size=_SIZE)
-        waiting = changes_of_generations(
-            environment_key=environment_key,
-            after=self.here.built_generation,
-            up_to=self.here.generation,
-            limit=_MAX_WAITING,
-        )
-        return self.page({"page": page, "waiting": waiting, "oldest": waiting[-1] if waiting else None})
-
-
 def _now(environment: EnvironmentState) -> tuple[EnvironmentStatus, int, int]:
     """How the environment stands, how many clients refuse something that it serves, and how many ask for something that
     they may not read.
@@ -222,7 +203,6 @@ urlpatterns = [
     path("e/<str:environment_key>/snapshots", SnapshotsPage.as_view(), name="snapshots"),
     path("e/<str:environment_key>/snapshots/<int:epoch>", SnapshotPage.as_view(), name="snapshot"),
     path("e/<str:environment_key>/rollback", RollbackPage.as_view(), name="rollback"),
-    path("e/<str:environment_key>/builds", BuildsPage.as_view(), name="builds"),
 ]
 PLACES = (
     Place(
@@ -233,5 +213,4 @@ PLACES = (
         "snapshots",
         also=("snapshot", "compare", "rollback"),
     ),
-    Place(Section.CONFIGURATION, 50, "Builds", "hammer", "builds"),
 )

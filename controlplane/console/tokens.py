@@ -1,11 +1,13 @@
 """Tokens: of the API for people and pipelines, and of data planes. Each is shown once; only its hash is kept."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Final, TypeVar
+from functools import cached_property
+from typing import ClassVar, Final, TypeVar
 
 from django.contrib import messages
-from django.db.models import Q, QuerySet
+from django.db.models import F, OrderBy, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import path
@@ -17,7 +19,6 @@ from controlplane.accounts.principal import Role, Scope
 from controlplane.accounts.selectors import scopes_stored
 from controlplane.accounts.services import api_token_revoke, client_token_revoke
 from controlplane.accounts.token_rules import TokenKind, subject_problem, token_name_problem
-from controlplane.catalog.selectors import environment_list
 from controlplane.catalog.token_rights import (
     api_token_issue,
     api_token_of,
@@ -31,11 +32,12 @@ from controlplane.catalog.token_rights import (
 )
 from controlplane.common.errors import ControlPlaneError, Forbidden, InputInvalid
 from controlplane.console.limits import limit_of_form, limit_words
-from controlplane.console.pages import Page
-from controlplane.console.paging import Paged, paged
 from controlplane.console.places import Place, Reach, Section
 from controlplane.console.posted import number_of, reason_of
+from controlplane.console.row_lists import RowsPage
 from controlplane.console.sudo import sudo
+from controlplane.listing.frames import SINCE, UNTIL, Asked, Filter, Frame, Kind, Order, options
+from controlplane.listing.tables import Column
 from xdscore.environment_choice import EnvironmentChoice
 
 Row = TypeVar("Row", ApiToken, ClientToken)
@@ -46,7 +48,9 @@ _SCOPE_ROWS: Final = 4  # a token with more is made over REST
 _MAX_TEXT: Final = 150
 _SOON: Final = timedelta(days=14)
 _DAYS: Final = {"7": 7, "30": 30, "90": 90, "365": 365}
-_STATES: Final = {"good": "that are good", "ended": "that have ended"}
+_STATES: Final = ("good", "ending", "ended")
+_API_ORDERS: Final = {"name": "name", "made": "created_at", "ends": "expires_at", "used": "last_used_on"}
+_CLIENT_ORDERS: Final = {"name": "subject", "made": "created_at", "ends": "expires_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +92,45 @@ class Made:
     warnings: tuple[str, ...] = ()
 
 
-class TokensPage(Page):
+class TokensPage(RowsPage):
     """The page with tokens, of the API or (`?kind=client`) of data planes: those that the user administers; for users
     who administer nothing, their own.
     """
 
     template = "people/tokens.html"
     needs = {"GET": None, "POST": None}
-
-    def get(self, request: HttpRequest) -> HttpResponse:
-        """The page with the tokens of the kind that the URL names."""
-        return self._page(request)
+    frame = Frame(
+        "tokens",
+        "tokens",
+        "tokens",
+        (
+            Filter("text", "Name or subject", max_chars=_MAX_TEXT, width="wide"),
+            Filter("kind", "Kind", Kind.CHOICE, options((API, CLIENT)), hidden=True),
+            Filter("state", "State", Kind.CHOICE, options(_STATES)),
+            Filter("by", "Made by, or of", max_chars=_MAX_TEXT),
+            SINCE,
+            UNTIL,
+        ),
+        (
+            Order("name", "Name"),
+            Order("made", "Made", falls=True),
+            Order("ends", "Ends"),
+            Order("used", "Last used", falls=True),
+        ),
+        of_environment=False,
+    )
+    columns: ClassVar[Sequence[Column[Line]]] = (
+        Column("name", lambda each: each.name),
+        Column("mark", lambda each: each.mark),
+        Column("state", lambda each: each.state),
+        Column("scopes", lambda each: ", ".join(each.scopes)),
+        Column("owner", lambda each: each.owner),
+        Column("made_at", lambda each: each.created_at),
+        Column("made_by", lambda each: each.created_by),
+        Column("ends_at", lambda each: each.expires_at),
+        Column("ended_at", lambda each: each.revoked_at),
+        Column("last_used_on", lambda each: each.last_used_on.isoformat() if each.last_used_on else None),
+    )
 
     @sudo(lambda request: not _ends_own(request))
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -108,56 +140,71 @@ class TokensPage(Page):
         action = request.POST.get("action", "")
         try:
             if action in acts:
-                return self._page(request, made=acts[action](request.POST))
+                return self._page(made=acts[action](request.POST))
             if action not in ends:
                 raise InputInvalid("There is no such action. Nothing was changed.")
             messages.success(request, ends[action](request))
         except ControlPlaneError as error:
-            return self._page(request, error=error)
+            return self._page(error=error)
         return redirect(request.get_full_path())
 
-    def _page(
-        self, request: HttpRequest, *, error: ControlPlaneError | None = None, made: Made | None = None
-    ) -> HttpResponse:
-        everywhere = self.principal.may(Role.ADMIN, None)
-        keys = [state.key for state in environment_list() if self.principal.may(Role.ADMIN, state.key)]
-        administers = bool(keys) or everywhere
-        if not administers and not api_tokens_of(self.principal).exists():
+    def _page(self, *, error: ControlPlaneError | None = None, made: Made | None = None) -> HttpResponse:
+        context = {
+            "made": made,
+            "error": error,
+            **({"given": self.request.POST, "limit": limit_words(self.request.POST)} if error is not None else {}),
+        }
+        answer = self.answered(context, status=error.status if error else 201 if made else 200)
+        if made is not None:
+            answer.headers["Cache-Control"] = "no-store"
+        return answer
+
+    def rows(self, asked: Asked) -> QuerySet[ApiToken] | QuerySet[ClientToken]:
+        """The tokens of the kind that the URL names. Raises Forbidden for who administers nothing and has none."""
+        if not self._administers and not api_tokens_of(self.principal).exists():
             raise Forbidden(
                 f"Tokens are made by who administers an environment; {self.principal.name} administers none. "
                 "Ask somebody who does."
             )
-        kind = CLIENT if administers and request.GET.get("kind") == CLIENT else API
-        text, state = request.GET.get("text", "").strip()[:_MAX_TEXT], request.GET.get("state", "")
-        page: Paged[Line]
-        if kind == API:
-            page = paged(request, _fitting(api_tokens_of(self.principal), "name", text, state), api_line)
-        else:
-            choices = environment_choices()
-            tokens = _fitting(client_tokens_of(self.principal), "subject", text, state)
-            page = paged(request, tokens, lambda token: _client_line(token, choices))
-        context = {
-            "kind": kind,
-            "page": page,
-            "text": text,
-            "state": state,
-            "states": _STATES.items(),
-            "filtered": bool(text or state in _STATES),
-            "administers": administers,
-            "keys": keys,
-            "everywhere": everywhere,
+        made_by = Q(created_by__icontains=asked.text("by"))
+        if self._kind(asked) == API:
+            made_by |= Q(owner__username__icontains=asked.text("by"))
+            return _fitting(api_tokens_of(self.principal).filter(made_by), asked, _API_ORDERS)
+        return _fitting(client_tokens_of(self.principal).filter(made_by), asked, _CLIENT_ORDERS)
+
+    def line(self, row: ApiToken | ClientToken) -> Line:
+        """A token as the list shows it."""
+        return api_line(row) if isinstance(row, ApiToken) else _client_line(row, self._choices)
+
+    def beside(self, asked: Asked) -> Mapping[str, object]:
+        """The form for a new token."""
+        return {
+            "kind": self._kind(asked),
+            "filtered": any(name != "kind" for name in asked.values),
+            "administers": self._administers,
+            "keys": self._keys,
+            "everywhere": self.may(Role.ADMIN),
             "roles": [role.value for role in Role],
             "rows": range(1, _SCOPE_ROWS + 1),
             "days": _DAYS,
-            "given": request.POST if error is not None else QueryDict(),
-            "limit": limit_words(request.POST if error is not None else QueryDict()),
-            "made": made,
-            "error": error,
+            "given": QueryDict(),
+            "limit": limit_words(QueryDict()),
         }
-        answer = self.page(context, status=error.status if error else 201 if made else 200)
-        if made is not None:
-            answer.headers["Cache-Control"] = "no-store"
-        return answer
+
+    def _kind(self, asked: Asked) -> str:
+        return CLIENT if self._administers and asked.text("kind") == CLIENT else API
+
+    @property
+    def _administers(self) -> bool:
+        return bool(self._keys) or self.may(Role.ADMIN)
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return [state.key for state in self.environments if self.principal.may(Role.ADMIN, state.key)]
+
+    @cached_property
+    def _choices(self) -> tuple[EnvironmentChoice, ...]:
+        return environment_choices()
 
     def _make_api(self, given: QueryDict) -> Made:
         name = given.get("name", "").strip()
@@ -208,13 +255,27 @@ def _ends_own(request: HttpRequest) -> bool:
     )
 
 
-def _fitting(rows: QuerySet[Row], column: str, text: str, state: str) -> QuerySet[Row]:
-    good = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
-    if text:
-        rows = rows.filter(**{f"{column}__icontains": text})
-    if state in _STATES:
-        rows = rows.filter(good if state == "good" else ~good)
-    return rows
+def _fitting(rows: QuerySet[Row], asked: Asked, orders: Mapping[str, str]) -> QuerySet[Row]:
+    """The rows that fit the filters, in the order that is asked for. `orders`: the column of each order; without the
+    one that is asked for, they stay as they are.
+    """
+    now = timezone.now()
+    good = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+    conditions = {"good": good, "ending": good & Q(expires_at__lte=now + _SOON), "ended": ~good}
+    rows = rows.filter(conditions.get(asked.text("state"), Q()))
+    if text := asked.text("text"):
+        rows = rows.filter(**{f"{orders['name']}__icontains": text})
+    if asked.since is not None:
+        rows = rows.filter(created_at__gte=asked.since)
+    if asked.until is not None:
+        rows = rows.filter(created_at__lte=asked.until)
+    column = orders.get(asked.sort)
+    if column is None:
+        return rows
+    # What never ends does so last; what was never used was so first.
+    last = column == "expires_at"
+    rises = OrderBy(F(column), nulls_last=last or None, nulls_first=not last or None)
+    return rows.order_by(rises, "pk").reverse() if asked.falls else rows.order_by(rises, "pk")
 
 
 def api_line(token: ApiToken) -> Line:

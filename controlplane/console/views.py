@@ -8,6 +8,7 @@ from django.urls import path
 
 from controlplane.builder.selectors import held_with_code
 from controlplane.clients.browsing import client_page
+from controlplane.clients.filtering import ClientFilter
 from controlplane.clients.troubles import troubles_of
 from controlplane.common.errors import NotFound
 from controlplane.console.clients import looks_of
@@ -54,7 +55,8 @@ class CodePage(Page):
         }
         if code == _DENIED:
             troubles = troubles_of(environment_keys=keys)
-            lines, count = client_page(environment_keys=keys, clients=troubles.denied, limit=_LISTED, troubles=troubles)
+            denied = ClientFilter(clients=troubles.denied)
+            lines, count = client_page(environment_keys=keys, wanted=denied, limit=_LISTED, troubles=troubles)
             context |= {"clients": looks_of(lines), "client_count": count}
         return self.page(context)
 

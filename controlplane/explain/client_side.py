@@ -7,6 +7,7 @@ from typing import Final
 
 from django.conf import settings
 
+from controlplane.clients.filtering import ClientFilter
 from controlplane.clients.held_rows import HeldResource
 from controlplane.clients.holding_words import FORGOTTEN
 from controlplane.clients.holdings import client_had, client_holding, client_said
@@ -49,7 +50,7 @@ def client_named(*, environment: str, client: str, keys: Collection[str]) -> Cli
         return found
     # Several identities may declare one node id; the one that was seen last is the one that is meant.
     for where in ((environment,), keys):
-        named = client_list(environment_keys=where, node_id=client)
+        named = client_list(environment_keys=where, wanted=ClientFilter(node_id=client))
         if named:
             return max(named, key=lambda each: each.last_seen)
     known = sorted({each.node_id for each in client_facts(environment_key=environment)[:_MAX_COMPARED]})

@@ -13,6 +13,7 @@ from controlplane.catalog.links import Key, Link, links_all, links_in, links_out
 from controlplane.catalog.models import Resource
 from controlplane.catalog.references import XDSTP, Authorities
 from controlplane.clients.coverage import asking_counted
+from controlplane.clients.filtering import ClientFilter
 from controlplane.clients.selectors import ClientSummary, client_get, client_list
 from controlplane.common.errors import NotFound
 from controlplane.graph.asking import sight_of
@@ -108,7 +109,7 @@ def client_meant(*, environment_key: str, text: str) -> ClientSummary:
     """The client of an environment with this id or node id; of several with one node id, the one seen last. Raises
     NotFound.
     """
-    found = client_list(environment_keys=[environment_key], node_id=text)
+    found = client_list(environment_keys=[environment_key], wanted=ClientFilter(node_id=text))
     if found:
         return max(found, key=lambda each: each.last_seen)
     try:

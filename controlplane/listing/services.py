@@ -16,7 +16,8 @@ from controlplane.common.errors import Conflict, Forbidden, InputInvalid, NotFou
 from controlplane.journal.services import audit_record
 from controlplane.listing.frames import Frame
 from controlplane.listing.models import MAX_NAME_CHARS, DefaultView, SavedView
-from controlplane.listing.selectors import may_share, visible
+from controlplane.listing.registry import frame_of
+from controlplane.listing.selectors import may_share, owner_of, visible
 from xdscore.codes import shown
 from xdscore.findings import Finding, Severity
 from xdscore.schema.codes import VALUE_REFUSED
@@ -43,12 +44,12 @@ def view_save(
     if shared:
         _require_sharing(actor, environment_key)
     environment = environment_get(key=environment_key).id if environment_key else None
-    own = SavedView.objects.select_for_update().filter(environment=environment, owner=str(actor.id))
+    own = SavedView.objects.select_for_update().filter(environment=environment, owner=owner_of(actor))
     view = own.filter(listed=frame.name, name=called).first()
     if view is None and own.count() >= MAX_OWN:
         raise Conflict(f"You have {MAX_OWN} views here; no more are kept. Delete one first. Nothing was changed.")
     if view is None:
-        view = SavedView(environment_id=environment, listed=frame.name, owner=str(actor.id), name=called)
+        view = SavedView(environment_id=environment, listed=frame.name, owner=owner_of(actor), name=called)
     view.query, view.author = kept, actor.name
     _share(view, shared=shared)
     view.save()
@@ -57,31 +58,38 @@ def view_save(
 
 
 @transaction.atomic(durable=True)
-def view_rename(*, public_id: UUID, name: str, environment_key: str, actor: Principal, request_id: str) -> None:
-    """Give a view of the actor's own another name. Raises NotFound, Forbidden, InputInvalid, and Conflict where another
-    one has it.
+def view_change(
+    *,
+    public_id: UUID,
+    environment_key: str,
+    actor: Principal,
+    request_id: str,
+    name: str | None = None,
+    query: str | None = None,
+    shared: bool | None = None,
+) -> None:
+    """Change a view of the actor's own: its name, what it asks, and whether everybody of the environment is offered it.
+    What is None stays. Raises NotFound, Forbidden, InputInvalid, and Conflict where another one has the name.
     """
     view = _own(public_id, environment_key, actor)
-    called = _name(name)
-    others = SavedView.objects.filter(environment=view.environment_id, listed=view.listed, owner=view.owner)
-    if others.filter(name=called).exclude(pk=view.pk).exists():
-        raise Conflict(f"You have another view '{shown(called)}' of this list. Nothing was changed.")
-    view.name = called
-    view.save(update_fields=["name"])
-    _record("renamed", view, environment_key, actor, request_id)
-
-
-@transaction.atomic(durable=True)
-def view_share(*, public_id: UUID, shared: bool, environment_key: str, actor: Principal, request_id: str) -> None:
-    """Offer a view of the actor's own to everybody of the environment, or to nobody else any more. Raises NotFound and
-    Forbidden.
-    """
-    view = _own(public_id, environment_key, actor)
+    if name is not None:
+        called = _name(name)
+        others = SavedView.objects.filter(environment=view.environment_id, listed=view.listed, owner=view.owner)
+        if others.filter(name=called).exclude(pk=view.pk).exists():
+            raise Conflict(f"You have another view '{shown(called)}' of this list. Nothing was changed.")
+        view.name = called
+    if query is not None:
+        frame = frame_of(view.listed, of_environment=bool(environment_key))
+        view.query = frame.kept(query, timezone.now())
     if shared:
         _require_sharing(actor, environment_key)
-    _share(view, shared=shared)
-    view.save(update_fields=["shared"])
-    _record("shared" if shared else "unshared", view, environment_key, actor, request_id)
+    if shared is not None:
+        _share(view, shared=shared)
+    view.save(update_fields=["name", "query", "shared"])
+    moved = {"renamed": name is not None, "changed": query is not None}
+    moved |= {"shared": shared is True, "unshared": shared is False}
+    for verb in (verb for verb, is_so in moved.items() if is_so):
+        _record(verb, view, environment_key, actor, request_id)
 
 
 @transaction.atomic(durable=True)
@@ -90,7 +98,7 @@ def view_delete(*, public_id: UUID, environment_key: str, actor: Principal, requ
     NotFound and Forbidden.
     """
     view = _seen(public_id, environment_key, actor)
-    if view.owner != str(actor.id) and not actor.may(Role.ADMIN, environment_key):
+    if view.owner != owner_of(actor) and not actor.may(Role.ADMIN, environment_key):
         raise Forbidden(
             f"Only whose view it is, or an administrator of '{environment_key}', may delete it. Nothing was changed."
         )
@@ -102,7 +110,7 @@ def view_delete(*, public_id: UUID, environment_key: str, actor: Principal, requ
 def view_default(*, public_id: UUID | None, frame: Frame, environment_key: str, actor: Principal) -> None:
     """Let a list open with a view for the actor; with None, with everything. Raises NotFound."""
     environment = environment_get(key=environment_key).id if environment_key else None
-    chosen = DefaultView.objects.filter(environment=environment, listed=frame.name, owner=str(actor.id))
+    chosen = DefaultView.objects.filter(environment=environment, listed=frame.name, owner=owner_of(actor))
     if public_id is None:
         chosen.delete()
         return
@@ -110,7 +118,7 @@ def view_default(*, public_id: UUID | None, frame: Frame, environment_key: str, 
     if view.listed != frame.name:
         raise NotFound(f"This list has no view '{public_id}'.")
     chosen.delete()
-    DefaultView.objects.create(view=view, environment_id=environment, listed=frame.name, owner=str(actor.id))
+    DefaultView.objects.create(view=view, environment_id=environment, listed=frame.name, owner=owner_of(actor))
 
 
 def _seen(public_id: UUID, environment_key: str, actor: Principal) -> SavedView:
@@ -123,7 +131,7 @@ def _seen(public_id: UUID, environment_key: str, actor: Principal) -> SavedView:
 
 def _own(public_id: UUID, environment_key: str, actor: Principal) -> SavedView:
     view = _seen(public_id, environment_key, actor)
-    if view.owner != str(actor.id):
+    if view.owner != owner_of(actor):
         raise Forbidden("Only whose view it is may change it. Keep it under a name of your own. Nothing was changed.")
     return view
 

@@ -70,6 +70,8 @@ def _by_contents(sight: Sight, words: Sequence[str], reach: Reach, *, limit: int
 
     rows = resources_of(sight).filter(RESOURCES.meet_each(words, meets))
     rows = rows.exclude(RESOURCES.meet_each(words, RESOURCES.meets)).order_by(*RESOURCES.order)
-    for row, pointer, value in excerpts(rows, words, named=("name", "owner", "type", "environment"), limit=limit):
+    for row, pointer, value in excerpts(
+        rows, words, named=("name", "owner", "type", "labels", "environment"), limit=limit
+    ):
         hit = Hit(Kind.RESOURCE, row.name, row.name, row.environment.key, row.type)
         yield replace(hit, found_at=pointer, excerpt=value[:_MAX_EXCERPT_CHARS])

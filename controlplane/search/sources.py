@@ -38,6 +38,7 @@ from controlplane.notify.models import Channel
 from controlplane.rollouts.models import Rollout
 from controlplane.search.values import Hit, Kind
 from controlplane.snapshots.models import SnapshotRow
+from xdscore.labels import label_words, unpacked
 
 NEWEST: Final = 10_000
 """Of what only grows, how many are searched."""
@@ -225,13 +226,18 @@ def _identified(word: str) -> Q:
 
 
 def _resource_hit(row: Columns) -> Hit:
-    key, word, name, owner = row
-    return Hit(Kind.RESOURCE, name, name, key, word, f"owner {owner}" if owner else "")
+    key, word, name, owner, labels = row
+    return Hit(Kind.RESOURCE, name, name, key, word, _joined(f"owner {owner}" if owner else "", labels))
 
 
 def _client_hit(row: Columns) -> Hit:
-    key, public_id, node_id, identity, cluster, seen = row
-    return Hit(Kind.CLIENT, public_id, node_id, key, text=identity or cluster, at=seen)
+    key, public_id, node_id, identity, cluster, seen, labels = row
+    return Hit(Kind.CLIENT, public_id, node_id, key, text=_joined(identity or cluster, labels or ""), at=seen)
+
+
+def _joined(text: str, labels: str) -> str:
+    """What tells a thing apart, with its labels, which are stored so."""
+    return ", ".join(filter(None, (text, *label_words(unpacked(labels)))))
 
 
 def _incident_hit(row: Columns) -> Hit:
@@ -302,8 +308,8 @@ RESOURCES: Final = Source(
     kind=Kind.RESOURCE,
     rows=resources_of,
     name="name",
-    fields=("owner", "type"),
-    columns=(_KEY, "type", "name", "owner"),
+    fields=("owner", "type", "labels"),
+    columns=(_KEY, "type", "name", "owner", "labels"),
     hit=_resource_hit,
     order=("name", "type", "environment__position"),
     nouns=("resource", "resources"),
@@ -314,8 +320,8 @@ SOURCES: Final = (
         kind=Kind.CLIENT,
         rows=_of_environments(Client.objects),
         name="node_id",
-        fields=("identity", "node_cluster", "family"),
-        columns=(_KEY, "pk", "node_id", "identity", "node_cluster", "last_seen"),
+        fields=("identity", "node_cluster", "family", "given__labels"),
+        columns=(_KEY, "pk", "node_id", "identity", "node_cluster", "last_seen", "given__labels"),
         hit=_client_hit,
         order=("node_id", "pk"),
         called=_client_called,

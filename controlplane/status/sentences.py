@@ -13,8 +13,8 @@ from django.db.models.functions import RowNumber
 from controlplane.catalog.models import Change, Resource
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.clients.browsing import Standing, standing_counts
-from controlplane.clients.selectors import unanswered_counts
 from controlplane.clients.serving import behind_counts
+from controlplane.clients.silence import unanswered_counts
 from controlplane.incidents.models import Incident
 from controlplane.incidents.values import UNRESOLVED, IncidentCause
 from controlplane.rollouts.selectors import rollouts_brief

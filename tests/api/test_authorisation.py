@@ -100,6 +100,7 @@ def rows() -> Iterator[Row]:
     yield from change_rows(row)
     yield row("validate", "POST", "validate", EVERYBODY, [cluster()], scoped=False)
     yield row("clients", "GET", "clients", EVERYBODY, scoped=False)
+    yield row("views", "GET", "views", EVERYBODY, scoped=False)
     yield row("explain", "GET", "explain?environment=prod&type=cluster&name=pay", EVERYBODY)
     yield row("incidents", "GET", "incidents", EVERYBODY, scoped=False)
     yield row("comments", "GET", "comments?environment=prod&resource=cluster/pay", EVERYBODY)
@@ -178,12 +179,16 @@ ELSEWHERE = {
     ("environments/<part:environment_key>/snapshots/<int:epoch>/resources", "GET"): "tests/api/test_history.py",
     ("environments/<part:environment_key>/rollback", "POST"): "tests/api/test_history.py",
     ("clients/<slug:client_id>", "GET"): "tests/api/test_facts.py",
+    ("clients/<slug:client_id>", "PATCH"): "tests/api/test_facts.py",
+    ("environments/<part:environment_key>/clients/bulk", "POST"): "tests/api/test_facts.py",  # needs a client
     ("clients/<slug:client_id>/subscriptions", "GET"): "tests/api/test_facts.py",
     ("clients/<slug:client_id>/resources", "GET"): "tests/api/test_holdings.py",
     ("clients/<slug:client_id>/said", "GET"): "tests/api/test_words.py",
     ("clients/<slug:client_id>/said", "POST"): "tests/api/test_words.py",
     **{("comments/<uuid:comment_id>", verb): "tests/api/test_comments.py" for verb in ("GET", "PATCH", "DELETE")},
     ("comments", "POST"): "tests/api/test_comments.py",
+    ("views", "POST"): "tests/api/test_saved_views.py",
+    **{("views/<uuid:view_id>", verb): "tests/api/test_saved_views.py" for verb in ("GET", "PATCH", "DELETE")},
     ("ticket-links", "POST"): "tests/api/test_comments.py",
     ("ticket-links/<int:link_id>", "DELETE"): "tests/api/test_comments.py",
     ("incidents/<slug:incident_id>", "GET"): "tests/api/test_facts.py",
@@ -262,6 +267,7 @@ def sample_path(route: str) -> str:
         "rollout_id": str(NOT_THERE),
         "change_set_id": str(NOT_THERE),
         "comment_id": str(NOT_THERE),
+        "view_id": str(NOT_THERE),
         "family": "envoy",
         "code": "XDS1000",
     }

@@ -120,10 +120,15 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         "path": f"/{CANARY}",
         "expect": {"cluster": CANARY, "answer": "routed"},
     }
+    query = f"name={CANARY}"
+    view = owner.post(
+        "views", {"environment": "default", "list": "resources", "name": CANARY, "query": query, "shared": True}
+    ).json["id"]
     route_case = owner.post(f"{base}/requests/cases", case | {"note": CANARY}).json
     return {
         "environment_key": ["default"],
         "comment_id": [comment],
+        "view_id": [view],
         "link_id": [str(link_id)],
         "type": ["cluster"],
         "name": ["pay"],
@@ -296,6 +301,15 @@ def test_every_body__that_names_things_of_another_environment__is_refused_and_te
         ("POST", f"{base}/quarantines", {"act": "quarantine", "select": {"name": "a"}, "reason": "r"}),
         ("GET", f"{base}/diff?from=1&to=2", None),
         ("POST", f"clients/{known['client_id'][0]}/said", {"source": "csds", "types": ["cluster"], "names": []}),
+        ("PATCH", f"views/{known['view_id'][0]}", {"name": "n", "default": True}),
+        ("DELETE", f"views/{known['view_id'][0]}", None),
+        ("POST", "views", {"environment": "default", "list": "resources", "name": "n", "query": ""}),
+        ("PATCH", f"clients/{known['client_id'][0]}", {"labels": {"team": "t"}}),
+        (
+            "POST",
+            f"{base}/clients/bulk",
+            {"act": "labels", "clients": [known["client_id"][0]], "labels": {"team": "t"}},
+        ),
         ("GET", "explain?environment=prod&client=node-1&type=cluster&name=pay", None),
         ("POST", f"{base}/requests/explain", {"authority": "shop.example", "client": "node-1"}),
         ("PATCH", f"{base}/requests/cases/{known['route_case_id'][0]}", {"note": "n"}),

@@ -89,11 +89,65 @@ def test_client__of_another_environment_or_none__404_in_the_same_words(
     identity = api.get("clients").json["results"][0]["id"]
     unknown = "0" * len(identity)
 
+    assert_problem(stranger.patch(f"clients/{identity}", {"labels": {"team": "pay"}}), 404)
     for tail in ("", "/subscriptions"):
         foreign, absent = stranger.get(f"clients/{identity}{tail}"), stranger.get(f"clients/{unknown}{tail}")
         assert_problem(foreign, 404)
         assert foreign.json["detail"].replace(identity, "") == absent.json["detail"].replace(unknown, "")
     assert stranger.get("clients").json["results"] == []
+
+
+def test_clients__labelled_one_and_many__are_found_by_it(api: Caller, fleet: Fleet) -> None:
+    ids = {each["node_id"]: each["id"] for each in api.get("clients").json["results"]}
+
+    one = api.patch(f"clients/{ids['node-1']}", {"labels": {"team": "pay", "old": None}})
+    many = api.post(
+        "environments/default/clients/bulk",
+        {"act": "labels", "clients": sorted(ids.values()), "labels": {"tier": "1"}},
+    )
+    again = api.post(
+        "environments/default/clients/bulk",
+        {"act": "labels", "select": {"label": "team=pay"}, "labels": {"tier": "1", "seen": "yes"}},
+    )
+
+    assert (one.status, one.json["labels"], len(one.json["recent_streams"])) == (200, {"team": "pay"}, 1)
+    assert (many.status, many.json) == (200, {"clients": len(ids), "changed": len(ids)})
+    assert again.json == {"clients": 1, "changed": 1}
+    [found] = api.get("clients?label=team%3Dpay,tier,seen%3Dyes").json["results"]
+    assert found["id"] == ids["node-1"]
+    assert api.get("clients?label=!tier").json["results"] == []
+
+
+def test_clients__labelled_by_a_role__operators_may_and_others_are_told_what_it_takes(
+    api: Caller, fleet: Fleet, as_role: Callable[[str, str | None], Caller]
+) -> None:
+    [first, *_] = api.get("clients").json["results"]
+    many = {"act": "labels", "clients": [first["id"]], "labels": {"a": "1"}}
+
+    for role, status in (("viewer", 403), ("editor", 403), ("access-editor", 403), ("operator", 200), ("admin", 200)):
+        who = as_role(role, "default")
+        assert who.patch(f"clients/{first['id']}", {"labels": {role: "1"}}).status == status, role
+        assert who.post("environments/default/clients/bulk", many).status == status, role
+    assert as_role("operator", "prod").post("environments/default/clients/bulk", many).status == 404
+    assert api.get(f"clients/{first['id']}").json["labels"] == {"a": "1", "admin": "1", "operator": "1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"act": "labels", "labels": {"a": "1"}}, 422),
+        ({"act": "labels", "select": {}, "labels": {"a": "1"}}, 422),
+        ({"act": "labels", "select": {"connected": False}, "labels": {"a": "1"}}, 422),
+        ({"act": "labels", "select": {"label": "a in (b)"}, "labels": {"a": "1"}}, 422),
+        ({"act": "labels", "select": {"label": "a"}, "labels": {"-a": "1"}}, 422),
+        ({"act": "labels", "clients": ["x"], "select": {"label": "a"}, "labels": {"a": "1"}}, 422),
+        ({"act": "labels", "clients": ["nobody"], "labels": {"a": "1"}}, 404),
+        ({"act": "labels", "clients": [f"c{number}" for number in range(1_001)], "labels": {"a": "1"}}, 413),
+        ({"act": "delete", "clients": ["x"], "labels": {"a": "1"}}, 422),
+    ],
+)
+def test_clients_bulk__something_is_wrong__says_so(api: Caller, fleet: Fleet, body: object, status: int) -> None:
+    assert_problem(api.post("environments/default/clients/bulk", body), status)
 
 
 @pytest.fixture

@@ -93,6 +93,8 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
         f"{here}/resources/bulk", {**bulk, "resources": [{**each, "revision": at} for each in bulk["resources"]]}
     )
     sent["quarantines"] = api.post(f"{here}/quarantines", examples()["quarantines"])
+    sent["view_create"] = api.post("views", examples()["view_create"])
+    sent["view_update"] = api.patch(f"views/{sent['view_create'].json['id']}", examples()["view_update"])
     comment = f"comments/{sent['comment_create'].json['id']}"
     sent["comment_update"] = api.patch(comment, examples()["comment_update"])
     sent["change_set_create"] = api.post(f"{here}/change-sets", examples()["change_set_create"])
@@ -127,6 +129,8 @@ def test_examples__sent_in_their_order__are_all_taken(api: Caller) -> None:
         "incident_release",
         "incident_assign",
         "incident_mute",
+        "client_bulk",
+        "client_patch",
         "client_report",
         "rehearse",  # test_rehearsals.py
         # These need somebody else: test_change_sets.py.

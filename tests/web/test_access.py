@@ -180,7 +180,7 @@ def test_access__many_more_rules_and_groups__no_more_queries(admin: Client) -> N
         rule(f"r{number}")
 
     assert queries(admin, PATH) == few
-    assert few <= 18
+    assert few <= 19
     assert 'rel="next"' in page(admin, PATH)
 
 

@@ -91,6 +91,7 @@ def test_lists_and_views__wide_narrow_light_and_dark__are_accessible(
         *(f"/e/default/{each}" for each in ("resources", "changes?author=dana", "clients", "incidents", "rollouts")),
         *("/e/default/change-sets", "/e/default/snapshots", "/messages", views, f"{views}?query=owner%3Dbilling"),
         *("/e/default/resources?since=yesterday", "/e/default/changes?sort=taste", "/audit?sort=time"),
+        *("/e/default/access?effect=deny", "/e/default/access/groups", "/tokens?kind=client", "/users?state=active"),
     )
     with serving_web() as base, chromium() as browser:
         watch = Watch(base)

@@ -70,6 +70,8 @@ NEEDS: dict[str, Role | None] = {
     "setup": Role.VIEWER,
     "access": Role.VIEWER,
     "access-rule": Role.ACCESS_EDITOR,
+    "client-groups": Role.VIEWER,
+    "clients-bulk": Role.OPERATOR,
     "environments": None,
     "environment": Role.VIEWER,
     "resources": Role.VIEWER,

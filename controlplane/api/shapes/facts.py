@@ -113,6 +113,9 @@ class ClientOut(serializers.Serializer[Any]):
     streams = serializers.IntegerField(help_text="Open ones.")
     first_seen = serializers.DateTimeField()
     last_seen = serializers.DateTimeField()
+    labels = serializers.DictField(
+        child=serializers.CharField(allow_blank=True), help_text="What people gave it to be found by."
+    )
     types = TypeStateOut(many=True)
 
 

@@ -11,6 +11,7 @@ from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer
 from controlplane.api.bodies import document_of, values_of
 from controlplane.api.kinds import kind_named
+from controlplane.api.labels import selector_of
 from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.problems import finding_json
 from controlplane.api.query import Query
@@ -24,12 +25,8 @@ from controlplane.bulk.selecting import chosen_by
 from controlplane.bulk.services import bulk_apply, bulk_plan
 from controlplane.bulk.values import Bulk, BulkAct, Chosen, Filter
 from controlplane.catalog.rights import OnSome
-from controlplane.common.errors import InputInvalid
-from xdscore.findings import Finding, Severity
-from xdscore.labels import selector_read
 from xdscore.names import canonical
 from xdscore.resource_types import by_word
-from xdscore.schema.codes import VALUE_REFUSED
 
 
 class BulkView(ApiView):
@@ -136,11 +133,7 @@ def _bulk(request: Request, environment_key: str, given: dict[str, Any], role: R
 
 def _filter(given: dict[str, Any]) -> Filter:
     """The filter in the body. Raises InputInvalid for a selector that cannot be read."""
-    try:
-        labels = selector_read(given.get("label", ""))
-    except ValueError as error:
-        finding = Finding(VALUE_REFUSED.code, Severity.ERROR, str(error), pointer="/select/label")
-        raise InputInvalid("The selector cannot be read. Nothing was changed.", findings=(finding,)) from None
+    labels = selector_of(given.get("label", ""))
     kind = kind_named(given["type"]) if "type" in given else None
     return Filter(kind, given.get("owner"), given.get("name", ""), given.get("status", ""), labels)
 

@@ -1,5 +1,7 @@
 """Clients: who is connected, and what each was sent, acknowledged and refused."""
 
+from typing import Any
+
 from django.http import HttpResponse
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -7,11 +9,19 @@ from rest_framework.request import Request
 
 from controlplane.accounts.principal import Role
 from controlplane.api.answers import json_answer, moment, moment_or_none
+from controlplane.api.bodies import document_of, values_of
+from controlplane.api.labels import selector_of
 from controlplane.api.pages import CURSOR_PARAMETERS, DEFAULT_ITEMS, MAX_ITEMS, cursor_page
+from controlplane.api.paths import ENVIRONMENT_PATH
 from controlplane.api.query import Query
-from controlplane.api.schema import CLIENT_FILTERS, CURSOR, described, page_of
+from controlplane.api.requests import request_id
+from controlplane.api.schema import CLIENT_FILTERS, CURSOR, body_of_shape, described, page_of
+from controlplane.api.shapes.clients import ClientPatchIn, ClientsBulkIn, ClientsLabelledOut
 from controlplane.api.shapes.facts import ClientDetailOut, ClientOut, SubscriptionsOut
 from controlplane.api.views.base import ApiView, Needs, principal_of, seen_environments
+from controlplane.catalog.rights import require
+from controlplane.clients.filtering import ClientFilter, clients_in
+from controlplane.clients.labelling import LABELLER, clients_chosen
 from controlplane.clients.selectors import (
     ClientSummary,
     StreamView,
@@ -21,6 +31,7 @@ from controlplane.clients.selectors import (
     client_streams,
     client_subscriptions,
 )
+from controlplane.clients.services import clients_label
 from controlplane.common.errors import NotFound
 from controlplane.explain.standings import ClientStatus, client_statuses
 
@@ -38,21 +49,19 @@ class ClientListView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """One page of clients, ordered by id."""
-        query = Query(request, (*CURSOR_PARAMETERS, "environment", "node_id", "identity", "connected"))
+        query = Query(request, (*CURSOR_PARAMETERS, "environment", "node_id", "identity", "connected", "label"))
         limit = query.whole("limit", DEFAULT_ITEMS, minimum=1, maximum=MAX_ITEMS)
-        after, node_id, identity, environment = (
-            query.text("after", at_most=64),
-            query.text("node_id"),
-            query.text("identity", at_most=2_048),
-            query.text("environment", at_most=63),
+        after, environment = query.text("after", at_most=64), query.text("environment", at_most=63)
+        wanted = ClientFilter(
+            node_id=query.text("node_id"),
+            identity=query.text("identity", at_most=2_048),
+            connected=query.flag("connected"),
+            labels=query.labels(),
         )
-        connected = query.flag("connected")
         query.done()
         found = client_list(
             environment_keys=seen_environments(request, environment),
-            node_id=node_id,
-            identity=identity,
-            connected_only=connected,
+            wanted=wanted,
             after=after,
             limit=limit + 1,
         )
@@ -64,9 +73,13 @@ class ClientListView(ApiView):
 
 
 class ClientView(ApiView):
-    """Read one client."""
+    """Read one client, and say what its labels are."""
 
-    needs = {"GET": Needs.ANYBODY}
+    needs = {"GET": Needs.ANYBODY, "PATCH": Needs.CHECK}
+
+    def check(self, request: Request, client_id: str) -> None:
+        """Raise NotFound when the caller may not see the client, Forbidden when they may not label it."""
+        require(principal_of(request), LABELLER, client_visible(request, client_id).environment)
 
     @extend_schema(
         operation_id="client_get",
@@ -76,10 +89,61 @@ class ClientView(ApiView):
     def get(self, request: Request, client_id: str) -> HttpResponse:
         """The client as it is now, with its newest streams."""
         Query(request, ()).done()
+        return json_answer(_detail_json(client_visible(request, client_id)))
+
+    @extend_schema(
+        operation_id="client_patch",
+        summary="Set labels of a client",
+        description=(
+            "Labels are notes by which people find clients. They reach no client and decide nothing: what it may read "
+            "follows from its verified identity and from client groups. Needs the role operator in the client's "
+            "environment. They outlast the client by 90 days, and are its own again if it returns."
+        ),
+        request=body_of_shape(ClientPatchIn),
+        responses=described(200, ClientDetailOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
+    )
+    def patch(self, request: Request, client_id: str) -> HttpResponse:
+        """Set the labels that the body gives, and leave the rest."""
+        Query(request, ()).done()
+        given = values_of(document_of(request), ClientPatchIn)
         client = client_visible(request, client_id)
-        streams = [_stream_json(stream) for stream in client_streams(public_id=client_id)]
-        standing = client_statuses(clients=[client])[client.id]
-        return json_answer({**_client_json(client, standing), "recent_streams": streams})
+        clients_label(
+            environment_key=client.environment,
+            clients=[client.id],
+            edits=given["labels"],
+            actor=principal_of(request),
+            request_id=request_id(),
+        )
+        return json_answer(_detail_json(client_get(public_id=client.id)))
+
+
+class ClientsBulkView(ApiView):
+    """Do one thing with many clients of an environment."""
+
+    needs = {"POST": LABELLER}
+
+    @extend_schema(
+        operation_id="client_bulk",
+        summary="Label many clients at once",
+        description=(
+            "All or none, at most 1,000 at once. `clients` names what is meant by id; `select` means what fits a "
+            "filter now, as the list of clients reads it. Clients that are not known are answered at once, by id."
+        ),
+        request=body_of_shape(ClientsBulkIn),
+        responses=described(200, ClientsLabelledOut, 400, 401, 403, 404, 409, 413, 415, 422, 503),
+    )
+    def post(self, request: Request, environment_key: str) -> HttpResponse:
+        """Label all of them."""
+        Query(request, ()).done()
+        given = values_of(document_of(request), ClientsBulkIn)
+        done = clients_label(
+            environment_key=environment_key,
+            clients=given["clients"] if "clients" in given else _selected(environment_key, given["select"]),
+            edits=given["labels"],
+            actor=principal_of(request),
+            request_id=request_id(),
+        )
+        return json_answer({"clients": done.clients, "changed": len(done.moved)})
 
 
 class SubscriptionListView(ApiView):
@@ -113,6 +177,25 @@ def client_visible(request: Request, client_id: str) -> ClientSummary:
     return client
 
 
+def _selected(environment_key: str, given: dict[str, Any]) -> tuple[str, ...]:
+    """The ids of the clients that a filter in the body means. Raises InputInvalid for a selector that cannot be read,
+    and InputTooLarge.
+    """
+    wanted = ClientFilter(
+        node_id=given.get("node_id", ""),
+        identity=given.get("identity", ""),
+        connected=given.get("connected", False),
+        labels=selector_of(given.get("label", "")),
+    )
+    return clients_chosen(clients_in(environment_keys=[environment_key], wanted=wanted))
+
+
+def _detail_json(client: ClientSummary) -> dict[str, object]:
+    streams = [_stream_json(stream) for stream in client_streams(public_id=client.id)]
+    standing = client_statuses(clients=[client])[client.id]
+    return {**_client_json(client, standing), "recent_streams": streams}
+
+
 def _client_json(client: ClientSummary, standing: ClientStatus) -> dict[str, object]:
     return {
         "id": client.id,
@@ -128,6 +211,7 @@ def _client_json(client: ClientSummary, standing: ClientStatus) -> dict[str, obj
         "streams": client.streams,
         "first_seen": moment(client.first_seen),
         "last_seen": moment(client.last_seen),
+        "labels": dict(client.labels),
         "types": [
             {"type": each.type, "state": each.state.value, "wildcard": each.wildcard, "names": each.names}
             for each in client.types
@@ -165,4 +249,9 @@ urlpatterns = [
     path("clients", ClientListView.as_view()),
     path("clients/<slug:client_id>", ClientView.as_view()),
     path("clients/<slug:client_id>/subscriptions", SubscriptionListView.as_view()),
+    path(f"{ENVIRONMENT_PATH}/clients/bulk", ClientsBulkView.as_view()),
 ]
+EXAMPLES = {
+    "client_patch": {"labels": {"team": "pay", "old": None}},
+    "client_bulk": {"act": "labels", "select": {"label": "team=pay"}, "labels": {"tier": "1"}},
+}

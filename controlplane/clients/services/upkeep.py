@@ -4,7 +4,7 @@ Streams of dead processes are closed, what is old is forgotten (reliability (e),
 environment may have, whoever has most gives way: nobody's rows are pushed out by what somebody else makes.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import structlog
@@ -16,6 +16,7 @@ from django.db.models.functions import RowNumber
 from controlplane.clients.clock import database_now
 from controlplane.clients.models import (
     Client,
+    ClientLabels,
     ContentList,
     HoldingMove,
     HoldingSet,
@@ -35,6 +36,9 @@ DIED = "its ADS process stopped reporting"
 
 # decisions U15: a client is forgotten a day after its last stream, with the stream.
 FORGET_AFTER = timedelta(hours=24)
+# How long a forgotten client's labels wait for it: longer than what is away for a season, and not for ever, because
+# node ids of what comes and goes are never seen again.
+LABELS_KEPT = timedelta(days=90)
 # How many rows one call deletes of a table, so that no transaction is long.
 _BATCH = 2_000
 # How many batches of what is over a bound go at once: what comes in within a minute must be gone within one.
@@ -72,6 +76,7 @@ def facts_prune() -> int:
         + _shed(_LEFT, settings.PARLEY.limits.clients_per_environment)
         + _delete(Stream.objects.filter(closed_at__lt=now - FORGET_AFTER))
         + _delete(_forgotten_clients(now - FORGET_AFTER))
+        + _labels_pruned(now)
         + _delete(_dead_replicas(now - FORGET_AFTER))
         + _delete(HoldingMove.objects.filter(at__lt=now - timedelta(hours=settings.PARLEY.limits.holding_history_h)))
         + _delete(_crowded_moves(settings.PARLEY.limits.holding_moves_per_environment))
@@ -87,6 +92,21 @@ def facts_prune() -> int:
             )
         )
     )
+
+
+def _labels_pruned(now: datetime) -> int:
+    """Note whose clients are forgotten and whose returned, and delete the labels of those that were away for too long;
+    returns how many rows were deleted.
+    """
+    there = Exists(Client.objects.filter(pk=OuterRef("pk")))
+    # Looking first keeps a worker with nothing to do from taking SQLite's writer lock.
+    for rows, gone_at in (
+        (ClientLabels.objects.filter(~there, gone_at=None), now),
+        (ClientLabels.objects.filter(there, gone_at__isnull=False), None),
+    ):
+        if rows.exists():
+            rows.update(gone_at=gone_at)
+    return _delete(ClientLabels.objects.filter(gone_at__lt=now - LABELS_KEPT))
 
 
 def _old_nacks(before: models.Expression | object) -> models.QuerySet[Nack]:

@@ -1,6 +1,7 @@
 """The list of clients: how each stands, those that need attention first."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.models import F
@@ -16,6 +17,7 @@ from controlplane.clients.browsing import (
     client_standings,
     standing_counts,
 )
+from controlplane.clients.filtering import EVERY_CLIENT, ClientFilter
 from controlplane.clients.models import Stream, Subscription
 from controlplane.clients.selectors import client_get, sent_before
 from controlplane.database.aliases import READER
@@ -48,8 +50,8 @@ def fleet(database: str) -> Fleet:
     return four
 
 
-def listed(**asked: object) -> tuple[tuple[ClientLine, ...], int]:
-    return client_page(environment_keys=["default"], **asked)  # type: ignore[arg-type]  # the tests' own words
+def listed(wanted: ClientFilter = EVERY_CLIENT, **asked: object) -> tuple[tuple[ClientLine, ...], int]:
+    return client_page(environment_keys=["default"], wanted=wanted, **asked)  # type: ignore[arg-type]  # the tests' own words
 
 
 def test_client_page__four_clients__those_that_need_attention_first(
@@ -70,22 +72,23 @@ def test_client_page__four_clients__those_that_need_attention_first(
 
 
 def test_client_page__filtered__holds_what_fits(fleet: Fleet) -> None:
-    def nodes(**asked: object) -> list[str]:
-        return [line.client.node_id for line in listed(**asked)[0]]
+    def nodes(wanted: ClientFilter = EVERY_CLIENT, **asked: object) -> list[str]:
+        return [line.client.node_id for line in listed(wanted, **asked)[0]]
 
-    assert nodes(text="NODE-3") == ["node-3"]
-    assert nodes(text="127.0.0.1") == ["node-2", "node-3", "node-1"]
-    assert nodes(text="%") == []
+    assert nodes(ClientFilter(text="NODE-3")) == ["node-3"]
+    assert nodes(ClientFilter(text="127.0.0.1")) == ["node-2", "node-3", "node-1"]
+    assert nodes(ClientFilter(text="%")) == []
     assert nodes(standing=Standing.GONE) == ["node-4"]
-    assert nodes(family=ClientFamily.ENVOY, offset=1, limit=2) == ["node-3", "node-1"]
-    assert nodes(family=ClientFamily.GRPC_GO) == []
+    assert nodes(ClientFilter(family=ClientFamily.ENVOY), offset=1, limit=2) == ["node-3", "node-1"]
+    assert nodes(ClientFilter(family=ClientFamily.GRPC_GO)) == []
+    assert nodes(ClientFilter(connected=True)) == ["node-2", "node-3", "node-1"]
 
 
 @pytest.mark.parametrize(
-    "asked", [{}, {"text": "node"}, {"standing": Standing.CONNECTED}], ids=["all", "text", "state"]
+    "asked", [{}, {"wanted": ClientFilter(text="node")}, {"standing": Standing.CONNECTED}], ids=["all", "text", "state"]
 )
 def test_client_page__behind_the_last_one__is_empty_and_says_how_many_there_are(
-    fleet: Fleet, asked: dict[str, object]
+    fleet: Fleet, asked: dict[str, Any]
 ) -> None:
     lines, count = listed(**asked)
 
@@ -139,7 +142,7 @@ def test_standing__refused_content_is_not_published_any_more__it_is_well(fleet: 
 
 
 def test_client_refusals__stream_is_closed__are_still_told(fleet: Fleet) -> None:
-    client = listed(text="node-2")[0][0].client
+    client = listed(ClientFilter(text="node-2"))[0][0].client
     Stream.objects.filter(client=client.id).update(closed_at=F("opened_at"))
 
     (nack,) = client_refusals(public_id=client.id)

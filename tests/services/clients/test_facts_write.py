@@ -15,6 +15,7 @@ from controlplane.catalog.models import Environment
 from controlplane.catalog.services import environment_create
 from controlplane.catalog.values import EnvironmentPolicy, ProvenContent
 from controlplane.clients.facts import MAX_BATCH_KEYS, FactBatch, ReplicaFact, StreamEnd, SubscriptionState
+from controlplane.clients.filtering import ClientFilter
 from controlplane.clients.identity import client_id
 from controlplane.clients.models import Client, ContentProof, Nack, NameSet, Replica, Stream, Subscription
 from controlplane.clients.selectors import (
@@ -331,7 +332,9 @@ def test_streams_reap__replica_that_went_silent__its_streams_are_closed_until_it
     Replica.objects.filter(pk=silent._id).update(seen_at=timezone.now() - timedelta(seconds=SILENT_S + 1))
 
     assert streams_reap() == 1
-    assert [client.node_id for client in client_list(environment_keys=["default"], connected_only=True)] == ["node-2"]
+    assert [
+        client.node_id for client in client_list(environment_keys=["default"], wanted=ClientFilter(connected=True))
+    ] == ["node-2"]
     assert streams_reap() == 0
 
     silent._report_again()
@@ -361,7 +364,9 @@ def test_client_list__pages_and_filters__by_id_node_and_environment() -> None:
     rest = client_list(environment_keys=["default"], after=first[-1].id)
 
     assert len({each.id for each in (*first, *rest)}) == 5
-    assert [each.node_id for each in client_list(environment_keys=["default"], node_id="node-3")] == ["node-3"]
+    assert [
+        each.node_id for each in client_list(environment_keys=["default"], wanted=ClientFilter(node_id="node-3"))
+    ] == ["node-3"]
     assert client_list(environment_keys=["other"]) == ()
 
 

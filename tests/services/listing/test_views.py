@@ -12,11 +12,10 @@ from controlplane.listing.frames import SINCE, Filter, Frame, Order
 from controlplane.listing.selectors import View, default_query, views_of
 from controlplane.listing.services import (
     MAX_OWN,
+    view_change,
     view_default,
     view_delete,
-    view_rename,
     view_save,
-    view_share,
 )
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -51,9 +50,9 @@ def refused(kind: type[ControlPlaneError], view: UUID, actor: Principal) -> None
     """Nobody but whose view it is may do any of this."""
     where = "default"
     with pytest.raises(kind):
-        view_rename(public_id=view, name="stolen", environment_key=where, actor=actor, request_id="")
+        view_change(public_id=view, name="stolen", environment_key=where, actor=actor, request_id="")
     with pytest.raises(kind):
-        view_share(public_id=view, shared=True, environment_key=where, actor=actor, request_id="")
+        view_change(public_id=view, shared=True, environment_key=where, actor=actor, request_id="")
     with pytest.raises(kind):
         view_delete(public_id=view, environment_key=where, actor=actor, request_id="")
 
@@ -131,8 +130,8 @@ def test_view__with_the_name_of_another__is_not_renamed() -> None:
     second = save(EDITOR, "second")
 
     with pytest.raises(Conflict):
-        view_rename(public_id=second, name=" first ", environment_key="default", actor=EDITOR, request_id="")
-    view_rename(public_id=second, name="third", environment_key="default", actor=EDITOR, request_id="")
+        view_change(public_id=second, name=" first ", environment_key="default", actor=EDITOR, request_id="")
+    view_change(public_id=second, name="third", environment_key="default", actor=EDITOR, request_id="")
 
     assert [each.name for each in views(EDITOR)] == ["first", "third"]
 
@@ -146,7 +145,7 @@ def test_default__one_of_a_list__until_it_is_not_shared_any_more() -> None:
     assert default_query(principal=VIEWER, **opens) == "name=ripe"
     assert default_query(principal=EDITOR, **opens) == ""
     assert [each.name for each in views(VIEWER) if each.default] == ["ripe"]
-    view_share(public_id=shared, shared=False, environment_key="default", actor=EDITOR, request_id="")
+    view_change(public_id=shared, shared=False, environment_key="default", actor=EDITOR, request_id="")
     assert default_query(principal=VIEWER, **opens) == ""
 
 

@@ -13,10 +13,12 @@ from controlplane.access.services import group_create, rule_create
 from controlplane.access.values import GroupDraft, RuleDraft
 from controlplane.accounts.principal import ADMIN_SCOPES, SYSTEM, Principal, Role, Scope
 from controlplane.accounts.services import api_token_create
+from controlplane.catalog.marking import Mark
 from controlplane.catalog.models import Change
 from controlplane.catalog.services import Terms, change_apply, environment_create
 from controlplane.catalog.values import EnvironmentPolicy, Put
 from controlplane.clients.models import Client
+from controlplane.clients.services import clients_label
 from controlplane.common.limits import Limit
 from controlplane.database.aliases import READER
 from controlplane.discussion.models import Comment
@@ -32,6 +34,7 @@ from tests.support.principals import somebody
 from xdscore.access import Effect
 from xdscore.client_groups import Trust
 from xdscore.environment_choice import Selector
+from xdscore.resource_types import by_word
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
@@ -85,6 +88,24 @@ def test_resources__by_name_owner_and_type__each_word_in_any_field() -> None:
     assert names("eu payments") == ["pay-eu"]
     assert names("pay route") == ["pay-web"]
     assert names("pay nothing") == []
+
+
+def test_labels__of_resources_and_clients__are_found_as_they_are_written_and_by_their_words() -> None:
+    write(endpoints("cart", 8080, address="10.9.8.7"), cluster("pay"))
+    mark = Mark(by_word["endpoint"], "cart", labels={"team": "shop"})
+    change_apply(environment_key="default", edits=(), marks=(mark,), actor=DANA)
+    Fleet(1)
+    clients_label(environment_key="default", clients=[Client.objects.get().pk], edits={"team": "shop"}, actor=DANA)
+    reader = role(Scope(Role.VIEWER, "prod"))
+    limited = role(Scope(Role.VIEWER, "default", (Limit(names=("pay",)),)))
+
+    for text in ("team=shop", "shop", "TEAM=sh", "cart shop", "team=shop 10.9.8.7"):
+        assert names(text) == ["cart"], text
+        assert names(text, who=reader) == names(text, who=limited, partly=True) == [], text
+    for text in ("team=shop", "shop", "node-1 shop"):
+        (hit,) = hits(found(text), Kind.CLIENT)
+        assert (hit.name, hit.text.endswith("team=shop")) == ("node-1", True), text
+        assert hits(found(text, reader), Kind.CLIENT) == ()
 
 
 def test_resources__the_best_first__exact_then_prefix_then_within_then_contents() -> None:
