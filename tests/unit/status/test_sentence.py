@@ -100,8 +100,10 @@ TABLE: Final = (
     (
         EnvironmentFacts(TWO),
         replace(SERVED, refusing=3, unanswered=1),
-        "116 of 120 clients have what was published 2026-07-01 12:30 UTC: "
-        "3 refused the last response, 1 has not answered yet.",
+        (
+            "116 of 120 clients have what was published 2026-07-01 12:30 UTC: "
+            "3 refused the last response, 1 has not answered yet."
+        ),
     ),
     (
         EnvironmentFacts(TWO),
