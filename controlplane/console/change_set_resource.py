@@ -22,6 +22,7 @@ from controlplane.console.drafts import Checked, Draft, draft_check, draft_edits
 from controlplane.console.editor import Form, StoredEditor, expected
 from controlplane.console.posted import number_of
 from controlplane.console.resources import subject_of
+from controlplane.console.several import CheckedAll
 from controlplane.console.states import look_of, look_of_set
 from xdscore.schema.yaml_out import yaml_of
 
@@ -60,10 +61,11 @@ class ChangeSetResourcePage(StoredEditor):
         kind, name = subject_of(self.request)
         return change_set_kept(public_id=self.detail.view.id, keys=[(kind.word, name)])
 
-    def checked(self, draft: Draft) -> Checked:
+    def checked(self, draft: Draft) -> Checked | CheckedAll:
         """What publishing the draft would do. That it needs review is no warning here: it is in a change set."""
         found = draft_check(draft, owner="", actor=self.principal)
-        return replace(found, findings=tuple(each for each in found.findings if each.code != WriteUnreviewed.code))
+        findings = tuple(each for each in found.findings if each.code != WriteUnreviewed.code)
+        return replace(found, findings=findings)
 
     def save(self, draft: Draft, given: Form) -> str:
         """Put the draft into the set, in place of what that has; returns the URL of the set. Raises

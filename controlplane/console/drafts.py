@@ -1,6 +1,7 @@
 """What somebody writes in the editor, before it is stored: what is wrong with it, and what storing it would change."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controlplane.access.selectors import secret_findings
@@ -21,8 +22,9 @@ from controlplane.catalog.reading import (
 )
 from controlplane.catalog.selectors import resource_list, resource_row, resources_named
 from controlplane.catalog.services import Terms, change_apply, change_plan
-from controlplane.catalog.values import ChangeMade, Expectation, Put
+from controlplane.catalog.values import ChangeMade, Existing, Expectation, Put
 from controlplane.common.errors import Conflict, InputInvalid, InputUnreadable, PreconditionFailed
+from controlplane.console.several import MAX_DOCUMENTS, CheckedAll, Key, Replaced, check_several, replaced_by
 from controlplane.explain.impact import Edited, Impact
 from controlplane.explain.reach import Reach, impact_read, reach_of
 from controlplane.incidents.refusals import NO_REFUSALS, OpenRefusal, refusals_of
@@ -38,9 +40,10 @@ from xdscore.snapshot import content_version
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text to store as a resource. `kind` and `name`: the stored resource that it is to replace; None and empty for a
-    new one, whose type and name stand in the text. `kept`: contents from which secrets that it keeps are filled in
-    before those that are stored.
+    """A text to store as a resource, or as several in one change. `kind` and `name`: the stored resource that it is to
+    replace; None and empty for a new one, whose type and name stand in the text. `kept`: contents from which secrets
+    that it keeps are filled in before those that are stored. `replaces`: of a text of several, the stored resources
+    that its writer means to write over, with the revision of each that they have seen.
     """
 
     environment: str
@@ -48,11 +51,17 @@ class Draft:
     kind: ResourceType | None = None
     name: str = ""
     kept: Kept = field(default_factory=dict)
+    replaces: Mapping[Key, int] = field(default_factory=dict)
+
+    @property
+    def own(self) -> Key | None:
+        """The type and name of the stored resource that is edited; None for a new one."""
+        return (self.kind.word, self.name) if self.kind is not None else None
 
     @property
     def expected(self) -> Expected:
         """The type and name that the text must have; any, for a new resource."""
-        return Expected(self.kind.word, self.name) if self.kind is not None else Expected()
+        return Expected(*self.own) if self.own is not None else Expected()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +133,19 @@ def manifests_of_text(text: str) -> tuple[tuple[Manifest, ...], tuple[Finding, .
     return manifests_in(read.documents)
 
 
-def draft_check(draft: Draft, *, owner: str, actor: Principal) -> Checked:
+def draft_check(draft: Draft, *, owner: str, actor: Principal) -> Checked | CheckedAll:
     """What storing the draft would do, without storing it. `owner`: that it gets; empty: its owner stays. Raises
-    Forbidden, InputUnreadable and InputInvalid with every finding,
-    Conflict, and NameTaken for a new resource.
+    Forbidden, InputUnreadable and InputInvalid with every finding, Conflict, NameTaken for a new resource, and
+    NamesTaken for a text of several.
     """
-    manifest = _one(draft)
-    read = _read(draft, manifest)
+    manifests, read = _read(draft)
     edits = puts_of(read)
+    replaced = _refuse_taken(draft, manifests, read)
+    if len(manifests) > 1:
+        with placed(manifests, read):
+            return check_several(draft.environment, read, edits, owner=owner, actor=actor, replaced=replaced)
     parsed = read.parsed[0]
-    _refuse_taken(draft, manifest, parsed)
-    with placed([manifest], read):
+    with placed(manifests, read):
         planned = change_plan(environment_key=draft.environment, edits=edits, asker=actor, terms=Terms(owner or None))
     key = (parsed.type.word, parsed.name)
     before = dict(resources_named(environment_key=draft.environment, keys=[key])).get(key)
@@ -173,13 +184,12 @@ def draft_save(
     consent: Consent,
 ) -> ChangeMade:
     """Store the draft as a change, under the condition `expect`. Raises what `change_apply` raises, its findings with
-    lines of the text, and NameTaken for a new resource.
+    lines of the text, NameTaken for a new resource, and NamesTaken for a text of several.
     """
-    manifest = _one(draft)
-    read = _read(draft, manifest)
-    edits = puts_of(read, expect=expect)
+    manifests, read = _read(draft)
+    edits = _puts(draft, read, expect)
     try:
-        with placed([manifest], read):
+        with placed(manifests, read):
             return change_apply(
                 environment_key=draft.environment,
                 edits=edits,
@@ -190,38 +200,70 @@ def draft_save(
                 consent=consent,
             )
     except PreconditionFailed:
-        _refuse_taken(draft, manifest, read.parsed[0])
+        _refuse_taken(draft, manifests, read)
         raise
 
 
 def draft_edits(draft: Draft, *, expect: Expectation) -> tuple[Put, ...]:
-    """The edit for which the draft stands, for a change set. Raises InputUnreadable and InputInvalid with every
-    finding, and NameTaken for a new resource.
+    """The edits for which the draft stands, for a change set. Raises InputUnreadable and InputInvalid with every
+    finding, NameTaken for a new resource, and NamesTaken for a text of several.
     """
-    manifest = _one(draft)
-    read = _read(draft, manifest)
-    edits = puts_of(read, expect=expect)
-    _refuse_taken(draft, manifest, read.parsed[0])
+    manifests, read = _read(draft)
+    edits = _puts(draft, read, expect)
+    _refuse_taken(draft, manifests, read)
     return edits
 
 
-def _read(draft: Draft, manifest: Manifest) -> ManifestsRead:
-    return parsed_all([manifest], environment_key=draft.environment, expected=draft.expected, kept=draft.kept)
+def _read(draft: Draft) -> tuple[tuple[Manifest, ...], ManifestsRead]:
+    """The manifests of the draft, and what was read of them. Raises InputInvalid where there are too many, or none of
+    several is the resource that is edited.
+    """
+    manifests, _notes = manifests_of_text(draft.text)
+    if len(manifests) > MAX_DOCUMENTS:
+        raise InputInvalid(
+            f"The text holds {len(manifests)} resources; the editor takes {MAX_DOCUMENTS}. Import more at once. "
+            "Nothing was changed."
+        )
+    several = len(manifests) > 1
+    expected = Expected() if several else draft.expected
+    read = parsed_all(manifests, environment_key=draft.environment, expected=expected, kept=draft.kept)
+    own = draft.own
+    if several and not read.refused and own is not None and own not in {_key(each) for each in read.parsed}:
+        raise InputInvalid(
+            f"None of the {len(manifests)} resources in the text is the {own[0]} '{shown(own[1])}', which is edited "
+            "here. Nothing was changed."
+        )
+    return manifests, read
 
 
-def _refuse_taken(draft: Draft, manifest: Manifest, parsed: ParsedResource) -> None:
+def _puts(draft: Draft, read: ManifestsRead, expect: Expectation) -> tuple[Put, ...]:
+    """The edits of the draft. `expect`: the condition of the resource that is edited; beside it, in a text of several,
+    what is not to be replaced must not be there.
+    """
+    edits = puts_of(read, expect=expect)
+    if len(edits) == 1:
+        return edits
+    own = draft.own
+    return tuple(each if _key(each.parsed) == own else replace(each, expect=_beside(draft, each)) for each in edits)
+
+
+def _key(parsed: ParsedResource) -> Key:
+    return parsed.type.word, parsed.name
+
+
+def _beside(draft: Draft, edit: Put) -> Expectation:
+    seen = draft.replaces.get(_key(edit.parsed))
+    return Existing.ABSENT if seen is None else frozenset({seen})
+
+
+def _refuse_taken(draft: Draft, manifests: Sequence[Manifest], read: ManifestsRead) -> tuple[Replaced, ...]:
+    """The stored resources beside the edited one that the draft replaces. Raises NameTaken and NamesTaken."""
+    if len(manifests) > 1:
+        return replaced_by(draft.environment, manifests, read.parsed, draft.replaces, draft.own)
+    manifest, parsed = manifests[0], read.parsed[0]
     if draft.kind is not None:
-        return
+        return ()
     there = resource_list(environment_key=draft.environment, kind=parsed.type).filter(name=parsed.name).first()
     if there is not None:
         raise NameTaken(draft, manifest, parsed, resource_row(there).revision)
-
-
-def _one(draft: Draft) -> Manifest:
-    manifests, _notes = manifests_of_text(draft.text)
-    if len(manifests) != 1:
-        raise InputInvalid(
-            f"The text holds {len(manifests)} resources; the editor takes one. Import several at once. "
-            "Nothing was changed."
-        )
-    return manifests[0]
+    return ()

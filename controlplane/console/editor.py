@@ -17,6 +17,7 @@ from django.template.loader import render_to_string
 from django.urls import path, reverse
 
 from controlplane.accounts.principal import Role
+from controlplane.catalog.differences import ResourceDifference
 from controlplane.catalog.freezes import WriteFrozen
 from controlplane.catalog.limiting import write_check
 from controlplane.catalog.manifests import manifest_of
@@ -27,13 +28,24 @@ from controlplane.catalog.selectors import resource_get, resource_list
 from controlplane.catalog.services import secrets_read_record
 from controlplane.catalog.values import Existing, Expectation
 from controlplane.common.errors import ControlPlaneError, InputTooLarge
-from controlplane.console.drafts import Checked, Draft, NameTaken, draft_check, draft_edits, draft_save
+from controlplane.console.drafts import (
+    Checked,
+    Draft,
+    NameTaken,
+    draft_check,
+    draft_edits,
+    draft_save,
+    manifests_of_text,
+)
 from controlplane.console.editor_form import FIELDS, fill, form_values
+from controlplane.console.guarding import loss_shown
 from controlplane.console.naming import Naming
 from controlplane.console.pages import PART, Page
 from controlplane.console.proposing import PROPOSE, PROPOSED, proposal_of, propose
 from controlplane.console.resources import kind_of, line_of, resource_url, subject_of
+from controlplane.console.several import MAX_DOCUMENTS, CheckedAll, NamesTaken, documents_of, replaced_of
 from controlplane.console.starters import STARTERS
+from xdscore.findings import Finding
 from xdscore.limits import Limits
 from xdscore.resource_types import ResourceType, by_word
 from xdscore.schema import may_hold_secrets
@@ -78,7 +90,8 @@ class EditorPage(Page, ABC):
         if action == "complete":
             return self._completed(request.POST.get("before", ""), request.POST.get("after", ""))
         given = _form_of(request)
-        draft = Draft(self.here.key, given.text, self.kind, self.name, self.kept())
+        chosen = replaced_of(request.POST.getlist("replace"))
+        draft = Draft(self.here.key, given.text, self.kind, self.name, self.kept(), chosen)
         part = PART in request.headers
         around: Mapping[str, object] = {}
         try:
@@ -106,7 +119,7 @@ class EditorPage(Page, ABC):
         """The contents from which secrets that the text keeps are filled in before those that are stored."""
         return NOTHING_KEPT
 
-    def checked(self, draft: Draft) -> Checked:
+    def checked(self, draft: Draft) -> Checked | CheckedAll:
         """What storing the draft would do."""
         return draft_check(draft, owner=_form_of(self.request).owner, actor=self.principal)
 
@@ -212,14 +225,35 @@ class EditorPage(Page, ABC):
             # The text stays in the open page, so whatever is asked is asked there.
             asks = isinstance(error := found.get("error"), WriteFrozen | WriteUnreviewed) and self.may(error.role)
             around = {"lines": True, "environment": self.environment, "asks_why": asks}
-            shown = {**found, **around, **self.told(error)}
+            shown = {**found, **around, **self.told(error), **self._documents(given.text, found)}
             answer = self.part("resources/verdict.html", shown)
             answer.status_code = status
             return answer
         not_shown = self._is_secret(given.text)
         text = self.stored().text if not_shown else given.text
         form = Form(text, given.revision, given.message, given.owner)
+        found = {**found, **self._documents(given.text, found)}
         return self.form_page(form, {**found, "not_shown": not_shown, "lines": not not_shown}, status)
+
+    def _documents(self, text: str, found: Mapping[str, object]) -> Mapping[str, object]:
+        """The template values of what is said of each resource of a text of several; none of a text of one."""
+        checked, error = found.get("checked"), found.get("error")
+        try:
+            manifests, notes = manifests_of_text(text)
+        except ControlPlaneError:
+            return {}
+        if not 1 < len(manifests) <= MAX_DOCUMENTS:
+            return {}
+        findings: tuple[Finding, ...] = notes
+        shown: dict[str, object] = {"replaced": error.replaced if isinstance(error, NamesTaken) else ()}
+        differences: Mapping[tuple[str, str], ResourceDifference] = {}
+        if isinstance(checked, CheckedAll):
+            findings, differences = (*notes, *checked.findings), checked.differences
+            shown |= {"all": checked, "replaced": checked.replaced, "shown": loss_shown(checked.loss, self.principal)}
+        elif isinstance(error, ControlPlaneError):
+            findings = error.findings
+        documents, others = documents_of(manifests, findings, differences)
+        return {**shown, "documents": documents, "other_findings": others}
 
     def form_page(self, form: Form, context: dict[str, object], status: int = 200) -> HttpResponse:
         """The editor's page, its form filled with the values of `form`."""

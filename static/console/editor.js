@@ -230,6 +230,7 @@ function fillWhatWasTyped() {
   if (inputs().some((each) => each.value !== inputOf(each.name.replace("field:", "was:"))?.value)) fill();
 }
 
+verdict.addEventListener("change", (event) => { if (event.target.name === "replace") send("check"); });
 fields.addEventListener("change", (event) => { if (event.target.matches("select")) fill(); });
 fields.addEventListener("focusout", fillWhatWasTyped);
 document.getElementById("form").addEventListener("toggle", (event) => { if (event.target.open) fill(); });
