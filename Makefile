@@ -9,7 +9,7 @@ JOBS ?= 2
 PACKAGES := controlplane adsserver xdscore xdsclient xdsctl bench
 
 .DEFAULT_GOAL := help
-.PHONY: help run test demo bench bench-guard bench-beside check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi rest-client clean install install-dev test-search nightly api-search mutation screenshots audit release xdsctl
+.PHONY: help run test demo bench bench-guard bench-beside check test-fast test-protocol test-e2e fuzz soak lock golden codes states differential openapi rest-client clean install install-dev test-search nightly api-search mutation screenshots tour audit release xdsctl
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:.*## /\t/' | while IFS='	' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -129,6 +129,9 @@ xdsctl:  ## Install the command line, alone, into .xdsctl/bin
 	@.xdsctl/bin/python -m compileall -q xdsctl xdscore xdsclient  # a start waits a third of a second without, each time where nothing may be written
 	@printf '#!/bin/sh\nPYTHONPATH="$(CURDIR)" exec "$(CURDIR)/.xdsctl/bin/python" -m xdsctl "$$@"\n' >.xdsctl/bin/xdsctl
 	@chmod +x .xdsctl/bin/xdsctl
+
+tour: install-dev  ## The pictures of docs/tour.md, or PICTURES="…" of them; needs `make demo` running elsewhere, and Chromium
+	$(BIN)/python -m scripts.tour $${PARLEY_PUBLIC_URL:-http://127.0.0.1:8000} $${PARLEY_HOME:-.parley} docs/images/tour $(PICTURES)
 
 audit: install-dev  ## Licences of all that is locked, and its known vulnerabilities, which need the network; says what it could not reach
 	$(BIN)/python scripts/audit.py

@@ -9,10 +9,11 @@ Every page is found in the table of paths; a page that needs something to show i
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 WIDTHS: Final = (1440, 390)
 THEMES: Final = ("light", "dark")
@@ -88,15 +89,13 @@ def main(base: str, password: str, out: Path) -> int:
     could not be shown.
     """
     out.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+    with sync_playwright() as playwright, browser_started(playwright) as browser:
         failed = [
             each
             for width in WIDTHS
             for theme in THEMES
             for each in _pictures(browser, base, password, out, width, theme)
         ]
-        browser.close()
     for line in failed:
         sys.stderr.write(f"{line}\n")
     made = len(list(out.glob("*.png")))
@@ -104,18 +103,44 @@ def main(base: str, password: str, out: Path) -> int:
     return len(failed)
 
 
-def _pictures(browser: Browser, base: str, password: str, out: Path, width: int, theme: str) -> Iterator[str]:
-    """Take the screenshots for one width and one theme; yields a line for each page that failed or is wider than the
-    window.
+@contextmanager
+def browser_started(playwright: Playwright) -> Iterator[Browser]:
+    """A Chromium without a window, until the block ends."""
+    browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+def signed_in(
+    browser: Browser,
+    base: str,
+    password: str,
+    width: int,
+    theme: str,
+    picture: Path | None = None,
+    height: int = _HEIGHT,
+) -> Page:
+    """A window of this size and theme in which the administrator is signed in. `picture`: where one of the page before
+    that is written.
     """
-    context = browser.new_context(viewport={"width": width, "height": _HEIGHT}, color_scheme=theme)  # type: ignore[arg-type]
-    page = context.new_page()
+    page = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme).new_page()  # type: ignore[arg-type]
     page.goto(f"{base}/login")
-    page.screenshot(path=out / f"login-{width}-{theme}.png")
+    if picture:
+        page.screenshot(path=picture)
     page.get_by_label("User", exact=True).fill("admin")
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{base}/")
+    return page
+
+
+def _pictures(browser: Browser, base: str, password: str, out: Path, width: int, theme: str) -> Iterator[str]:
+    """Take the screenshots for one width and one theme; yields a line for each page that failed or is wider than the
+    window.
+    """
+    page = signed_in(browser, base, password, width, theme, out / f"login-{width}-{theme}.png")
     for name, path in (*PAGES, *_empty(page, base)):
         if not _open(page, base, path):
             yield f"{name}: nothing to show at {path}"
@@ -124,7 +149,7 @@ def _pictures(browser: Browser, base: str, password: str, out: Path, width: int,
         page.screenshot(path=out / f"{name}-{width}-{theme}.png", full_page=True)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
             yield f"{name}: wider than {width} pixels"
-    context.close()
+    page.context.close()
 
 
 def _empty(page: Page, base: str) -> list[tuple[str, str]]:

@@ -73,6 +73,12 @@ def test_list__narrowed_sorted_kept_and_opened_again(kind: type[Pointer], admin:
             expect(rows).to_have_count(3)
             hand.send(main.get_by_role("link", name="Clear filters"))
             expect(rows).to_have_count(4)
+            hand.write(main.get_by_label("Since"), "1 h")
+            hand.choose(main.get_by_label("Status"), "refused")
+            if not hand.scripts:
+                hand.send(main.get_by_role("button", name="Filter"))
+            expect(rows).to_have_count(1)
+            expect(main.get_by_label("Since")).to_have_value("1 h")
             assert watch.taken() == []
             hand.page.set_viewport_size({"width": 390, "height": 844})
             assert faults(hand) == []

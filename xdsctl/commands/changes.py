@@ -34,7 +34,7 @@ class Findings(Enum):
 def _status(row: JsonObject) -> str:
     """What became of a change, in words, with how many clients refuse or lost something."""
     clients = row["lost_by"] or row["refused_by"]
-    return row["status"].replace("_", " ") + (f" ({clients})" if clients else "")
+    return str(row["status"]).replace("_", " ") + (f" ({clients})" if clients else "")
 
 
 _COLUMNS: Final = (
