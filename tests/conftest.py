@@ -56,6 +56,9 @@ from django.test import TransactionTestCase  # noqa: E402
 from controlplane.factors.proof import proof_note  # noqa: E402
 from controlplane.http.static_files import StaticFilesMiddleware  # noqa: E402  its base reads the settings
 from tests.support.emptying import database_empty  # noqa: E402
+from tests.support.turns import pytest_xdist_make_scheduler  # noqa: E402
+
+__all__ = ["pytest_xdist_make_scheduler"]
 
 
 @pytest.fixture(scope="session", autouse=True)
