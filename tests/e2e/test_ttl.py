@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -37,32 +38,37 @@ def ads_process(parley: Parley) -> psutil.Process:
     return next(each for each in children if "ads" in each.cmdline() and each.ppid() == parley.processes["up"].pid)
 
 
-def test_ttl__server_killed_then_gone__lives_on_without_a_gap_and_runs_out(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def parley(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parley]:
+    """Stopped by the last test."""
+    with running_up(tmp_path_factory.mktemp("ttl") / "home") as running:
+        yield running
+
+
+def test_ttl__of_endpoints_or_too_short__is_refused_with_the_reason(parley: Parley) -> None:
+    body = {"resources": [expiring(endpoints("short", 1)), expiring(cluster("brief"), "1s")]}
+    answer = parley.call("POST", "/environments/default/apply", body)
+
+    assert answer.status == 422
+    assert {"XDS1053", "XDS1054"} <= {each["code"] for each in answer.body["errors"]}
+
+
+def test_ttl__server_killed_then_gone__lives_on_without_a_gap_and_runs_out(parley: Parley, tmp_path: Path) -> None:
     both = ["lasting", "short"]
-    with running_up(tmp_path / "home") as parley:
-        parley.apply_and_publish(expiring(cluster("short", type="STATIC")), cluster("lasting", type="STATIC"))
-        with envoy(tmp_path, ads_port=parley.ads_port, node_id="edge", api_type="DELTA_GRPC") as proxy:
-            eventually(lambda: clusters(proxy), lambda now: now == both, within_s=20)
+    parley.apply_and_publish(expiring(cluster("short", type="STATIC")), cluster("lasting", type="STATIC"))
+    with envoy(tmp_path, ads_port=parley.ads_port, node_id="edge", api_type="DELTA_GRPC") as proxy:
+        eventually(lambda: clusters(proxy), lambda now: now == both, within_s=20)
 
-            os.kill(ads_process(parley).pid, signal.SIGKILL)
-            time.sleep(2 * TTL_S)
-            alive, removed = clusters(proxy), proxy.stat("cluster_manager.cluster_removed")
+        os.kill(ads_process(parley).pid, signal.SIGKILL)
+        time.sleep(2 * TTL_S)
+        alive, removed = clusters(proxy), proxy.stat("cluster_manager.cluster_removed")
 
-            parley.stop("up")
-            stopped = time.monotonic()
-            eventually(lambda: clusters(proxy), lambda now: now == ["lasting"], within_s=TTL_S + 5)
-            lasted_s = time.monotonic() - stopped
-            refused = proxy.stat("cluster_manager.cds.update_rejected")
+        parley.stop("up")
+        stopped = time.monotonic()
+        eventually(lambda: clusters(proxy), lambda now: now == ["lasting"], within_s=TTL_S + 5)
+        lasted_s = time.monotonic() - stopped
+        refused = proxy.stat("cluster_manager.cds.update_rejected")
 
     assert (alive, removed) == (both, 0)
     assert lasted_s > TTL_S / 2
     assert refused == 0
-
-
-def test_ttl__of_endpoints_or_too_short__is_refused_with_the_reason(tmp_path: Path) -> None:
-    with running_up(tmp_path / "home") as parley:
-        body = {"resources": [expiring(endpoints("short", 1)), expiring(cluster("brief"), "1s")]}
-        answer = parley.call("POST", "/environments/default/apply", body)
-
-    assert answer.status == 422
-    assert {"XDS1053", "XDS1054"} <= {each["code"] for each in answer.body["errors"]}
