@@ -179,31 +179,17 @@ def _upstream(facts: Facts, read: Read, problems: dict[str, str]) -> list[Tree]:
         if read(CLUSTER, facts.cluster) is None:
             problems["cluster"] = f"There is no cluster '{facts.cluster}' here."
         return []
-    if not facts.addresses:
-        problems["addresses"] = "Say where it runs, as HOST:PORT, or choose a cluster that is there."
+    if problem := _addresses_problem(facts):
+        problems["addresses"] = problem
         return []
-    if len(facts.addresses) > MAX_ADDRESSES:
-        problems["addresses"] = f"{len(facts.addresses)} addresses; at most {MAX_ADDRESSES} are taken here."
-        return []
-    found = [_address(text) for text in facts.addresses]
-    wrong = [text for text, each in zip(facts.addresses, found, strict=True) if each is None]
-    twice = sorted({text for text in facts.addresses if facts.addresses.count(text) > 1})
-    said = [f"'{text}' is no HOST:PORT, such as 10.0.0.7:8080, [::1]:8080 or pay.internal:8080." for text in wrong]
-    said += [f"'{text}' stands there twice." for text in twice]
-    places = [each for each in found if each is not None]
-    are_names = not all(_is_ip(host) for host, _ in places)
-    if are_names and _is_grpc(facts) and len(places) > 1:
-        said.append("gRPC programs take one host name alone, or IP addresses.")
-    if said:
-        problems["addresses"] = " ".join(said)
-        return []
+    places = [place for text in facts.addresses if (place := _address(text)) is not None]
     cluster: Tree = {"@type": CLUSTER.url, "name": facts.name, "connect_timeout": "5s"}
     if facts.http2 and not _is_grpc(facts):
         options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
         explicit: Tree = {"explicit_http_config": {"http2_protocol_options": {}}}
         cluster["typed_extension_protocol_options"] = {options: {"@type": TYPE_URL_PREFIX + options, **explicit}}
     endpoints = [_locality(places)]
-    if are_names:
+    if not _are_ips(places):
         # Endpoints over xDS are IP addresses: who has names asks DNS for them. Of a name that has addresses of both
         # families Envoy would take the IPv6 ones alone, on which many a server does not listen.
         asks = (
@@ -212,6 +198,26 @@ def _upstream(facts: Facts, read: Read, problems: dict[str, str]) -> list[Tree]:
         return [cluster | asks | {"load_assignment": {"cluster_name": facts.name, "endpoints": endpoints}}]
     cluster |= {"type": "EDS", "eds_cluster_config": {"eds_config": _OVER_ADS}}
     return [cluster, {"@type": ENDPOINT.url, "cluster_name": facts.name, "endpoints": endpoints}]
+
+
+def _addresses_problem(facts: Facts) -> str:
+    """What is wrong with the addresses, in sentences; empty where nothing is."""
+    addresses = facts.addresses
+    if not addresses:
+        return "Say where it runs, as HOST:PORT, or choose a cluster that is there."
+    if len(addresses) > MAX_ADDRESSES:
+        return f"{len(addresses)} addresses; at most {MAX_ADDRESSES} are taken here."
+    found = {text: _address(text) for text in addresses}
+    said = [
+        f"'{text}' is no HOST:PORT, such as 10.0.0.7:8080, [::1]:8080 or pay.internal:8080."
+        for text, place in found.items()
+        if place is None
+    ]
+    said += [f"'{text}' stands there twice." for text in found if addresses.count(text) > 1]
+    places = [place for place in found.values() if place is not None]
+    if _is_grpc(facts) and len(places) > 1 and not _are_ips(places):
+        said.append("gRPC programs take one host name alone, or IP addresses.")
+    return " ".join(said)
 
 
 def _address(text: str) -> tuple[str, int] | None:
@@ -382,6 +388,10 @@ def _is_grpc(facts: Facts) -> bool:
 
 def _is_port(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65_536
+
+
+def _are_ips(places: Sequence[tuple[str, int]]) -> bool:
+    return all(_is_ip(host) for host, _ in places)
 
 
 def _is_ip(host: str) -> bool:

@@ -60,7 +60,7 @@ class Seen:
 
     @property
     def value(self) -> str:
-        """It as a form repeats it, such as `cluster r3 5f… pay`; the name as in a URL, for it may hold anything."""
+        """What a form repeats of it, such as `cluster r3 5f… pay`; the name as in a URL, for it may hold anything."""
         return f"{self.word} r{self.revision} {self.mark} {quote(self.name, safe='')}"
 
 
@@ -201,43 +201,39 @@ def foreseen_of(
     if read.refused:
         terms = Terms(terms.owner)
     planned = _planned(environment_key, sound, puts_of(sound), terms, actor)
+    rows = _rows(read, places, planned, environment_key, left)
+    now = planned
+    if any(row.is_effective and not row.chosen for row in rows):
+        edits = [row.edit for row in rows if row.chosen]
+        now = change_plan(environment_key=environment_key, edits=edits, asker=actor, terms=Terms(terms.owner))
+    edited = [Edited(*row.seen.key, row.parsed is None) for row in rows if row.chosen]
+    keys = {row.seen.key for row in rows}
+    general = [each for each in now.findings if (each.resource_type, each.resource_name) not in keys]
+    return Foreseen(
+        tuple(rows),
+        tuple(dict.fromkeys(general)),
+        now.loss,
+        impact_read(environment_key=environment_key, edits=edited),
+        not_judged_of(now, sound.parsed),
+    )
+
+
+def _rows(
+    read: ManifestsRead, places: Sequence[str], planned: ChangePlanned, environment_key: str, left: Collection[Key]
+) -> list[Row]:
+    """A row for each manifest, and for each resource that is taken out."""
     edited = {(each.type, each.name): each for each in planned.edits}
-    contents = _contents(environment_key, planned)
-    parsed = {(each.type.word, each.name): each for each in sound.parsed}
     marked = {each.key for each in planned.marked}
+    contents = _contents(environment_key, planned)
     said = _said(planned, edited, environment_key)
     rows = [
         _row(each, place, edited, marked, contents, said, left) for each, place in zip(read.each, places, strict=True)
     ]
     for key, edit in edited.items():
-        if key not in parsed:
+        if edit.action == "deleted":
             seen, text = Seen(*key, edit.revision - 1, "-"), _difference(key, contents, None)
             rows.append(Row(seen, "deleted", "", said.get(key, ()), None, text, key not in left))
-    rows.sort(key=lambda row: (_ORDER.index(row.state), row.seen.key))
-    effective = [row for row in rows if row.is_effective]
-    chosen = [row for row in effective if row.chosen]
-    if len(chosen) < len(effective):
-        planned_now = change_plan(
-            environment_key=environment_key,
-            edits=[row.edit for row in chosen],
-            asker=actor,
-            terms=Terms(terms.owner),
-        )
-    else:
-        planned_now = planned
-    impact = impact_read(
-        environment_key=environment_key,
-        edits=[Edited(*row.seen.key, row.parsed is None) for row in chosen],
-    )
-    keys = {row.seen.key for row in rows}
-    general = [each for each in planned_now.findings if (each.resource_type, each.resource_name) not in keys]
-    return Foreseen(
-        tuple(rows),
-        tuple(dict.fromkeys(general)),
-        planned_now.loss,
-        impact,
-        not_judged_of(planned_now, sound.parsed),
-    )
+    return sorted(rows, key=lambda row: (_ORDER.index(row.state), row.seen.key))
 
 
 def choice_posted(given: QueryDict) -> Choice | None:
