@@ -17,10 +17,12 @@ WEB: Final = "web"
 WORKER: Final = "worker"
 BEAT: Final = "beat"
 ADS: Final = "ads"
+HELP: Final = "help"
 SERVING: Final = frozenset({WEB, WORKER, BEAT, ADS})
 """The roles that run until they are stopped. Every other one is a command, which prints its result."""
 
 _WEB_APPLICATION: Final = "controlplane.asgi"
+_ASKS_FOR_HELP: Final = frozenset({"-h", "--help"})
 _replica = ""
 
 
@@ -61,5 +63,6 @@ def role_of(arguments: Sequence[str]) -> str:
     if word == "celery":
         return next((each for each in others if each in (WORKER, BEAT)), word)
     if word == "manage" and others and others[0].isidentifier():
-        return others[0]
+        # It serves nothing then, and prints what people read.
+        return HELP if _ASKS_FOR_HELP & set(others) else others[0]
     return word or "python"

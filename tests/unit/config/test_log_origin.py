@@ -16,6 +16,8 @@ SITE = "/opt/parley/lib/python3.11/site-packages"
         ("/opt/parley/bin/celery --app controlplane.celery worker --beat", "worker"),
         (f"{SITE}/celery/__main__.py --app controlplane.celery beat --schedule /var/lib/parley/beat.schedule", "beat"),
         ("manage.py ads", "ads"),
+        ("manage.py ads --help", "help"),
+        ("manage.py ads -h", "help"),
         ("/opt/parley/manage.py prepare --verbosity 0", "prepare"),
         ("manage.py", "manage"),
         ("/srv/parley/controlplane/ops/demo/__main__.py", "demo"),
