@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.urls import path
 
 from controlplane.accounts.principal import Role
+from controlplane.catalog.models import Change
 from controlplane.catalog.owners import owner_list
 from controlplane.catalog.rights import require
 from controlplane.catalog.selectors import change_get
@@ -36,6 +37,7 @@ from controlplane.incidents.values import CROWDED, TRANSITIONS, UNRESOLVED
 from controlplane.journal.models import AuditEvent
 from controlplane.listing.runs import runs
 from controlplane.snapshots.history import epoch_before
+from controlplane.undo.rights import may_undo
 from xdscore.codes import shown
 from xdscore.resource_types import by_word
 
@@ -150,7 +152,10 @@ class IncidentPage(Page):
             change = change_get(public_id=incident.change)
             context = {**shared, "lost": lost, "loss": incident.loss, "change": change}
             return self.page(context, template="incidents/loss.html", status=status)
-        return self.page({**shared, **_refusal(detail)}, status=status)
+        told = _refusal(detail)
+        suspect = told["suspect"]
+        take_back = shared["unresolved"] and isinstance(suspect, Change) and may_undo(self.principal, suspect)
+        return self.page({**shared, **told, "take_back": take_back}, status=status)
 
 
 def _refusal(detail: IncidentDetail) -> dict[str, object]:

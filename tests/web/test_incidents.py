@@ -167,6 +167,19 @@ def test_incident__quarantined_with_a_reason__is_out_of_service_and_told(admin: 
     assert not incident_get(public_id=the_id()).quarantined
 
 
+def test_incident__open__offers_to_take_back_the_one_change_to_whoever_may_and_says_that_nobody_looks(
+    admin: Client, person: Callable[..., Client], fleet: Fleet
+) -> None:
+    path, change = f"/incidents/{the_id()}", incident_get(public_id=the_id()).incident.change
+
+    assert f'href="/changes/{change}/undo"' in page(admin, path)
+    assert "Nobody looks after it yet." in page(admin, path)
+    assert "/undo" not in page(person(Role.VIEWER), path)
+    admin.post(path, {"action": "resolved"})
+    assert "/undo" not in page(admin, path)
+    assert "Nobody looks after it" not in page(admin, path)
+
+
 def test_incident__quarantine_without_a_usable_reason__changes_nothing(admin: Client, fleet: Fleet) -> None:
     for reason in ("", "   ", "two\nlines", "x" * 401):
         answer = admin.post(f"/incidents/{the_id()}", {"action": "quarantine", "reason": reason})
