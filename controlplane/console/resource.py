@@ -153,6 +153,7 @@ class ResourcePage(Page):
             "url": resource_url(environment_key, kind.word, name),
             "edit_url": resource_url(environment_key, kind.word, name, "resource-edit"),
             "error": error,
+            "may_operate": self.may(Role.OPERATOR),
             "may_edit": may_write(self.principal, environment_key, (kind.word, name)),
             "request_url": _request_url(environment_key, kind, name),
         }

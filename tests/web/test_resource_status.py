@@ -1,9 +1,12 @@
 """How resources stand, as the console shows it: the list, its filter and the page of one."""
 
+from collections.abc import Callable
+
 import pytest
 from django.test import Client
 
-from controlplane.accounts.principal import ADMIN_SCOPES
+from controlplane.accounts.principal import ADMIN_SCOPES, Role
+from controlplane.catalog.models import Quarantine
 from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import incident_quarantine
@@ -106,6 +109,23 @@ def test_page__quarantined__says_so_who_refused_it_and_what_clients_get(admin: C
     assert "<dt>Accepted</dt><dd>False: Refused" in shown
     assert "<dt>Published</dt><dd>False: Quarantined" in shown
     assert f"1 of 3 clients refuses r2. Incident: {incident}." in shown
+
+
+def test_page__quarantined__leads_an_operator_to_the_release_which_asks_first(
+    admin: Client, person: Callable[..., Client], fleet: Fleet
+) -> None:
+    quarantine()
+    path = "/e/default/resource?type=cluster&name=pay"
+
+    shown = page(admin, path)
+    asked = admin.post("/e/default/resources/bulk", {"pick": "cluster r2 pay", "act": "release"})
+
+    assert 'action="/e/default/resources/bulk"' in shown.partition("Write a new revision, or release this one")[2]
+    assert 'value="cluster r2 pay"><button class="btn" name="act" value="release">' in shown
+    assert asked.status_code == 200
+    assert "Why" in asked.content.decode()
+    assert Quarantine.objects.get().released_at is None
+    assert 'value="release"' not in page(person(Role.EDITOR), path)
 
 
 def test_change__what_it_wrote_is_held_back__has_the_word_of_the_list(admin: Client, fleet: Fleet) -> None:
