@@ -220,10 +220,12 @@ def _ruled(intent: Intent, asker: Asker, effect: str, label: str) -> Iterator[Ac
         yield Act("shield-lock", label, about, f"{asker.environment}: opens the form of a rule", url)
 
 
-def _freeze(_: Intent, asker: Asker) -> Iterator[Act]:
+def _freeze(intent: Intent, asker: Asker) -> Iterator[Act]:
     if asker.may(POLICY_ROLES["freezes"], asker.environment):
-        url = reverse("freezes", args=[asker.environment])
-        yield Act("lock", "Freeze", asker.environment, "opens the form", url)
+        given = {field: value for field, value in (("for", intent.to), ("reason", intent.what)) if value}
+        url = reverse("freezes", args=[asker.environment]) + (f"?{urlencode(given)}" if given else "")
+        about = asker.environment + (f" for {intent.to}" if intent.to else "") + (f": {intent.what}" if given else "")
+        yield Act("lock", "Freeze", about.removesuffix(": "), "opens the form" + (", filled in" if given else ""), url)
 
 
 def _where(intent: Intent, asker: Asker) -> Iterator[Act]:

@@ -7,6 +7,7 @@ Nothing is decided here of what exists and who may do it, and no command changes
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -14,7 +15,10 @@ from xdscore.resource_types import by_word
 
 MAX_CHARS: Final = 2_000
 _ENVIRONMENT: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_DURATION: Final = re.compile(r"([1-9][0-9]{0,2})(min|m|h|d)")
+_UNITS: Final = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days"}
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_TO_HAVE: Final = frozenset({"get", "have", "see", "receive", "read"})
 LIVE: Final = "live"
 HELP: Final = "?"
 
@@ -40,7 +44,8 @@ class Verb(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Intent:
     """A command that was understood. `what`: what it is about, such as a name, a change, a page or the number of a
-    snapshot; `to`: of a comparison, the second. Each is empty where the command has none.
+    snapshot, or why something is frozen; `to`: of a comparison, the second, and of a freeze, how long. Each is empty
+    where the command has none.
     """
 
     verb: Verb
@@ -73,7 +78,7 @@ COMMANDS: Final = (
     Command(
         Verb.EXPLAIN,
         "explain NAME for CLIENT",
-        "says why the client has, or does not have, the resource",
+        "says why the client has, or does not have, the resource; also: why does CLIENT not get NAME",
         ("explain", "why"),
     ),
     Command(Verb.EDIT, "edit NAME", "opens the resource in the editor", ("edit",)),
@@ -107,7 +112,12 @@ COMMANDS: Final = (
     ),
     Command(Verb.ALLOW, "allow NAME", "opens the form of a rule that allows it", ("allow", "grant")),
     Command(Verb.DENY, "deny NAME", "opens the form of a rule that denies it", ("deny", "forbid")),
-    Command(Verb.FREEZE, "freeze ENVIRONMENT", "leads to the form that lets nobody write for a time", ("freeze",)),
+    Command(
+        Verb.FREEZE,
+        "freeze ENVIRONMENT 2h WHY",
+        "leads to the form that lets nobody write for a time, filled in",
+        ("freeze",),
+    ),
     Command(
         Verb.WHERE, "where does URL go", "says where a request goes, for everybody or for a client", ("where does",)
     ),
@@ -135,6 +145,12 @@ def intent_of(text: str) -> Intent | None:
     if found is None:
         return None
     return replace(found, verb=command.verb, environment=environment or found.environment)
+
+
+def duration_of(word: str) -> timedelta | None:
+    """How long a word such as 30m, 2h or 3d is; None where it says no such thing."""
+    found = _DURATION.fullmatch(word.strip().lower())
+    return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else None
 
 
 def suggestions_for(text: str) -> tuple[Suggestion, ...]:
@@ -191,13 +207,26 @@ def _named(words: tuple[str, ...]) -> Intent | None:
 
 
 def _explained(words: tuple[str, ...]) -> Intent | None:
+    """NAME for CLIENT, or a question: does CLIENT not get NAME."""
     lower = [word.lower() for word in words]
+    if lower[:1] in (["does"], ["doesn't"]):
+        return _asked(words[1:])
     place = lower.index("for") if "for" in lower else len(words)
     found = _named(words[:place])
     client = " ".join(words[place + 1 :])
     if found is None or (place < len(words) and not client):
         return None
     return replace(found, client=client)
+
+
+def _asked(words: tuple[str, ...]) -> Intent | None:
+    """CLIENT not get NAME."""
+    said = tuple(word for word in words if word.lower() not in ("not", "the"))
+    place = next((at for at, word in enumerate(said) if word.lower() in _TO_HAVE), 0)
+    found = _named(said[place + 1 :])
+    if found is None or place == 0:
+        return None
+    return replace(found, what=found.what.rstrip("?"), client=" ".join(said[:place]))
 
 
 def _made(words: tuple[str, ...]) -> Intent | None:
@@ -224,11 +253,20 @@ def _compared(words: tuple[str, ...]) -> Intent | None:
 
 
 def _frozen(words: tuple[str, ...]) -> Intent | None:
-    """An environment, or no word at all."""
-    said = words[0].lower() if len(words) == 1 else ""
-    if said and not _ENVIRONMENT.fullmatch(said):
+    """An environment, for how long, and why; each may be left out, but a reason stands behind a time."""
+    if not words:
+        return Intent(Verb.GO)
+    times = [place for place, word in enumerate(words[:2]) if duration_of(word) is not None]
+    place = times[-1] if times else len(words)
+    before = words[:place]
+    if len(before) > 1 or not all(_ENVIRONMENT.fullmatch(word.lower()) for word in before):
         return None
-    return Intent(Verb.GO, environment=said) if len(words) < 2 else None
+    return Intent(
+        Verb.GO,
+        " ".join(words[place + 1 :]),
+        to=words[place].lower() if times else "",
+        environment="".join(before).lower(),
+    )
 
 
 def _gone(words: tuple[str, ...]) -> Intent | None:

@@ -21,8 +21,9 @@ from controlplane.catalog.rights import POLICY_ROLES, require
 from controlplane.catalog.services import environment_update
 from controlplane.catalog.values import EnvironmentPolicy
 from controlplane.common.errors import Conflict, ControlPlaneError, InputInvalid
+from controlplane.console.commands import duration_of
 from controlplane.console.pages import Page
-from controlplane.console.times import iso_text, zone_given
+from controlplane.console.times import field_text, iso_text, zone_given
 from controlplane.http.moments import clock_problem, moment_typed
 
 
@@ -51,7 +52,7 @@ class FreezesPage(Page):
 
     def get(self, request: HttpRequest, environment_key: str, error: ControlPlaneError | None = None) -> HttpResponse:  # noqa: ARG002
         """The freezes as they are; with `error`, the form as it was sent and what is wrong with it."""
-        now = timezone.now()
+        now, given = timezone.now(), request.POST if error is not None else QueryDict()
         lines = [
             FreezeLine(each, each.end_at(now), each.ends is not None and each.ends <= now, _mark(each))
             for each in self.here.policy.freezes
@@ -63,7 +64,8 @@ class FreezesPage(Page):
             "role": self.here.policy.review.break_glass_role.value,
             "max_reason": MAX_REASON_CHARS,
             "now": now,
-            "given": request.POST if error is not None else QueryDict(),
+            "once": given if given.get("action") == "once" else _begun(request.GET, now),
+            "given": given,
             "error": error,
         }
         return self.page(context, status=error.status if error is not None else 200)
@@ -121,6 +123,15 @@ def _time(given: QueryDict, name: str) -> str | None:
     if unclear := clock_problem(text, zone):
         raise InputInvalid(f"{unclear} Nothing was changed.")
     return iso_text(moment) if moment is not None else text or None
+
+
+def _begun(asked: QueryDict, now: datetime) -> dict[str, str]:
+    """What the form of a freeze that holds once begins with: it holds from now on, for as long and for the reason that
+    a link has (`for`, `reason`); empty where it has none.
+    """
+    long = duration_of(asked.get("for", ""))
+    until = now + long if long is not None else None
+    return {"from": field_text(now), "until": field_text(until), "reason": asked.get("reason", "")[:MAX_REASON_CHARS]}
 
 
 def _mark(freeze: Freeze) -> str:

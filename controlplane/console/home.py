@@ -7,9 +7,11 @@ from typing import Final
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
+from django.utils import timezone
 
 from controlplane.broker.probe import ANSWERS, probe
 from controlplane.builder.condition import BUILDS, builder_state
+from controlplane.catalog.freezes import Frozen, frozen_at
 from controlplane.catalog.searching import changes_latest
 from controlplane.catalog.selectors import EnvironmentState
 from controlplane.changesets.selectors import review_counts
@@ -51,6 +53,11 @@ class EnvironmentCard:
     def look(self) -> str:
         """The key in `states.LOOKS` of the badge that shows how the environment stands."""
         return look_of_environment(self.status.status)
+
+    @property
+    def frozen(self) -> Frozen | None:
+        """The freeze that holds now; None where none does."""
+        return frozen_at(self.environment.policy.freezes, timezone.now())
 
     @property
     def connected(self) -> int:

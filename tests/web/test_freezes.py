@@ -35,6 +35,16 @@ def freezes() -> tuple[Freeze, ...]:
     return environment_get(key="default").policy.freezes
 
 
+def test_home__an_environment_is_frozen__says_so_and_until_when(admin: Client) -> None:
+    assert "frozen" not in page(admin, "/")
+
+    freeze_now()
+
+    [held] = freezes()
+    assert held.ends is not None
+    assert f'<a href="{PATH}">frozen</a> until <time datetime="{held.ends:%Y-%m-%dT%H:%M:%SZ}">' in page(admin, "/")
+
+
 def freeze_now(reason: str = "the year's end", role: Role = Role.OPERATOR) -> None:
     now = datetime.now(UTC)
     held = Freeze(reason, now - timedelta(hours=1), now + timedelta(hours=1))
@@ -76,6 +86,31 @@ def test_page__once_and_each_week__are_set_shown_and_taken_away(admin: Client) -
     assert admin.post(PATH, {"action": "end", "freeze": ends[0]["freeze"][0]}).status_code == 302
     assert freezes() == (second,)
     assert admin.post(PATH, {"action": "end", "freeze": ends[0]["freeze"][0]}).status_code == 409
+
+
+def once_form(shown: str) -> dict[str, Any]:
+    """The fields of the form of a freeze that holds once."""
+    parser = losing.Fields()
+    parser.feed(shown)
+    [form] = [form for form in parser.forms if form.get("action") == ["once"]]
+    return form
+
+
+def test_page__opened_by_a_command__is_filled_in_from_now_on_and_enter_sets_nothing(admin: Client) -> None:
+    before = datetime.now(UTC).replace(second=0, microsecond=0)
+
+    asked = once_form(page(admin, f"{PATH}?for=2h&reason=deploy+%3Cnight%3E"))
+    bare = once_form(page(admin, PATH))
+
+    begins, ends = (datetime.fromisoformat(asked[name][0]).replace(tzinfo=UTC) for name in ("from", "until"))
+    assert before <= begins <= datetime.now(UTC)
+    assert ends - begins == timedelta(hours=2)
+    assert asked["reason"] == ["deploy <night>"]
+    assert (bool(bare["from"][0]), bare["until"], bare["reason"]) == (True, [""], [""])
+    assert once_form(page(admin, f"{PATH}?for=soon"))["until"] == [""]
+    form = page(admin, PATH).partition('value="once"')[0].rpartition("<form")[2]
+    assert '<button type="submit" disabled hidden>' in form
+    assert freezes() == ()
 
 
 @pytest.mark.parametrize(
