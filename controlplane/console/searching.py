@@ -30,6 +30,7 @@ from controlplane.search.selectors import search, sight_of
 from controlplane.search.sources import NEWEST, Sight
 from controlplane.search.values import Kind, Results
 from xdscore.codes import CATALOGUE
+from xdscore.routing.access_log import is_log
 
 _MAX_LOOKED_FOR: Final = 200
 _OF_ONE_KIND: Final = 100
@@ -80,13 +81,15 @@ class SearchPage(Page):
             else search(sight=self._sight, text=wanted, kinds=(kind,), limit=_OF_ONE_KIND)
         )
         only = _only(results, wanted)
-        if only and answer is None and kind is None:
+        log_of = self._log_of(terms.text)
+        if only and answer is None and kind is None and not log_of:
             return redirect(only)
         context = {
             "query": terms.text,
             "wanted": wanted,
             "code": terms.code if terms.code in CATALOGUE else "",
             "answer": answer,
+            "log_of": log_of,
             "kind": kind,
             "groups": groups_shown(results.found, looks=self._looks(results) if kind is Kind.CLIENT else None),
             "unsearched": results.unsearched,
@@ -119,6 +122,15 @@ class SearchPage(Page):
             return None
         around = surroundings(self.request, self.principal, self.environments, None)
         return answer_of(intent, sight=self._sight, around=around)
+
+    def _log_of(self, text: str) -> str:
+        """The key of the environment in which to ask about the request that a text is a line of a log of; empty where
+        it is none, or the user sees no environment.
+        """
+        around = surroundings(self.request, self.principal, self.environments, None)
+        if around.environment is None or not is_log(text):
+            return ""
+        return around.environment.key
 
     def _looks(self, results: Results) -> Mapping[str, str]:
         """How the clients stand that were found, by id."""

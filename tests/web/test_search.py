@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from django.test import Client
+from django.utils.html import escape
 from pytest_django.fixtures import Settings
 
 from controlplane.access.services import rule_create
@@ -81,6 +82,20 @@ def test_search__number_of_the_only_change__leads_to_it(admin: Client) -> None:
     assert made.change_id != str(Change.objects.latest("pk").public_id)
 
 
+def test_search__line_of_an_access_log__is_offered_as_a_request_and_not_called_unknown(admin: Client) -> None:
+    line = '[2026-01-31T02:10:00.310Z] "GET /pay HTTP/1.1" 404 NR 0 0 0 - "-" "curl/8" "1c" "shop.example" "-"'
+
+    shown = page(admin, f"/search?q={quote(line)}")
+    answer = admin.post("/e/default/request", {"line": line, "paste": "1"})
+
+    assert '<form method="post" action="/e/default/request"' in shown
+    assert f'name="line" value="{escape(line)}"' in shown
+    assert "Nothing is called so" not in shown
+    assert answer.status_code == 200
+    assert escape(line) in answer.content.decode()
+    assert "access log" not in page(admin, "/search?q=GET+/pay")
+
+
 def epoch() -> int:
     return environment_get(key="default").epoch
 
@@ -105,6 +120,7 @@ COMMANDED = {
     "allow pay*": ["/e/default/access/rule?effect=allow&pattern=pay%2A"],
     "freeze": ["/e/default/freezes"],
     "freeze prod": ["/e/prod/freezes"],
+    "freeze prod 2h deploy night": ["/e/prod/freezes?for=2h&reason=deploy+night"],
     "freeze nowhere": [],
     "go to nowhere": [],
 }

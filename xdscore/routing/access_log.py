@@ -104,6 +104,15 @@ def line_of(text: str) -> LogLine:
     return found if whole else replace(found, others=len(lines) - 1)
 
 
+def is_log(text: str) -> bool:
+    """Whether a text has a line with a request."""
+    try:
+        line_of(text)
+    except UnreadableLine:
+        return False
+    return True
+
+
 def _of_line(line: str) -> LogLine | None:
     return _of_json(line) or _of_text(line)
 
