@@ -18,8 +18,7 @@ _LINES_MAX = 150
 def block() -> str:
     """The commands of the section, as somebody would paste them."""
     section = (ROOT / "README.md").read_text().partition("## The first five minutes\n")[2].partition("\n## ")[0]
-    [found] = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    return str(found)
+    return "".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
 
 
 def checkout(folder: Path, home: Path) -> Path:
@@ -66,10 +65,11 @@ def test_readme__first_five_minutes__a_call_is_served_and_one_is_refused_with_it
     assert ran.returncode == 0, said
     assert "<" not in re.sub(r"<<\w+|<stdin>", "", block()), "a placeholder that somebody has to fill in"
     assert "\necho: hello\n" in ran.stdout, said
-    assert "status 1: the answer is no" in ran.stdout
+    assert "status 1: nothing was stored" in ran.stdout
     assert re.search(r"<stdin>:\d+:\d+: error XDS", ran.stderr), said
     assert "PERMISSION_DENIED [XDS2103] This client may not read Listener 'pay': ask the pay team." in ran.stderr, said
     assert "refused, as it should be" in ran.stdout
+    assert "#" not in block(), "a comment, which zsh takes for a command or an argument unless it is told otherwise"
     assert re.search(r"^\d+ .*token:admin\.token +first steps$", ran.stdout, re.MULTILINE), said
 
 
