@@ -108,8 +108,9 @@ def test_page__opened_by_a_command__is_filled_in_from_now_on_and_enter_sets_noth
     assert asked["reason"] == ["deploy <night>"]
     assert (bool(bare["from"][0]), bare["until"], bare["reason"]) == (True, [""], [""])
     assert once_form(page(admin, f"{PATH}?for=soon"))["until"] == [""]
-    form = page(admin, PATH).partition('value="once"')[0].rpartition("<form")[2]
-    assert '<button type="submit" disabled hidden>' in form
+    for action in ("once", "weekly"):
+        form = page(admin, PATH).partition(f'value="{action}"')[0].rpartition("<form")[2]
+        assert '<button type="submit" disabled hidden>' in form
     assert freezes() == ()
 
 
