@@ -68,7 +68,7 @@ class Person:
     asked: bool
 
 
-PEOPLE_STATES: Final[Mapping[str, Q]] = {
+_STATES: Final[Mapping[str, Q]] = {
     "active": Q(is_active=True),
     "disabled": Q(is_active=False),
     "superuser": Q(is_superuser=True),
@@ -90,12 +90,12 @@ def people_list(
 ) -> QuerySet[User]:
     """Everybody who has an account and fits. The roles of all are read by two more queries.
 
-    `text`: a part of the name or mail address. `state`: a word of PEOPLE_STATES. `role`: one that they have somewhere,
+    `text`: a part of the name or mail address. `state`: a word of _STATES. `role`: one that they have somewhere,
     of their own or by a group.
     `since`, `until`: they signed in last then or later; then or earlier, or never.
     `order`: by name, by when they joined, or by when they signed in last, which who never did did first.
     """
-    rows = User.objects.filter(PEOPLE_STATES.get(state, Q()))
+    rows = User.objects.filter(_STATES.get(state, Q()))
     if text:
         rows = rows.filter(Q(username__icontains=text) | Q(email__icontains=text))
     if role:

@@ -14,7 +14,6 @@ from django.shortcuts import redirect
 from django.urls import path
 
 from controlplane.accounts.people import (
-    PEOPLE_STATES,
     Grant,
     Person,
     password_change,
@@ -43,7 +42,7 @@ from controlplane.console.sign_in import browser_keep, caller_of_request, ways_t
 from controlplane.console.sudo import sudo
 from controlplane.factors.selectors import factors_of, people_without, required
 from controlplane.factors.services import factors_forget
-from controlplane.listing.frames import Asked, Filter, Frame, Kind, Order, options
+from controlplane.listing.frames import Asked, Filter, Frame, Kind, Option, Order, options
 from controlplane.listing.tables import Column
 
 ROLES: Final = (
@@ -56,6 +55,11 @@ ROLES: Final = (
     (Role.ADMIN, "does everything there, and makes tokens"),
 )
 _MAX_TEXT: Final = 150
+_STATES: Final = (
+    Option("active", "may sign in"),
+    Option("disabled", "may not sign in"),
+    Option("superuser", "superuser"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class UsersPage(RowsPage):
         "users",
         (
             Filter("text", "Name or mail address", max_chars=_MAX_TEXT, width="wide"),
-            Filter("state", "State", Kind.CHOICE, options(tuple(PEOPLE_STATES))),
+            Filter("state", "State", Kind.CHOICE, _STATES),
             Filter("role", "Role", Kind.CHOICE, options([role.value for role, _ in ROLES])),
             Filter("since", "Signed in since", Kind.TIME, max_chars=40),
             Filter("until", "Not signed in since", Kind.TIME, max_chars=40),
