@@ -106,7 +106,7 @@ const view = new EditorView({
       lineNumbers(), foldGutter(), lintGutter(), history(), drawSelection(), indentOnInput(), bracketMatching(),
       closeBrackets(), autocompletion({ override: [complete], icons: false, selectOnOpen: false, interactionDelay: 0 }), highlightActiveLine(), highlightActiveLineGutter(), syntaxHighlighting(colours), theme,
       language.of(languageOf(spokenJson)),
-      EditorView.contentAttributes.of({ "aria-label": "Manifest, YAML or JSON", spellcheck: "false" }),
+      EditorView.contentAttributes.of({ "aria-label": "Manifest, YAML or JSON", spellcheck: "false", tabindex: "0" }),
       keymap.of([
         { key: "Mod-Enter", run: () => { send("save"); return true; } },
         ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap,

@@ -52,7 +52,7 @@ def test_check__several__shows_what_each_would_do_and_stores_nothing(editor: Cli
 
     for text in (TWO, listed):
         shown = editor.post(NEW, {"text": text, "action": "check"}).content.decode()
-        assert "2 of 2 resources would change, all or none" in shown
+        assert "2 of 2 resources would change" in shown
         assert shown.count("<span>created</span>") == 2
         assert "No connected client loses anything." in shown
     assert names() == {"pay"}
