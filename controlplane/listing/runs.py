@@ -26,7 +26,7 @@ class Run(Generic[Item]):
 
     @property
     def more(self) -> Sequence[Item]:
-        """Those that are folded behind the first; empty for an item that stands alone."""
+        """The items that are folded behind the first; empty for one that stands alone."""
         return self.items[1:]
 
 

@@ -51,7 +51,7 @@ def looks(page: Page, base: str, paths: tuple[str, ...]) -> Iterator[str]:
             if path in STILL and moved >= 0.01:
                 yield f"{path} {width}: it moved by {moved}"
             for scheme in ("light", "dark"):
-                page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+                page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 expect(page.locator("html")).to_have_attribute("data-bs-theme", scheme)
                 wrong = [*axe_faults(page), *width_faults(page, width)]
                 yield from (f"{path} {width} {scheme}: {each}" for each in wrong)
@@ -66,9 +66,9 @@ def test_pages__in_berlin_wide_narrow_light_and_dark__are_accessible_still_and_i
         *("/", "/environments", "/e/default", "/e/prod", compared, f"{compared}&open=all", "/e/default/compare"),
         *("/audit?actor=dana", "/account", f"/clients/{ClientRow.objects.first().pk}", "/e/default/freezes"),  # type: ignore[union-attr]
     )
-    cookie = {"name": "sessionid", "value": admin.cookies["sessionid"].value}
+    session = admin.cookies["sessionid"].value
     with serving_web() as base, chromium() as browser, browser.new_context(timezone_id="Europe/Berlin") as context:
-        context.add_cookies([{**cookie, "url": base}])  # type: ignore[list-item]  # a dict as playwright takes it
+        context.add_cookies([{"name": "sessionid", "value": session, "url": base}])
         watch, page = Watch(base), context.new_page()
         watch.attend(context)
         page.goto(base)

@@ -10,7 +10,7 @@ from controlplane.database.aliases import READER
 from controlplane.incidents.models import Incident
 from controlplane.status.selectors import environment_statuses
 from controlplane.status.sentences import environment_sentences
-from tests.services.incidents.fleet import publish
+from tests.services.incidents.fleet import held, publish
 from tests.support.manifests import cluster
 from tests.web import situations
 from tests.web.situations import SITUATIONS, Scene, Situation
@@ -51,7 +51,7 @@ def test_sentence__clients_took_it_then_one_is_sent_more__counts_who_has_it() ->
     assert said().startswith("All 2 clients have what was published ")
 
     publish(cluster(situations.NAME, connect_timeout="2s"))
-    scene.fleets[0].send(situations.held(situations.NAME, 2))
+    scene.fleets[0].send(held(situations.NAME, 2))
     assert said().endswith(": 2 have not answered yet.")
 
     scene.leave()

@@ -41,7 +41,7 @@ def test_catalogue__codes__are_in_order_and_in_range() -> None:
     codes = list(CATALOGUE)
 
     assert codes == sorted(codes)
-    assert all(re.fullmatch(r"XDS(10|20|21|30|40|50|90)[0-9]{2}", code) for code in codes)
+    assert all(re.fullmatch(r"XDS(10|11|20|21|30|40|50|90)[0-9]{2}", code) for code in codes)
 
 
 @pytest.mark.parametrize("row", CATALOGUE.values(), ids=CATALOGUE.keys())
