@@ -3,6 +3,7 @@ the reader, in a real browser: accessible in both widths and themes, and nothing
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from django.test import Client
@@ -30,6 +31,13 @@ pytestmark = [
 WIDTHS = (1440, 390)
 STILL = ("/account", "/e/prod", "/e/default/freezes", "/e/default/compare")  # without "3 seconds ago", which grows
 
+_BAR_AT_THE_END: Final = """() => {
+  scrollTo(0, document.documentElement.scrollHeight);
+  const top = document.querySelector(".topbar").getBoundingClientRect().top;
+  scrollTo(0, 0);
+  return top;
+}"""
+
 
 @pytest.fixture
 def compared(fleet: Fleet) -> str:
@@ -50,6 +58,8 @@ def looks(page: Page, base: str, paths: tuple[str, ...]) -> Iterator[str]:
             moved = float(page.evaluate(SHIFTED))
             if path in STILL and moved >= 0.01:
                 yield f"{path} {width}: it moved by {moved}"
+            if width == max(WIDTHS) and page.evaluate(_BAR_AT_THE_END) != 0:
+                yield f"{path} {width}: the bar above the page is gone at its end"
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 expect(page.locator("html")).to_have_attribute("data-bs-theme", scheme)
