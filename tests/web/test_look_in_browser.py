@@ -29,6 +29,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", READER]),
 ]
 WIDTHS = (1440, 390)
+PHONES = (430, 390, 375, 360, 320)
 STILL = ("/account", "/e/prod", "/e/default/freezes", "/e/default/compare")  # without "3 seconds ago", which grows
 
 _BAR_AT_THE_END: Final = """() => {
@@ -92,3 +93,26 @@ def test_pages__in_berlin_wide_narrow_light_and_dark__are_accessible_still_and_i
         wrong += watch.taken()
 
     assert wrong == []
+
+
+def test_top_bar__on_phones__nothing_of_it_lies_over_another_part(admin: Client) -> None:
+    over = """() => {
+      const box = (e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect(); };
+      const parts = [...document.querySelectorAll(".topbar > *")].filter((e) => e.checkVisibility());
+      const boxes = parts.map((e) => (e.matches(".brand") ? box(e) : e.getBoundingClientRect()));
+      return boxes.some((a, i) => boxes.slice(i + 1).some((b) =>
+        a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
+    }"""
+    session = admin.cookies["sessionid"].value
+    with serving_web() as base, chromium() as browser, browser.new_context() as context:
+        context.add_cookies([{"name": "sessionid", "value": session, "url": base}])
+        page = context.new_page()
+        page.goto(base)
+        expect(page.get_by_role("button", name="Command palette")).to_be_visible()
+        overlapping = []
+        for width in PHONES:
+            page.set_viewport_size({"width": width, "height": 800})
+            if page.evaluate(over):
+                overlapping.append(width)
+
+    assert overlapping == []
