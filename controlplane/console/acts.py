@@ -254,7 +254,8 @@ _NOTHING: Final[Mapping[Verb, str]] = {
     Verb.EXPLAIN: "'{what}' is no name that a resource can have.",
     Verb.EDIT: "You may edit nothing that is called '{what}'.",
     Verb.NEW: "You can begin no '{what}' here.",
-    Verb.QUARANTINE: "Clients refuse nothing that is called '{what}' and that you may quarantine.",
+    Verb.QUARANTINE: "Clients refuse nothing that is called '{what}' and that you may quarantine. "
+    "What they take is quarantined on its own page.",
     Verb.RELEASE: "Nothing that is called '{what}' and that you may release is quarantined.",
     Verb.UNDO: "There is no change '{what}' that you may take back.",
     Verb.ROLL_BACK: "There is no snapshot {what} here to which you may roll back.",

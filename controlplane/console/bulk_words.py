@@ -57,7 +57,7 @@ ACTS: Final = (
         BulkAct.QUARANTINE,
         "Quarantine",
         "is put into quarantine at its newest revision",
-        "Clients are served the last revision that any of them acknowledged, or nothing where there is none.",
+        "Clients are served the last revision before it that any of them acknowledged, or nothing where there is none.",
         "ban",
         dangerous=True,
     ),

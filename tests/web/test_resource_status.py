@@ -126,6 +126,22 @@ def test_page__quarantined__leads_an_operator_to_the_release_which_asks_first(
     assert "Why" in asked.content.decode()
     assert Quarantine.objects.get().released_at is None
     assert 'value="release"' not in page(person(Role.EDITOR), path)
+    assert 'value="quarantine"' not in shown
+
+
+def test_page__leads_an_operator_to_a_quarantine_which_asks_first(
+    admin: Client, person: Callable[..., Client], fleet: Fleet
+) -> None:
+    path = "/e/default/resource?type=cluster&name=pay"
+
+    shown = page(admin, path)
+    asked = admin.post("/e/default/resources/bulk", {"pick": "cluster r2 pay", "act": "quarantine"})
+
+    offered = 'name="pick" value="cluster r2 pay"><button class="btn" name="act" value="quarantine">'
+    assert offered in shown
+    assert "Why" in asked.content.decode()
+    assert not Quarantine.objects.exists()
+    assert offered not in page(person(Role.EDITOR), path)
 
 
 def test_change__what_it_wrote_is_held_back__has_the_word_of_the_list(admin: Client, fleet: Fleet) -> None:
