@@ -86,6 +86,11 @@ class _Taking:
     share: int
 
 
+def _none_of(host: AnyMessage) -> str:
+    of = f"of virtual host {quoted(host.name)}"
+    return f"None of the {len(host.routes)} routes {of}" if len(host.routes) > 1 else f"No route {of}"
+
+
 def route_taken(trail: Trail, configuration: AnyMessage, host: AnyMessage, host_at: Place, seen: Seen) -> Taken:
     """The clusters that the first route which takes the request sends it to. Ends the trail where there is none."""
     _ask_for_tls(trail, host, host_at, seen)
@@ -93,8 +98,7 @@ def route_taken(trail: Trail, configuration: AnyMessage, host: AnyMessage, host_
     if not taking:
         trail.status = 404
         what = "gRPC fails the call (UNAVAILABLE)" if seen.grpc else "the answer is 404"
-        said = f"None of the {len(host.routes)} routes of virtual host {quoted(host.name)} takes it, so that {what}."
-        trail.refuse("route", said, host_at.at("routes"), lost, more)
+        trail.refuse("route", f"{_none_of(host)} takes it, so that {what}.", host_at.at("routes"), lost, more)
     main = max(taking, key=lambda each: each.share.bit_count())
     trail.route_index, trail.route_name = main.index, main.route.name
     place = host_at.at("routes", main.index)

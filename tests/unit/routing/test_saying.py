@@ -46,7 +46,7 @@ def traced(*manifests: Tree) -> Traced:
         (
             (routes(to("pay", prefix="/cart")), *PAY),
             "404: nothing takes it",
-            "None of the 1 routes of virtual host 'shop' takes it, so that the answer is 404.",
+            "No route of virtual host 'shop' takes it, so that the answer is 404.",
         ),
         (
             (routes({"match": {"prefix": "/"}, "direct_response": {"status": 403}}),),
