@@ -137,7 +137,8 @@ class WriteFrozen(Conflict):
     def __init__(self, environment: str, frozen: Frozen, role: Role) -> None:
         super().__init__(
             f"Environment '{environment}' is frozen {frozen.words}. In an emergency, whoever has the role {role.value} "
-            "writes nevertheless with break_glass=REASON, which everybody is told of. Nothing was changed."
+            "writes nevertheless by saying why (over REST in break_glass), which everybody is told of. Nothing was "
+            "changed."
         )
         self.frozen = frozen
         self.role = role

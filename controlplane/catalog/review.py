@@ -58,8 +58,8 @@ class WriteUnreviewed(Conflict):
         super().__init__(
             f"Environment '{environment}' takes {REVIEWED} by a reviewed change set only. Propose it as one: POST "
             f"/api/v1/environments/{environment}/change-sets, 'xdsctl changesets create', or the page 'Change sets'. "
-            f"In an emergency, whoever has the role {role.value} writes nevertheless with break_glass=REASON, which "
-            "everybody is told of. Nothing was changed."
+            f"In an emergency, whoever has the role {role.value} writes nevertheless by saying why (over "
+            "REST in break_glass), which everybody is told of. Nothing was changed."
         )
         self.environment = environment
         self.role = role
