@@ -97,7 +97,11 @@ def test_pages__in_berlin_wide_narrow_light_and_dark__are_accessible_still_and_i
 
 def test_top_bar__on_phones__nothing_of_it_lies_over_another_part(admin: Client) -> None:
     over = """() => {
-      const box = (e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect(); };
+      const box = (e) => {
+        const within = document.createRange();
+        within.selectNodeContents(e);
+        return within.getBoundingClientRect();
+      };
       const parts = [...document.querySelectorAll(".topbar > *")].filter((e) => e.checkVisibility());
       const boxes = parts.map((e) => (e.matches(".brand") ? box(e) : e.getBoundingClientRect()));
       return boxes.some((a, i) => boxes.slice(i + 1).some((b) =>
