@@ -43,6 +43,7 @@ from controlplane.explain import beliefs
 from controlplane.explain.words import word_take
 from controlplane.incidents.models import Incident
 from controlplane.incidents.services import digest, incident_quarantine
+from controlplane.listing.models import SavedView
 from controlplane.logs.setup import logging_config
 from controlplane.notify.bodies import slack_body, webhook_body
 from controlplane.notify.channel_kinds import ChannelKind
@@ -143,6 +144,15 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     link = ticket_link_add(
         form="#{number}", url="https://e.example/'{number}", environment_key=None, actor=MALLORY, request_id=NAME
     )
+    view = SavedView.objects.create(
+        environment=row.environment,
+        listed="resources",
+        owner="user:9",
+        author=NAME[:150],
+        name=NAME[:60],
+        query=f"name={quote(NAME)}"[:200],
+        shared=True,
+    )
     mute = {"muted_until": timezone.now() + timedelta(hours=1), "muted_by": NAME[:150], "muted_reason": NAME[:400]}
     Incident.objects.update(assignee=NAME[:150], assigned_team=True, assignee_gone=True, mended_by=NAME[:150], **mute)
     return {
@@ -164,6 +174,7 @@ def parts(two_environments: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
         "token": "x",
         "epoch": "1",
         "listed": "resources",
+        "view_id": str(view.public_id),
         "revision": "1",
         "number": "1",
         "code": "XDS2101",

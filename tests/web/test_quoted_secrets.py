@@ -243,6 +243,7 @@ def test_secret__quoted_in_every_spelling_by_who_refuses_it__is_nowhere(
             "revision": "1", "number": "1", "code": "XDS2101", "family": "grpc", "group_key": quote("x"),
             "rule_id": "1", "case_id": "1", "route_case_id": "1", "rollout_id": rollout, "change_set_id": proposed,
             "comment_id": "00000000-0000-4000-8000-000000000000", "link_id": "1",
+            "view_id": "00000000-0000-4000-8000-000000000000",
         }
         for word, incident in incidents.items()
     ]  # fmt: skip
