@@ -105,10 +105,11 @@ def test_part__many_look_at_it_in_one_interval__the_first_reads_and_the_others_o
     read = set().union(*(tables(first, path) for path in paths))
     again = [tables(each, path) for each in others for path in paths]
 
-    # Whether one may see a change or a client is read from it.
+    # Whether one may see a change or a client is read from it, with all that is said of it in the same query.
+    labelled = "clients_clientlabels"
     subject = {
         "change": {"catalog_change", "changesets_changeset", "changesets_changesetchange"},
-        "client": {"clients_client", "clients_stream", "clients_subscription", "clients_nameset"},
+        "client": {"clients_client", "clients_stream", "clients_subscription", "clients_nameset", labelled},
         "rollout": {"rollouts_rollout"},
     }
     allowed = ABOUT_RIGHTS | subject.get(part, set())
