@@ -65,7 +65,7 @@ ACTS: Final = (
         BulkAct.RELEASE,
         "Release from quarantine",
         "is served at its newest revision again",
-        "Clients are sent again what was in quarantine, although some refused it.",
+        "Clients are sent again what was in quarantine, those that refused it, too.",
         "lock-open",
     ),
     ActWords(
