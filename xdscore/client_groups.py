@@ -62,7 +62,7 @@ class ClientGroup:
 
 class GroupIndex:
     """Finds the groups of one client among many groups, without asking each: every matcher is filed under its pattern
-    for one fact of a client, and only groups with a pattern that matches are asked. Immutable.
+    for one fact of a client, and only groups with a pattern that matches are looked at. Immutable.
     """
 
     __slots__ = ("_always", "_files", "_groups")
@@ -70,7 +70,7 @@ class GroupIndex:
     def __init__(self, groups: Sequence[ClientGroup]) -> None:
         self._groups = tuple(groups)
         self._always: set[int] = set()
-        filed: dict[str, list[tuple[str, int]]] = {"identity": [], "node_id": [], "node_cluster": []}
+        filed: dict[str, list[tuple[str, int, bool]]] = {"identity": [], "node_id": [], "node_cluster": []}
         for place, group in enumerate(groups):
             for matcher in group.matchers:
                 fact = next((each for each in filed if getattr(matcher, each) is not None), None)
@@ -79,9 +79,9 @@ class GroupIndex:
                 if fact is None or pattern != canonical(pattern):
                     self._always.add(place)
                 else:
-                    filed[fact].append((pattern, place))
+                    filed[fact].append((pattern, place, _suffices(group, matcher, fact)))
         self._files = [
-            (attrgetter(fact), PatternIndex([pattern for pattern, _ in found]), [place for _, place in found])
+            (attrgetter(fact), PatternIndex([each[0] for each in found]), [each[1:] for each in found])
             for fact, found in filed.items()
             if found
         ]
@@ -90,7 +90,20 @@ class GroupIndex:
         """The groups to which this client belongs (`ClientGroup.has`), in the order in which they were given."""
         if not self._groups:
             return []
+        found: set[int] = set()
         asked = set(self._always)
         for fact, index, places in self._files:
-            asked.update([places[number] for number in index.matching(fact(client))])
-        return [group for place in sorted(asked) if (group := self._groups[place]).has(client)]
+            for number in index.matching(fact(client)):
+                place, suffices = places[number]
+                (found if suffices else asked).add(place)
+        groups = self._groups
+        found.update([place for place in asked if groups[place].has(client)])
+        return [groups[place] for place in sorted(found)]
+
+
+def _suffices(group: ClientGroup, matcher: Selector, fact: str) -> bool:
+    """Whether a client that matches the pattern for this fact belongs to the group, whatever else it is. An identity
+    has to be verified as well.
+    """
+    alone = Selector(**{fact: getattr(matcher, fact)})
+    return fact != "identity" and group.trust is Trust.DECLARED and matcher == alone
