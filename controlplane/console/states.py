@@ -110,8 +110,8 @@ LOOKS: Final[dict[str, Look]] = {
     "REQUESTED": Look("quiet", "dots", "REQUESTED"),
     "SILENT": Look("quiet", "eye-off", "SILENT"),  # there is nothing to send, and the client is too old to be told
     "UNKNOWN": Look("warn", "question-mark", "UNKNOWN"),
-    "ERROR_SENT": Look("bad", "lock", "told why"),
-    "ERROR_SENT_ABSENT": Look("warn", "eye-off", "told why"),  # NOT_FOUND and INTERNAL: it is not denied
+    "ERROR_SENT": Look("bad", "lock", "ERROR_SENT"),
+    "ERROR_SENT_ABSENT": Look("warn", "eye-off", "ERROR_SENT"),  # NOT_FOUND and INTERNAL: it is not denied
     # How a client's own word differs from what Parley believes
     "other_content": Look("bad", "alert-triangle", "other content"),
     "behind": Look("warn", "clock", "behind"),
