@@ -1,12 +1,14 @@
 """Brings an earlier revision back, as a new one: history only grows."""
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Final
 
 from django.db.models import F, OuterRef, Subquery
 from django.utils import timezone
 
 from controlplane.accounts.principal import Principal, Role
+from controlplane.catalog.choices import BlobKind
 from controlplane.catalog.guarding import NO_CONSENT, Consent
 from controlplane.catalog.limiting import write_check
 from controlplane.catalog.models import Blob, Revision
@@ -19,8 +21,16 @@ from xdscore.findings import Finding, Severity
 from xdscore.resource_types import ResourceType
 from xdscore.schema import Expected, Manifest, ParsedResource, Refused, parse, to_json_with_secrets
 from xdscore.schema.content_policy import TAKES_UNKNOWN
+from xdscore.schema.convert import ResourceLimits
+from xdscore.schema.pool import Schema
+from xdscore.schema.types_registry import schema
 
 _BATCH: Final = 500
+# At most 32 MiB of contents that no change can alter: their hash is their address.
+_MAX_KNOWN: Final = 2_000
+_MAX_KNOWN_BYTES: Final = 16_384
+_knowing: Final = Lock()
+_known: Final[dict[tuple[Schema, ResourceLimits, str, str, str, int], ParsedResource | Refused]] = {}
 
 
 def resource_restore(  # noqa: PLR0913 - what one request may say of it
@@ -57,9 +67,24 @@ def resource_restore(  # noqa: PLR0913 - what one request may say of it
 def parsed_again(blob: Blob, word: str, name: str, *, ttl_ms: int) -> ParsedResource | Refused:
     """Parse the content of an earlier revision, secrets included, by the rules of today. `word` is the type's; `ttl_ms`
     the revision's time to live in milliseconds.
+
+    What it comes to is remembered for contents of ordinary size in which nothing is secret and nothing expires: a draft
+    of hundreds is looked at again and again.
     """
+    limits = resource_limits()
+    key = (schema(), limits, blob.hash, word, name, ttl_ms)
+    known = _known.get(key)
+    if known is not None:
+        return known
     tree = to_json_with_secrets(blob_plaintext(blob), xds_name=name, ttl_ms=ttl_ms)
-    return parse(Manifest(tree), Expected(word, name), resource_limits(), now=timezone.now(), policy=TAKES_UNKNOWN)
+    result = parse(Manifest(tree), Expected(word, name), limits, now=timezone.now(), policy=TAKES_UNKNOWN)
+    lasting = isinstance(result, ParsedResource) and not result.expiries
+    if lasting and blob.kind == BlobKind.RESOURCE.value and blob.size <= _MAX_KNOWN_BYTES:
+        with _knowing:
+            if len(_known) >= _MAX_KNOWN or next(iter(_known), key)[0] is not key[0]:
+                _known.clear()  # full, or by a schema that is not in use any more
+            _known[key] = result
+    return result
 
 
 def earlier_parsed(
