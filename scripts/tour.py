@@ -190,7 +190,7 @@ def _open(page: Page, path: str) -> None:
 
 def _scrolled(page: Page, selector: str) -> None:
     """Bring the top of an element below the bar that stands above each page."""
-    page.locator(selector).first.evaluate("each => { each.style.scrollMarginTop = '5rem'; each.scrollIntoView(); }")
+    page.locator(selector).first.evaluate("each => { each.style.scrollMarginTop = '1rem'; each.scrollIntoView(); }")
 
 
 def _filled(base: str, token: str) -> None:

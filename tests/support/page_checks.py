@@ -116,8 +116,9 @@ def _dismisser(faults: list[str]) -> Callable[[Dialog], None]:
 
 def axe_faults(page: Page, *, contrast_only: bool = False) -> Iterator[str]:
     """The faults that axe finds by every rule of WCAG 2.2 AA and of good practice that it can judge; or by its rule on
-    contrast alone.
+    contrast alone. It looks from the top: further down, the bar above the page covers a part of whatever is just there.
     """
+    page.evaluate("scrollTo(0, 0)")
     page.evaluate(AXE)
     wanted: Any = {"type": "rule", "values": ["color-contrast"]} if contrast_only else {"type": "tag", "values": _RULES}
     for rule, element, message in page.evaluate(_RUN, wanted):
