@@ -171,7 +171,7 @@ class ExposePage(Page):
 
     def _answer(self, typed: Typed, context: Mapping[str, object], status: int = 200) -> HttpResponse:
         chosen = self.request.GET.get("set", "")[:64]
-        offered = {"clusters": CLUSTER, "listeners": LISTENER, "secrets": SECRET} if self.may(Role.VIEWER) else {}
+        offered = {"clusters": CLUSTER, "listeners": LISTENER, "secrets": SECRET}
         fields = {
             "typed": typed,
             "wrong": {},

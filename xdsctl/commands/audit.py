@@ -4,11 +4,12 @@ import sys
 import time
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from xdsctl.exits import JsonObject
+from xdsctl.options import option
 from xdsctl.output import Column
 from xdsctl.session import Session, command, session_of
 
@@ -26,10 +27,6 @@ _COLUMNS: Final = (
 )
 
 
-def _option(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, show_default=False)
-
-
 HELP_POSITION: Final = 130
 
 
@@ -42,18 +39,18 @@ def register(app: typer.Typer) -> None:
 @command
 def get_audit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx: typer.Context,
-    since: Annotated[str, _option("Only since a time, or an age such as 2h.")] = "",
-    until: Annotated[str, _option("Only until a time, or an age such as 1h.")] = "",
-    actor: Annotated[str, _option("Only what this actor did, by the name of then.")] = "",
-    actor_id: Annotated[str, _option("Only what this actor did, by id: user:12, token:34.")] = "",
-    verb: Annotated[str, _option("Only this, e.g. access_rule.created.")] = "",
-    request_id: Annotated[str, _option("Only what this request did.")] = "",
+    since: Annotated[str, option("Only since a time, or an age such as 2h.")] = "",
+    until: Annotated[str, option("Only until a time, or an age such as 1h.")] = "",
+    actor: Annotated[str, option("Only what this actor did, by the name of then.")] = "",
+    actor_id: Annotated[str, option("Only what this actor did, by id: user:12, token:34.")] = "",
+    verb: Annotated[str, option("Only this, e.g. access_rule.created.")] = "",
+    request_id: Annotated[str, option("Only what this request did.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="How many events at most, the newest.")] = 100,
     everywhere: Annotated[
-        bool, _option("Of all environments you may see, and of none.", "--all-environments", "-A")
+        bool, option("Of all environments you may see, and of none.", "--all-environments", "-A")
     ] = False,
     watch: Annotated[
-        bool, _option("Go on with what happens, oldest first, until interrupted.", "--watch", "-w")
+        bool, option("Go on with what happens, oldest first, until interrupted.", "--watch", "-w")
     ] = False,
 ) -> None:
     """List what was done in the environment, newest first."""

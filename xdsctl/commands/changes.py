@@ -2,11 +2,12 @@
 
 from enum import Enum
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from xdsctl.exits import JsonObject
+from xdsctl.options import option
 from xdsctl.output import Column
 from xdsctl.session import command, session_of
 
@@ -51,10 +52,6 @@ _COLUMNS: Final = (
 )
 
 
-def _option(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, show_default=False)
-
-
 def register(app: typer.Typer) -> None:
     """Add the command `get changes`."""
     app.command("get change")(get_changes)
@@ -63,16 +60,16 @@ def register(app: typer.Typer) -> None:
 @command
 def get_changes(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx: typer.Context,
-    since: Annotated[str, _option("Only since a time, or an age such as 2h.")] = "",
-    until: Annotated[str, _option("Only until a time, or an age such as 1h.")] = "",
-    author: Annotated[str, _option("Only by this author, by the name of then.")] = "",
-    kind: Annotated[Kind | None, _option("Only changes of this kind.")] = None,
-    resource: Annotated[str, _option("Only what wrote this: TYPE/NAME, or a name of any type.")] = "",
-    owner: Annotated[str, _option("Only what was written for this owner.")] = "",
-    text: Annotated[str, _option("Only with this in the message, or in the name of what was written.")] = "",
-    findings: Annotated[Findings | None, _option("Only those of which something was found, or nothing.")] = None,
+    since: Annotated[str, option("Only since a time, or an age such as 2h.")] = "",
+    until: Annotated[str, option("Only until a time, or an age such as 1h.")] = "",
+    author: Annotated[str, option("Only by this author, by the name of then.")] = "",
+    kind: Annotated[Kind | None, option("Only changes of this kind.")] = None,
+    resource: Annotated[str, option("Only what wrote this: TYPE/NAME, or a name of any type.")] = "",
+    owner: Annotated[str, option("Only what was written for this owner.")] = "",
+    text: Annotated[str, option("Only with this in the message, or in the name of what was written.")] = "",
+    findings: Annotated[Findings | None, option("Only those of which something was found, or nothing.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most, the newest.")] = 100,
-    everywhere: Annotated[bool, _option("Of all environments you may see.", "--all-environments", "-A")] = False,
+    everywhere: Annotated[bool, option("Of all environments you may see.", "--all-environments", "-A")] = False,
 ) -> None:
     """List changes of the environment, newest first, with what became of each. 'rollout status CHANGE' has the rest."""
     session = session_of(ctx)

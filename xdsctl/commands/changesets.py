@@ -18,6 +18,7 @@ from xdsctl.follow import Tolerance, follow
 from xdsctl.freezes import BreakGlass
 from xdsctl.kinds import GROUP, RULE, resource_named
 from xdsctl.losses import AcceptCases, AcceptLoss, accepting, dry_run_lines
+from xdsctl.options import option
 from xdsctl.output import Format, as_yaml
 from xdsctl.session import Session, command, session_of
 from xdsctl.times import time_to_come
@@ -38,37 +39,33 @@ _DELETED: Final = {RULE: "delete_rules", GROUP: "delete_groups"}
 _HINT: Final = "# What is left out stays as it is; [] empties a list."
 
 
-def _option(text: str, *names: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=text, show_default=False, metavar=metavar)
-
-
 def _states_beginning(incomplete: str) -> list[str]:
     return [state for state in _STATES if state.startswith(incomplete)]
 
 
 SetId = Annotated[str, typer.Argument(metavar="ID", help="The change set's id, as 'changesets list' prints it.")]
-Reason = Annotated[str, _option("Why; kept in the audit log.")]
-Message = Annotated[str, _option("The message of the change that it becomes; the title without it.", "--message", "-m")]
+Reason = Annotated[str, option("Why; kept in the audit log.")]
+Message = Annotated[str, option("The message of the change that it becomes; the title without it.", "--message", "-m")]
 Files = Annotated[
     list[str] | None,
-    _option("What it writes: a file, a folder, or - for standard input. May be repeated.", "--filename", "-f"),
+    option("What it writes: a file, a folder, or - for standard input. May be repeated.", "--filename", "-f"),
 ]
 Rules = Annotated[
     list[str] | None,
-    _option("Rules that it writes: a file as 'get rule -o yaml' prints it; without id, a new one. May be repeated."),
+    option("Rules that it writes: a file as 'get rule -o yaml' prints it; without id, a new one. May be repeated."),
 ]
 Groups = Annotated[
     list[str] | None,
-    _option("Client groups that it writes: a file as 'get group -o yaml' prints it. May be repeated."),
+    option("Client groups that it writes: a file as 'get group -o yaml' prints it. May be repeated."),
 ]
 Delete = Annotated[
     list[str] | None,
-    _option(
+    option(
         "What it deletes, if it is there; also rule/ID and group/KEY. May be repeated.", "--delete", metavar="TYPE/NAME"
     ),
 ]
-NotBefore = Annotated[str, _option("From when on it may be published by itself: a time, or 12h from now.")]
-Expires = Annotated[str, _option("Until when it may be published at all: a time, or 30d from now.")]
+NotBefore = Annotated[str, option("From when on it may be published by itself: a time, or 12h from now.")]
+Expires = Annotated[str, option("Until when it may be published at all: a time, or 30d from now.")]
 AtVersion = Annotated[
     int | None,
     typer.Option(
@@ -100,7 +97,7 @@ def listed(
             autocompletion=_states_beginning,
         ),
     ] = None,
-    title: Annotated[str, _option("Only those with exactly this title.")] = "",
+    title: Annotated[str, option("Only those with exactly this title.")] = "",
 ) -> None:
     """List the change sets of the environment, newest first."""
     session = session_of(ctx)
@@ -142,7 +139,7 @@ def diff(ctx: typer.Context, change_set: SetId) -> Outcome:
 @command
 def create(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx: typer.Context,
-    title: Annotated[str, _option("What it is about, in a few words.")],
+    title: Annotated[str, option("What it is about, in a few words.")],
     message: Message = "",
     filename: Files = None,
     rule: Rules = None,
@@ -183,7 +180,7 @@ def create(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 def edit(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     ctx: typer.Context,
     change_set: SetId,
-    title: Annotated[str, _option("Its new title.")] = "",
+    title: Annotated[str, option("Its new title.")] = "",
     message: Message = "",
     filename: Files = None,
     rule: Rules = None,
@@ -343,7 +340,7 @@ def comment(
     ctx: typer.Context,
     change_set: SetId,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What you have to say.")],
-    on: Annotated[str, _option("What it is about: a resource of the set.", metavar="TYPE/NAME")] = "",
+    on: Annotated[str, option("What it is about: a resource of the set.", metavar="TYPE/NAME")] = "",
     line: Annotated[
         int | None, typer.Option(min=1, show_default=False, help="And which line of its manifest in YAML.")
     ] = None,

@@ -1,23 +1,19 @@
 """`comments`: what people say of changes, incidents and resources; `ticket-links`: words in it that lead to tickets."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from xdsctl.exits import Outcome, UsageError
+from xdsctl.options import option
 from xdsctl.output import Column, ago
 from xdsctl.session import Session, command, session_of
 
-
-def _option(text: str) -> Any:
-    return typer.Option(help=text, show_default=False)
-
-
 CommentId = Annotated[str, typer.Argument(metavar="COMMENT", help="The comment's id, as 'list' shows it.")]
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="Plain text; @ and a login tells that person.")]
-Change = Annotated[str, _option("About this change: its id.")]
-Incident = Annotated[str, _option("About this incident: its id.")]
-Resource = Annotated[str, _option("About this resource: TYPE/NAME.")]
+Change = Annotated[str, option("About this change: its id.")]
+Incident = Annotated[str, option("About this incident: its id.")]
+Resource = Annotated[str, option("About this resource: TYPE/NAME.")]
 
 _COLUMNS: Final = (
     Column("ID", lambda row: row["id"]),

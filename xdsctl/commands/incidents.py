@@ -1,12 +1,13 @@
 """`incidents`: what clients refuse or lost, and what is done about it."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from xdsctl.exits import JsonObject, Outcome
 from xdsctl.follow import incident_sentence, is_loss, loss_lines
 from xdsctl.losses import AcceptLoss, accepting
+from xdsctl.options import option
 from xdsctl.output import Column, ago
 from xdsctl.session import Session, command, session_of
 
@@ -24,10 +25,6 @@ _COLUMNS: Final = (
     Column("MESSAGE", lambda row: row["message"]),
     Column("CHANGE", lambda row: row["change"], wide=True),
 )
-
-
-def _option(text: str) -> Any:
-    return typer.Option(help=text, show_default=False)
 
 
 HELP_POSITION: Final = 70
@@ -55,15 +52,15 @@ def listed(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     state: Annotated[
         str, typer.Option(help="open, acknowledged, resolved or ignored; all of them when empty.")
     ] = "open",
-    type: Annotated[str, _option("Only about this type: cluster, listener, …")] = "",  # noqa: A002
-    name: Annotated[str, _option("Only about resources whose name contains this.")] = "",
-    resource: Annotated[str, _option("Only about this resource: TYPE/NAME.")] = "",
-    client: Annotated[str, _option("Only what this client refuses, or lost: its id or node id.")] = "",
-    author: Annotated[str, _option("Only where the suspect change is by this author.")] = "",
+    type: Annotated[str, option("Only about this type: cluster, listener, …")] = "",  # noqa: A002
+    name: Annotated[str, option("Only about resources whose name contains this.")] = "",
+    resource: Annotated[str, option("Only about this resource: TYPE/NAME.")] = "",
+    client: Annotated[str, option("Only what this client refuses, or lost: its id or node id.")] = "",
+    author: Annotated[str, option("Only where the suspect change is by this author.")] = "",
     assignee: Annotated[
-        str, _option("Only what this one is to look after: me, nobody, person:LOGIN or team:OWNER.")
+        str, option("Only what this one is to look after: me, nobody, person:LOGIN or team:OWNER.")
     ] = "",
-    since: Annotated[str, _option("Only what was refused or lost since: a time, or an age such as 24h.")] = "",
+    since: Annotated[str, option("Only what was refused or lost since: a time, or an age such as 24h.")] = "",
 ) -> None:
     """List incidents, the one refused last first."""
     session = session_of(ctx)
@@ -91,8 +88,8 @@ def acknowledge(ctx: typer.Context, incident: Incident) -> Outcome:
 def assign(
     ctx: typer.Context,
     incident: Incident,
-    person: Annotated[str, _option("The login of a person.")] = "",
-    team: Annotated[str, _option("An owner of resources.")] = "",
+    person: Annotated[str, option("The login of a person.")] = "",
+    team: Annotated[str, option("An owner of resources.")] = "",
 ) -> Outcome:
     """Say who is to look after an incident; without --person and --team, nobody."""
     if person and team:
